@@ -25,7 +25,7 @@ programs=()
 if tests/servers/install.sh; then
     programs+=(--test e2e --test fault)
 else
-    missing 'the end-to-end tests: PostgreSQL or MariaDB is missing'
+    missing 'the end-to-end tests: a server is missing, see above'
 fi
 if tests/clients/install.sh; then
     programs+=(--test clients)

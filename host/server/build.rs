@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// What the binary embeds, as `make plugins` and `make build` leave it.
-const FILES: [&str; 8] = [
+const FILES: [&str; 10] = [
     "cluster.wasm",
     "cluster.cwasm",
     "database.wasm",
@@ -19,6 +19,8 @@ const FILES: [&str; 8] = [
     "database-postgresql.cwasm",
     "database-mysql.wasm",
     "database-mysql.cwasm",
+    "directory.wasm",
+    "directory.cwasm",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -53,7 +53,11 @@ fn refused_within(most: Duration, world: &World, to: &str, component: &[u8], why
     let grown = world.bulkhead.memory().saturating_sub(before);
     assert!(grown < 300 << 20, "{why}: {grown} bytes");
     let listed = world.root.list("sys/plugins/catalog/secret").expect(200);
-    assert_eq!(listed.body["data"]["keys"], serde_json::json!(["cluster", "database"]), "{why}");
+    assert_eq!(
+        listed.body["data"]["keys"],
+        serde_json::json!(["cluster", "database", "directory"]),
+        "{why}"
+    );
     answer
 }
 

@@ -10,6 +10,7 @@ mod auth_token;
 mod canaries;
 mod cluster;
 mod database;
+mod directory;
 mod identity;
 mod identity_oidc;
 mod inspected;
@@ -20,6 +21,7 @@ mod sys_capabilities;
 mod sys_internal_specs_openapi;
 mod sys_internal_ui_mounts;
 mod sys_leases;
+mod sys_locked_users;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
@@ -31,7 +33,7 @@ use bulkhead_tests::golden::assert_golden;
 use bulkhead_tests::operators::{Operators, seal_status, uninitialised};
 use bulkhead_tests::paths::guest;
 use bulkhead_tests::wait::until;
-use bulkhead_tests::{Client, Kubernetes};
+use bulkhead_tests::{Client, DirectoryServer, Kind, Kubernetes};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -114,6 +116,7 @@ fn all_rows() -> Vec<Row> {
     let files = [
         cluster::rows(&Value::Null, ""),
         database::rows(&Value::Null),
+        directory::rows(&Value::Null, &[String::new(), String::new()]),
         auth_token::rows(),
         identity_oidc::rows(),
         identity::entities(),
@@ -125,6 +128,7 @@ fn all_rows() -> Vec<Row> {
         sys_audit::rows(),
         sys_mounts::rows(),
         sys_auth::rows(),
+        sys_locked_users::rows(),
         sys_remount::rows(),
         sys_plugins_catalog::rows(),
         sys_internal_ui_mounts::rows(),
@@ -211,6 +215,18 @@ fn the_cluster_engine_answers_as_agreed() {
 }
 
 #[test]
+fn the_directory_engine_answers_as_agreed() {
+    let world = World::empty();
+    let branch = DirectoryServer::shared(Kind::OpenLdap).branch_called("golden");
+    let accounts = ["build", "lent"].map(|name| {
+        branch.add(name, "Qd7-Vm3-Wx5-Bn8");
+        branch.full(name)
+    });
+    crate::directory::allow(&world.root, "directory", branch.server);
+    walk(&world, &directory::rows(&branch.config(), &accounts));
+}
+
+#[test]
 fn leases_below_a_path_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_leases::rows(&world.connection()));
@@ -270,6 +286,7 @@ fn mounts_answer_as_agreed() {
 fn auth_methods_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_auth::rows());
+    walk(&world, &sys_locked_users::rows());
 }
 
 #[test]

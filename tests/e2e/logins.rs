@@ -87,6 +87,25 @@ fn a_wrong_login_says_nothing_and_shows_no_passphrase_anywhere() {
 }
 
 #[test]
+fn a_name_whose_passphrase_is_guessed_is_locked_also_for_the_right_one_and_unlocked_by_hand() {
+    let world = World::empty();
+    let stranger = world.bulkhead.client(None);
+    mount(&world.root);
+    user(&world.root, "amy", &json!({}));
+    for name in ["amy", "nobody"] {
+        (0..5).for_each(|_| drop(login(&stranger, name, "open barley").expect(400)));
+    }
+    let locked = login(&stranger, "amy", "amy knows this").expect(403);
+    assert_eq!(login(&stranger, "nobody", "open barley").expect(403).errors(), locked.errors());
+    let listed = world.root.read("sys/locked-users").expect(200).body["data"].clone();
+    let of_mount = &listed["by_namespace"][0]["mount_accessors"][0];
+    assert_eq!(of_mount["alias_identifiers"], json!(["amy", "nobody"]));
+    let accessor = of_mount["mount_accessor"].as_str().expect("an accessor");
+    world.root.write(&format!("sys/locked-users/{accessor}/unlock/amy"), &json!({})).expect(204);
+    login(&stranger, "amy", "amy knows this").expect(200);
+}
+
+#[test]
 fn batch_tokens_are_given_where_the_mount_or_the_user_says_so_and_end_with_the_mount() {
     let world = World::empty();
     let stranger = world.bulkhead.client(None);

@@ -13,6 +13,7 @@ mod configuration;
 mod containment;
 mod credential_life;
 mod credential_types;
+mod directory;
 mod due_work;
 mod endpoints;
 mod foreign_files;

@@ -65,6 +65,12 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         "keys_base64" if is_share_in_base64(text) => "<share in base64>",
         "accessor" if is_word(text, 24) => "<accessor>",
         "password" if is_generated_password(text) => "<password>",
+        "password" | "current_password" | "last_password" if is_directory_password(text) => {
+            "<password>"
+        }
+        "borrower_client_token" if text.len() == 64 && text.chars().all(is_hexadecimal) => {
+            "<what stands for the token>"
+        }
         "service_account_token" if text.split('.').count() == 3 => "<jwt>",
         "service_account_namespace" if text.starts_with("bulkhead-") => "<namespace>",
         "username" if is_generated_username(text) => "<username>",
@@ -77,6 +83,8 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         | "last_update_time"
         | "last_vault_rotation"
         | "last_service_rotation"
+        | "last_bind_password_rotation"
+        | "password_last_set"
             if is_time(text) =>
         {
             "<time>"
@@ -169,6 +177,16 @@ fn is_generated_password(text: &str) -> bool {
         && has(char::is_ascii_lowercase)
         && has(char::is_ascii_digit)
         && text.contains('-')
+}
+
+/// As the directory engine makes it where no policy does.
+fn is_directory_password(text: &str) -> bool {
+    let drawn = text.strip_prefix("?@09AZ");
+    text.len() == 64 && drawn.is_some_and(|drawn| drawn.chars().all(|c| c.is_ascii_alphanumeric()))
+}
+
+fn is_hexadecimal(one: char) -> bool {
+    one.is_ascii_hexdigit()
 }
 
 fn is_generated_username(text: &str) -> bool {

@@ -4,9 +4,10 @@
 //! tests of a program, each in a namespace of its own, and ends with the program, however that
 //! ends: its standard input closes then. With `KUBECONFIG` set the tests use that cluster instead.
 
-use crate::paths::{Folder, repository};
+use crate::paths::Folder;
+use crate::server_script::ServerScript;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -66,31 +67,18 @@ impl Kubernetes {
     }
 
     fn start() -> Self {
-        let mut script = Command::new(repository().join("tests/servers/kubernetes.sh"))
-            .arg("--until-eof")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("kubernetes.sh can be started");
-        let mut line = String::new();
-        let output = script.stdout.take().expect("its output was asked for");
-        BufReader::new(output).read_line(&mut line).expect("its output can be read");
-        let word = |name: &str| {
-            let found =
-                line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-            found.unwrap_or_else(|| panic!("kubernetes.sh did not get ready: {line:?}")).to_owned()
-        };
-        let authority_file = Path::new(&word("folder")).join("ca.crt");
-        // Its input closes when this program ends.
-        std::mem::forget(script);
-        Self {
-            url: format!("https://127.0.0.1:{}", word("port")),
+        let script = ServerScript::start("kubernetes", &[], &[]);
+        let authority_file = script.said::<PathBuf>("folder").join("ca.crt");
+        let ready = Self {
+            url: format!("https://127.0.0.1:{}", script.said::<u16>("port")),
             authority: std::fs::read_to_string(&authority_file).expect("its authority"),
             authority_file,
-            proof: Proof::Token(word("token")),
-            apiserver: Some(word("apiserver").parse().expect("a number")),
+            proof: Proof::Token(script.said("token")),
+            apiserver: Some(script.said("apiserver")),
             _files: Folder::new("kubernetes"),
-        }
+        };
+        script.keep();
+        ready
     }
 
     /// The cluster and user of the file's current context, as `kubectl` understands it.

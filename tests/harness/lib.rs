@@ -8,6 +8,7 @@
 pub mod bulkhead;
 pub mod client;
 pub mod cloud_a;
+pub mod directory_server;
 pub mod disk;
 pub mod encoding;
 pub mod golden;
@@ -18,12 +19,14 @@ pub mod mariadb;
 pub mod operators;
 pub mod paths;
 pub mod postgres;
+pub mod server_script;
 pub mod signer;
 pub mod socket;
 pub mod wait;
 
 pub use bulkhead::Bulkhead;
 pub use client::{Answer, Client};
+pub use directory_server::{Branch, DirectoryServer, Kind};
 pub use internet::Internet;
 pub use kubernetes::{Kubernetes, Namespace};
 pub use mariadb::MariaDb;

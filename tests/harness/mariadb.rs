@@ -1,11 +1,7 @@
 //! A private MariaDB, and what it knows of its users.
-//!
-//! `tests/servers/mariadb.sh` is the one home of how a server is started and stopped. It watches
-//! its standard input, so that a test program that dies, however it dies, leaves no server behind.
 
-use crate::paths::repository;
+use crate::server_script::ServerScript;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -15,7 +11,7 @@ const ORDINARY: &str = "Xk7-Qz2-Wv9-Jt4";
 
 /// A running server with the database `demo` and its table `orders`.
 pub struct MariaDb {
-    script: Child,
+    _script: ServerScript,
     /// The port on 127.0.0.1.
     pub port: u16,
     /// The administrator's password; its name is `bulkhead`.
@@ -29,27 +25,13 @@ impl MariaDb {
     /// # Panics
     /// When MariaDB is not installed or does not start; `make test` installs it.
     pub fn start(options: &[&str]) -> Self {
-        let mut script = Command::new(repository().join("tests/servers/mariadb.sh"))
-            .arg("--until-eof")
-            .args(options)
-            .env("BULKHEAD_DB_PASSWORD", ORDINARY)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("mariadb.sh can be started");
-        let mut line = String::new();
-        let output = script.stdout.take().expect("its output was asked for");
-        BufReader::new(output).read_line(&mut line).expect("its output can be read");
-        let word = |name: &str| {
-            let found =
-                line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-            found.unwrap_or_else(|| panic!("mariadb.sh did not get ready: {line:?}")).to_owned()
-        };
+        let environment = [("BULKHEAD_DB_PASSWORD", ORDINARY)];
+        let script = ServerScript::start("mariadb", options, &environment);
         Self {
-            port: word("port").parse().expect("a port"),
-            folder: word("folder"),
+            port: script.said("port"),
+            folder: script.said("folder"),
             password: ORDINARY.to_owned(),
-            script,
+            _script: script,
         }
     }
 
@@ -147,12 +129,4 @@ fn finished(mut command: Command) -> Result<String, String> {
     let Output { status, stdout, stderr } = command.output().expect("the client can be started");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
     if status.success() { Ok(text(stdout)) } else { Err(text(stderr)) }
-}
-
-impl Drop for MariaDb {
-    fn drop(&mut self) {
-        drop(self.script.stdin.take());
-        // nothing more can be done here, and a test that failed has said so already
-        let _ = self.script.wait();
-    }
 }

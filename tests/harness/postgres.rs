@@ -1,11 +1,7 @@
 //! A private PostgreSQL, and what it knows of its users.
-//!
-//! `tests/servers/postgres.sh` is the one home of how a server is started and stopped. It watches
-//! its standard input, so that a test program that dies, however it dies, leaves no server behind.
 
-use crate::paths::repository;
+use crate::server_script::ServerScript;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -15,7 +11,7 @@ const ORDINARY: &str = "Xk7-Qz2-Wv9-Jt4";
 
 /// A running server with the database `demo`, its table `orders` and the group `readers`.
 pub struct Postgres {
-    script: Child,
+    script: ServerScript,
     /// The port on 127.0.0.1.
     pub port: u16,
     /// The superuser's password; its name is `bulkhead`.
@@ -36,28 +32,13 @@ impl Postgres {
     /// # Panics
     /// When PostgreSQL is not installed or does not start; `make test` installs it.
     pub fn start_with(password: &str, options: &[&str]) -> Self {
-        let mut script = Command::new(repository().join("tests/servers/postgres.sh"))
-            .arg("--until-eof")
-            .args(["-c", "fsync=off"])
-            .args(options)
-            .env("BULKHEAD_PG_PASSWORD", password)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("postgres.sh can be started");
-        let mut line = String::new();
-        let output = script.stdout.take().expect("its output was asked for");
-        BufReader::new(output).read_line(&mut line).expect("its output can be read");
-        let word = |name: &str| {
-            let found =
-                line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-            found.unwrap_or_else(|| panic!("postgres.sh did not get ready: {line:?}")).to_owned()
-        };
-        let number = |name: &str| word(name).parse().expect("a number");
+        let options = [&["-c", "fsync=off"], options].concat();
+        let environment = [("BULKHEAD_PG_PASSWORD", password)];
+        let script = ServerScript::start("postgres", &options, &environment);
         Self {
-            port: u16::try_from(number("port")).expect("a port"),
-            pid: number("pid"),
-            log: word("log"),
+            port: script.said("port"),
+            pid: script.said("pid"),
+            log: script.said("log"),
             password: password.to_owned(),
             script,
         }
@@ -138,8 +119,7 @@ impl Postgres {
 
     /// Ends it for good: a database that is down.
     pub fn stop(&mut self) {
-        drop(self.script.stdin.take());
-        self.script.wait().expect("a stopped server ends");
+        self.script.stop();
     }
 
     fn psql(&self, user: &str, password: &str, sql: &str) -> Command {
@@ -162,14 +142,6 @@ impl Postgres {
             .env("PGCONNECT_TIMEOUT", "5")
             .stdin(Stdio::null());
         command
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        drop(self.script.stdin.take());
-        // nothing more can be done here, and a test that failed has said so already
-        let _ = self.script.wait();
     }
 }
 

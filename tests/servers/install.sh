@@ -10,6 +10,9 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 have_postgres() { "$here/postgres.sh" --where >/dev/null 2>&1; }
+have_directories() {
+    "$here/openldap.sh" --where >/dev/null 2>&1 && "$here/samba.sh" --where >/dev/null 2>&1
+}
 have_mariadb() { "$here/mariadb.sh" --where >/dev/null 2>&1; }
 
 # Runs a command as root, or says that it cannot.
@@ -56,6 +59,32 @@ if ! have_mariadb; then
     if ! install_mariadb || ! have_mariadb; then
         echo "MariaDB is missing and could not be installed here; install the packages" \
             "mariadb-server-core and mariadb-client-core" >&2
+        exit 3
+    fi
+fi
+
+# Both packages start a service once they are unpacked, unless the machine's policy says no: where
+# it has none, it says no for as long as this takes.
+install_directories() {
+    local policy=/usr/sbin/policy-rc.d installed=0 was_there=1
+    command -v apt-get >/dev/null || return 1
+    if [ ! -e "$policy" ]; then
+        was_there=0
+        printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null || return 1
+        as_root chmod 755 "$policy"
+    fi
+    as_root apt-get update -q >&2 &&
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+            slapd ldap-utils samba-ad-dc samba-ad-provision >&2 || installed=1
+    if [ "$was_there" = 0 ]; then as_root rm -f "$policy"; fi
+    return "$installed"
+}
+
+if ! have_directories; then
+    echo "OpenLDAP or Samba is not installed; installing them without services" >&2
+    if ! install_directories || ! have_directories; then
+        echo "OpenLDAP or Samba is missing and could not be installed here; install the packages" \
+            "slapd, ldap-utils, samba-ad-dc and samba-ad-provision" >&2
         exit 3
     fi
 fi

@@ -13,7 +13,8 @@ const INITIAL_MEMORY: u64 = 384 * 1024;
 /// Bytes of a page of linear memory.
 const PAGE: u64 = 64 * 1024;
 
-const OFFICIAL: [&str; 4] = ["cluster", "database", "database-mysql", "database-postgresql"];
+const OFFICIAL: [&str; 5] =
+    ["cluster", "database", "database-mysql", "database-postgresql", "directory"];
 
 /// Reads a wasm binary from the front.
 struct Reader<'a>(&'a [u8]);

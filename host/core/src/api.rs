@@ -35,6 +35,7 @@ mod sys_internal_specs_openapi;
 mod sys_internal_ui_mounts;
 mod sys_leader;
 mod sys_leases;
+mod sys_locked_users;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
@@ -80,6 +81,7 @@ fn endpoints() -> Vec<Endpoint> {
         sys_internal_ui_mounts::rows(),
         sys_internal_specs_openapi::rows(),
         sys_leases::rows(),
+        sys_locked_users::rows(),
         sys_policies::rows(),
         sys_policies_password::rows(),
         sys_plugins_catalog::rows(),

@@ -8,6 +8,7 @@ use crate::catalog::{Catalog, PluginLoader};
 use crate::identity::{self, Standing};
 use crate::leases::Leases;
 use crate::lifetimes::Lifetimes;
+use crate::lockouts::Lockouts;
 use crate::log::{Log, cause};
 use crate::mounts::{Builtin, Mounts};
 use crate::oidc::Provider;
@@ -41,6 +42,8 @@ pub(crate) struct Core {
     pub(crate) claims: Arc<Claims>,
     pub(crate) sealing: Sealing,
     pub(crate) lifetimes: Lifetimes,
+    /// Names at auth methods whose logins failed of late.
+    pub(crate) lockouts: Lockouts,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) due_work: DueWorker,
     /// What `sys/internal/specs/openapi` answers.
@@ -98,6 +101,7 @@ impl Core {
                 default: settings.default_lease_ttl,
                 max: settings.max_lease_ttl,
             },
+            lockouts: Lockouts::default(),
             log: Arc::clone(&settings.log),
             due_work: DueWorker::default(),
             documents: Documents::default(),

@@ -7,12 +7,13 @@
 //! reads the line here and holds the imports to it.
 //!
 //! ```text
-//! log → random → strangers → lifetimes → paging → sealing → passwords → policies → background
+//! log → random → strangers → lockouts → lifetimes → paging → sealing → passwords → policies → background
 //! → permit → catalog → tables → identity → oidc → tokens → mounts → audit → leases → settings
 //! → process → core → host_services → logins → lifecycle → seal → api → pipeline → service
 //! ```
 //!
 //! - **strangers** knows how often callers without a token were answered, and never with what.
+//! - **lockouts** knows which names at auth methods failed how often, and never how.
 //! - **policies** knows what a policy's text allows on a path, and never who holds it.
 //! - **background** knows rows that are due, the claims on them and the pauses between attempts,
 //!   and never what is done with a row.
@@ -42,6 +43,7 @@ mod identity;
 mod leases;
 mod lifecycle;
 mod lifetimes;
+mod lockouts;
 pub mod log;
 mod logins;
 mod mounts;

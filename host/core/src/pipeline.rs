@@ -10,6 +10,7 @@ mod audit_trail;
 mod component_call;
 mod destination;
 mod host_endpoint;
+mod login_lockout;
 mod mount_listing;
 mod operation;
 mod permitted_request;

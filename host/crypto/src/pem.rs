@@ -39,7 +39,7 @@ pub(crate) fn read(what: &str, text: &str) -> Result<Vec<Section>, Failure> {
     }
     if sections.is_empty() {
         return Err(Failure::invalid(format!(
-            "{what} is not PEM: it has no line such as -----BEGIN PUBLIC KEY-----"
+            "{what} is not PEM: it has no line that begins with -----BEGIN"
         )));
     }
     Ok(sections)

@@ -25,7 +25,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The components of every Bulkhead, as wasm and as code compiled when the binary was built.
 #[cfg(official_components)]
-const OFFICIALS: [Official; 4] = [
+const OFFICIALS: [Official; 5] = [
     Official {
         wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cluster.wasm")),
         compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cluster.cwasm")),
@@ -41,6 +41,10 @@ const OFFICIALS: [Official; 4] = [
     Official {
         wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database-mysql.wasm")),
         compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database-mysql.cwasm")),
+    },
+    Official {
+        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/directory.wasm")),
+        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/directory.cwasm")),
     },
 ];
 #[cfg(not(official_components))]

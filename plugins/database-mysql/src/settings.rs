@@ -7,7 +7,7 @@ use crate::codes::Code;
 use crate::target;
 use bulkhead_sdk::connection::{
     CONNECTION_URL, Fault, Parameters, UsernameRules, addresses, credentials, flag, pool, text,
-    without_nulls,
+    warnings, without_nulls,
 };
 use bulkhead_sdk::database_plugin::{Configured, Refusal, Settings, Target};
 
@@ -85,27 +85,12 @@ pub(crate) fn configure(settings: &Settings) -> Result<Configured, Refusal> {
     Ok(Configured {
         settings: kept,
         targets: addresses(&connection.target),
-        warnings: warnings(settings, &parameters, &connection),
+        warnings: warnings(settings, &parameters, &connection.target, &[]),
     })
 }
 
 fn parameters(settings: &Settings) -> Result<Parameters, Refusal> {
     target::parameters(text(settings, CONNECTION_URL)?.unwrap_or_default())
-}
-
-fn warnings(settings: &Settings, parameters: &Parameters, connection: &Connection) -> Vec<String> {
-    let inline = parameters.last("password").filter(|written| !written.written.is_empty());
-    let templated = inline.is_some_and(|written| written.written.contains("{{password}}"));
-    let given = settings.get("password").is_some_and(|password| !password.is_null());
-    [
-        (inline.is_some() && !templated, "password-in-url"),
-        (inline.is_some() && !templated && given, "password-not-templated"),
-        (connection.target.tls.mode == "disable", "tls-off"),
-    ]
-    .into_iter()
-    .filter(|(holds, _)| *holds)
-    .map(|(_, code)| code.to_owned())
-    .collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! words stay behind; its number and the names of what was asked go on.
 
 use crate::codes::Code;
-use bulkhead_sdk::connection::addresses;
+use bulkhead_sdk::connection::failed;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Target};
 
 /// Numbers of what the connection's user may not do.
@@ -15,9 +15,6 @@ const WEAK: [&str; 3] = ["1819", "3638", "4166"];
 
 /// What a failure of the `sql` import means to the caller of the plugin. Its message stays behind.
 pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
-    let what = failure
-        .statement
-        .map_or_else(|| "a statement".to_owned(), |at| format!("statement {}", u64::from(at) + 1));
     let is_in =
         |numbers: &[&str]| failure.sqlstate.as_deref().is_some_and(|n| numbers.contains(&n));
     let code = match failure.code.as_str() {
@@ -32,14 +29,7 @@ pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
         _ if is_in(&WEAK) => Code::PasswordPolicy,
         _ => Code::StatementFailed,
     };
-    let mut refusal =
-        Refusal { statement: failure.statement, vendor_code: failure.sqlstate, ..code.refusal() };
-    refusal.ext = vec![
-        ("targets".to_owned(), addresses(at).join(", ")),
-        ("user".to_owned(), at.username.clone()),
-        ("what".to_owned(), what),
-    ];
-    refusal
+    failed(code.refusal(), failure, at)
 }
 
 /// Whether nothing was begun, so that certainly nothing is left behind.

@@ -6,7 +6,7 @@
 use crate::codes::Code;
 use crate::{dsn, tls};
 use bulkhead_sdk::connection::{
-    CONNECTION_URL, Credentials, Fault, Parameters, endpoints, in_place, read_url,
+    CONNECTION_URL, Credentials, KnownParameters, Parameters, endpoints, read_url, refused_value,
 };
 use bulkhead_sdk::database_plugin::{Pool, Refusal, Settings, Target};
 use bulkhead_sdk::wire::duration;
@@ -14,33 +14,36 @@ use serde_json::Value;
 
 const DEFAULT_PORT: u16 = 3306;
 
-/// Parameters that this plugin reads.
-const HONOURED: [&str; 5] = ["user", "password", "dbname", "tls", "timeout"];
-
-/// Parameters that clients of this field write and that change nothing here.
-const INDIFFERENT: [&str; 17] = [
-    "allowFallbackToPlaintext",
-    "allowNativePasswords",
-    "charset",
-    "checkConnLiveness",
-    "clientFoundRows",
-    "collation",
-    "columnsWithAlias",
-    "connectionAttributes",
-    "interpolateParams",
-    "loc",
-    "maxAllowedPacket",
-    "multiStatements",
-    "parseTime",
-    "readTimeout",
-    "rejectReadOnly",
-    "timeTruncate",
-    "writeTimeout",
-];
-
-/// Parameters that exist and ask for something that would not happen.
-const UNSUPPORTED: [&str; 5] =
-    ["allowAllFiles", "allowCleartextPasswords", "allowOldPasswords", "compress", "serverPubKey"];
+/// What `connection_url` may say besides.
+const KNOWN: KnownParameters = KnownParameters {
+    honoured: &["user", "password", "dbname", "tls", "timeout"],
+    indifferent: &[
+        "allowFallbackToPlaintext",
+        "allowNativePasswords",
+        "charset",
+        "checkConnLiveness",
+        "clientFoundRows",
+        "collation",
+        "columnsWithAlias",
+        "connectionAttributes",
+        "interpolateParams",
+        "loc",
+        "maxAllowedPacket",
+        "multiStatements",
+        "parseTime",
+        "readTimeout",
+        "rejectReadOnly",
+        "timeTruncate",
+        "writeTimeout",
+    ],
+    unsupported: &[
+        "allowAllFiles",
+        "allowCleartextPasswords",
+        "allowOldPasswords",
+        "compress",
+        "serverPubKey",
+    ],
+};
 
 /// What `connection_url` says, in either of its forms, before anything is made of it.
 pub(crate) fn parameters(connection_url: &str) -> Result<Parameters, Refusal> {
@@ -63,7 +66,7 @@ pub(crate) fn read(
     credentials: &Credentials<'_>,
     pool: Pool,
 ) -> Result<Target, Refusal> {
-    refuse_unknown(parameters)?;
+    KNOWN.check(parameters)?;
     let filled = |keyword: &str| {
         let value = parameters.last(keyword).map(|written| written.fill(credentials)).transpose();
         value.map(|value| value.filter(|value| !value.is_empty()))
@@ -85,26 +88,11 @@ pub(crate) fn read(
     })
 }
 
-fn refuse_unknown(parameters: &Parameters) -> Result<(), Refusal> {
-    for (place, (keyword, _)) in parameters.named.iter().enumerate() {
-        if let Some(known) = UNSUPPORTED.iter().find(|known| *known == keyword) {
-            let refusal = Fault::ParameterUnsupported.about(CONNECTION_URL);
-            return Err(refusal.with("parameter", *known));
-        }
-        if !HONOURED.iter().chain(&INDIFFERENT).any(|known| known == keyword) {
-            return Err(in_place(Fault::ParameterUnknown, place));
-        }
-    }
-    Ok(())
-}
-
 /// Go's duration in milliseconds; 0 is its word for no bound, which no connection gets.
 fn timeout(parameters: &Parameters) -> Result<Option<u32>, Refusal> {
     let Some(written) = parameters.plain("timeout")? else { return Ok(None) };
-    let seconds = duration::seconds(&Value::String(written)).map_err(|_| {
-        let refusal = Fault::ParameterValue.about(CONNECTION_URL);
-        refusal.with("parameter", "timeout").with("accepted", "a duration such as 10s")
-    })?;
+    let seconds = duration::seconds(&Value::String(written))
+        .map_err(|_| refused_value("timeout", "a duration such as 10s"))?;
     let milliseconds = u32::try_from(seconds.saturating_mul(1000)).unwrap_or(u32::MAX);
     Ok((milliseconds > 0).then_some(milliseconds))
 }

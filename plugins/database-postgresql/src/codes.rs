@@ -1,199 +1,114 @@
 //! Every code of this plugin's refusals, and the sentence that the description fixes for it.
 //!
-//! The sentences are complete before anything runs: no value of a running system can get into one
-//! but the names and numbers that its braces ask for.
+//! Braces are the host's to fill, so a placeholder of statements cannot be written in a sentence; it
+//! travels as a pair.
 
-/// Why the plugin refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
-    Unreachable,
-    Refused,
-    TimedOut,
-    Conflict,
-    PermissionDenied,
-    ForbiddenAddress,
-    InvalidConfig,
-    StatementFailed,
-    InvalidStatement,
-    TooManyDirectGrants,
-    InsufficientPrivilege,
-    Unsupported,
-    UserNotFound,
-    ConnectionUser,
-    OwnsObjects,
-    StillHolds,
-    CreationStatementsRequired,
-    PasswordNotAscii,
-    ConnectionUrlMissing,
-    UrlScheme,
-    KeywordSyntax,
-    FilePath,
-    SslMode,
-    TlsContradiction,
-    PasswordAuthentication,
-    SelfManaged,
-    AuthType,
+bulkhead_sdk::refusal_codes! {
+    /// Why the plugin refused.
+    pub(crate) enum Code, CODES {
+        Unreachable = "unreachable":
+            "the database of connection {connection} did not answer ({targets}); check that it \
+             runs and that connection_url names it",
+        Refused = "refused":
+            "the database refused user {user} (SQLSTATE {vendor-code}); check username and \
+             password of connection {connection}",
+        TimedOut = "timed-out":
+            "the database of connection {connection} ({targets}) did not finish in time; check its \
+             load and its locks, then try again",
+        Conflict = "conflict":
+            "other sessions kept changing the same rows of the database's catalog; try again, or \
+             grant through a group role (IN ROLE) instead of on single tables",
+        PermissionDenied = "permission-denied":
+            "this mount has no grant to reach {targets}; add it to the mount's grants",
+        ForbiddenAddress = "forbidden-address":
+            "connection {connection} names an address that is never dialled ({targets}): a \
+             link-local, multicast or cloud-metadata one, or that of this server itself; give the \
+             address of the database",
+        InvalidConfig = "invalid-config":
+            "connection {connection} cannot be dialled with its settings; check the certificates \
+             and the key, which must be unencrypted PEM",
+        StatementFailed = "statement-failed":
+            "the database of connection {connection} refused {what} (SQLSTATE {vendor-code}); \
+             nothing of that transaction was kept",
+        InvalidStatement = "invalid-statement":
+            "statement {statement}, character {position}: the text {fault}",
+        TooManyDirectGrants = "too-many-direct-grants":
+            "an object cannot hold one more direct grant (SQLSTATE 54000, {what}); grant to a \
+             group role once and create users IN ROLE it",
+        InsufficientPrivilege = "insufficient-privilege":
+            "user {user} of connection {connection} may not do what {what} needs (SQLSTATE 42501); \
+             give it CREATEROLE, and with grant option the privileges that it hands out",
+        Unsupported = "unsupported":
+            "this plugin handles passwords only; set credential_type to password",
+        UserNotFound = "user-not-found":
+            "the database of connection {connection} has no such user any more: a static role \
+             needs it created again, any other client a new credential",
+        ConnectionUser = "connection-user":
+            "the user to be removed is the one that connection {connection} logs in with; remove \
+             it by hand if it must go",
+        OwnsObjects = "owns-objects":
+            "the user owns {objects}; it can no longer log in, and nothing was dropped: give the \
+             objects another owner (REASSIGN OWNED), then revoke again",
+        StillHolds = "still-holds-privileges":
+            "the user can no longer log in but still holds privileges that user {user} cannot \
+             revoke, on {held}; let their grantor revoke them, or run DROP OWNED BY in that \
+             database, then revoke again",
+        CreationStatementsRequired = "creation-statements-required":
+            "creation_statements is required: give at least one statement that creates \
+             {placeholder}",
+        PasswordNotAscii = "password-not-ascii":
+            "password_authentication is scram-sha-256, which needs passwords of printable ASCII; \
+             change the password policy",
+        ConnectionUrlMissing = "connection-url-missing":
+            "connection_url is required: write postgresql://host:5432/database and give username \
+             and password as settings",
+        UrlScheme = "url-scheme":
+            "{setting} must begin with postgresql:// or postgres://, or be a list such as host=… \
+             port=… dbname=…",
+        KeywordSyntax = "keyword-syntax":
+            "{setting} is not a list of keyword=value pairs from pair {position} on; put values \
+             with spaces in '…'",
+        FilePath = "file-path":
+            "{setting} names a file in {parameter}, and a plugin reads no files; put the PEM text \
+             into tls_ca, tls_certificate or private_key",
+        SslMode = "sslmode":
+            "{setting} has an sslmode that does not exist; there are disable, allow, prefer, \
+             require, verify-ca and verify-full",
+        TlsContradiction = "tls-contradiction":
+            "{setting} names certificates to trust, but sslmode does not check any; use \
+             sslmode=verify-full",
+        PasswordAuthentication = "password-authentication":
+            "{setting} must be password or scram-sha-256",
+        SelfManaged = "self-managed-unsupported":
+            "{setting} is not available in this version; give the connection a user that may \
+             create roles",
+        AuthType = "auth-type-unsupported":
+            "{setting} is not available in this version; use username and password",
+    }
 }
 
-/// Each code with its word and its sentence, in the order of [`Code`]. Braces are the host's to
-/// fill, so a placeholder of statements cannot be written in a sentence; it travels as a pair.
-pub(crate) const CODES: [(Code, &str, &str); 27] = [
-    (
-        Code::Unreachable,
-        "unreachable",
-        "the database of connection {connection} did not answer ({targets}); check that it runs \
-         and that connection_url names it",
-    ),
-    (
-        Code::Refused,
-        "refused",
-        "the database refused user {user} (SQLSTATE {vendor-code}); check username and password of \
-         connection {connection}",
-    ),
-    (
-        Code::TimedOut,
-        "timed-out",
-        "the database of connection {connection} ({targets}) did not finish in time; check its \
-         load and its locks, then try again",
-    ),
-    (
-        Code::Conflict,
-        "conflict",
-        "other sessions kept changing the same rows of the database's catalog; try again, or grant \
-         through a group role (IN ROLE) instead of on single tables",
-    ),
-    (
-        Code::PermissionDenied,
-        "permission-denied",
-        "this mount has no grant to reach {targets}; add it to the mount's grants",
-    ),
-    (
-        Code::ForbiddenAddress,
-        "forbidden-address",
-        "connection {connection} names an address that is never dialled ({targets}): a link-local, \
-         multicast or cloud-metadata one, or that of this server itself; give the address of the \
-         database",
-    ),
-    (
-        Code::InvalidConfig,
-        "invalid-config",
-        "connection {connection} cannot be dialled with its settings; check the certificates and \
-         the key, which must be unencrypted PEM",
-    ),
-    (
-        Code::StatementFailed,
-        "statement-failed",
-        "the database of connection {connection} refused {what} (SQLSTATE {vendor-code}); nothing \
-         of that transaction was kept",
-    ),
-    (
-        Code::InvalidStatement,
-        "invalid-statement",
-        "statement {statement}, character {position}: the text {fault}",
-    ),
-    (
-        Code::TooManyDirectGrants,
-        "too-many-direct-grants",
-        "an object cannot hold one more direct grant (SQLSTATE 54000, {what}); grant to a group \
-         role once and create users IN ROLE it",
-    ),
-    (
-        Code::InsufficientPrivilege,
-        "insufficient-privilege",
-        "user {user} of connection {connection} may not do what {what} needs (SQLSTATE 42501); \
-         give it CREATEROLE, and with grant option the privileges that it hands out",
-    ),
-    (
-        Code::Unsupported,
-        "unsupported",
-        "this plugin handles passwords only; set credential_type to password",
-    ),
-    (
-        Code::UserNotFound,
-        "user-not-found",
-        "the database of connection {connection} has no such user any more; ask for a new \
-         credential",
-    ),
-    (
-        Code::ConnectionUser,
-        "connection-user",
-        "the user to be removed is the one that connection {connection} logs in with; remove it by \
-         hand if it must go",
-    ),
-    (
-        Code::OwnsObjects,
-        "owns-objects",
-        "the user owns {objects}; it can no longer log in, and nothing was dropped: give the \
-         objects another owner (REASSIGN OWNED), then revoke again",
-    ),
-    (
-        Code::StillHolds,
-        "still-holds-privileges",
-        "the user can no longer log in but still holds privileges that user {user} cannot revoke, \
-         on {held}; let their grantor revoke them, or run DROP OWNED BY in that database, then \
-         revoke again",
-    ),
-    (
-        Code::CreationStatementsRequired,
-        "creation-statements-required",
-        "creation_statements is required: give at least one statement that creates {placeholder}",
-    ),
-    (
-        Code::PasswordNotAscii,
-        "password-not-ascii",
-        "password_authentication is scram-sha-256, which needs passwords of printable ASCII; \
-         change the password policy",
-    ),
-    (
-        Code::ConnectionUrlMissing,
-        "connection-url-missing",
-        "connection_url is required: write postgresql://host:5432/database and give username and \
-         password as settings",
-    ),
-    (
-        Code::UrlScheme,
-        "url-scheme",
-        "{setting} must begin with postgresql:// or postgres://, or be a list such as host=… \
-         port=… dbname=…",
-    ),
-    (
-        Code::KeywordSyntax,
-        "keyword-syntax",
-        "{setting} is not a list of keyword=value pairs from pair {position} on; put values with \
-         spaces in '…'",
-    ),
-    (
-        Code::FilePath,
-        "file-path",
-        "{setting} names a file in {parameter}, and a plugin reads no files; put the PEM text into \
-         tls_ca, tls_certificate or private_key",
-    ),
-    (
-        Code::SslMode,
-        "sslmode",
-        "{setting} has an sslmode that does not exist; there are disable, allow, prefer, require, \
-         verify-ca and verify-full",
-    ),
-    (
-        Code::TlsContradiction,
-        "tls-contradiction",
-        "{setting} names certificates to trust, but sslmode does not check any; use \
-         sslmode=verify-full",
-    ),
-    (
-        Code::PasswordAuthentication,
-        "password-authentication",
-        "{setting} must be password or scram-sha-256",
-    ),
-    (
-        Code::SelfManaged,
-        "self-managed-unsupported",
-        "{setting} is not available in this version; give the connection a user that may create \
-         roles",
-    ),
-    (
-        Code::AuthType,
-        "auth-type-unsupported",
-        "{setting} is not available in this version; use username and password",
-    ),
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_sdk::refusal_codes::offences;
+
+    #[test]
+    fn sentences_ask_only_for_what_refusals_carry() {
+        let carried = [
+            "setting",
+            "statement",
+            "vendor-code",
+            "connection",
+            "targets",
+            "user",
+            "what",
+            "position",
+            "fault",
+            "objects",
+            "held",
+            "placeholder",
+            "parameter",
+        ];
+        assert_eq!(offences(CODES, &carried), Vec::<String>::new());
+    }
+}

@@ -1,7 +1,7 @@
 //! Reads `connection_url`, in whichever of its two forms the operator wrote it.
 
+use crate::codes::Code;
 use crate::dsn;
-use crate::refusal::Code;
 use bulkhead_sdk::connection::{CONNECTION_URL, Parameters, read_url};
 use bulkhead_sdk::database_plugin::Refusal;
 

@@ -1,6 +1,6 @@
 //! The keyword form: `host=db port=5432 user='{{username}}' password='{{password}}' dbname=orders`.
 
-use crate::refusal::Code;
+use crate::codes::Code;
 use bulkhead_sdk::connection::{CONNECTION_URL, Parameters, Text};
 use bulkhead_sdk::database_plugin::Refusal;
 

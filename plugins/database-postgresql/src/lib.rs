@@ -9,7 +9,6 @@ mod codes;
 mod connection_url;
 mod description;
 mod dsn;
-mod refusal;
 mod revoke;
 mod scram;
 mod settings;

@@ -4,7 +4,7 @@
 //! what a user owns is its operator's data: nothing is ever dropped with its owner. A user that is
 //! gone is success, because backups and people remove users too.
 
-use crate::refusal::Code;
+use crate::codes::Code;
 use crate::settings::Connection;
 use crate::sql_failure;
 use crate::users::{self, UNDEFINED_OBJECT};

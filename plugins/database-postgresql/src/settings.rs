@@ -3,10 +3,10 @@
 //! Settings are stored as they were written, so that a read gives back what a write gave; what they
 //! mean is decided here, on every call, from nothing but themselves.
 
-use crate::refusal::Code;
+use crate::codes::Code;
 use crate::{connection_url, target};
 use bulkhead_sdk::connection::{
-    CONNECTION_URL, Parameters, UsernameRules, addresses, credentials, flag, pool, text,
+    CONNECTION_URL, Parameters, UsernameRules, addresses, credentials, flag, pool, text, warnings,
     without_nulls,
 };
 use bulkhead_sdk::database_plugin::{Configured, Refusal, Settings, Target};
@@ -64,31 +64,17 @@ pub(crate) fn configure(settings: &Settings) -> Result<Configured, Refusal> {
     let parameters = parameters(settings)?;
     let connection = Connection::from_parts(settings, &parameters)?;
     USERNAMES.check(&connection.username_template)?;
+    let in_clear = connection.authentication == Authentication::Password;
+    let more = [(in_clear, "scram-recommended")];
     Ok(Configured {
         settings: without_nulls(settings),
         targets: addresses(&connection.target),
-        warnings: warnings(settings, &parameters, &connection),
+        warnings: warnings(settings, &parameters, &connection.target, &more),
     })
 }
 
 fn parameters(settings: &Settings) -> Result<Parameters, Refusal> {
     connection_url::read(text(settings, CONNECTION_URL)?.unwrap_or_default())
-}
-
-fn warnings(settings: &Settings, parameters: &Parameters, connection: &Connection) -> Vec<String> {
-    let inline = parameters.last("password").filter(|written| !written.written.is_empty());
-    let templated = inline.is_some_and(|written| written.written.contains("{{password}}"));
-    let given = settings.get("password").is_some_and(|password| !password.is_null());
-    [
-        (inline.is_some() && !templated, "password-in-url"),
-        (inline.is_some() && !templated && given, "password-not-templated"),
-        (connection.target.tls.mode == "disable", "tls-off"),
-        (connection.authentication == Authentication::Password, "scram-recommended"),
-    ]
-    .into_iter()
-    .filter(|(holds, _)| *holds)
-    .map(|(_, code)| code.to_owned())
-    .collect()
 }
 
 /// Settings that this version knows and cannot honour.

@@ -3,15 +3,12 @@
 //! The attack this file stops: a password that the database repeats in an error. Its words stay
 //! behind; its SQLSTATE and the names of what was asked go on.
 
-use crate::refusal::Code;
-use bulkhead_sdk::connection::addresses;
+use crate::codes::Code;
+use bulkhead_sdk::connection::failed;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Target};
 
 /// What a failure of the `sql` import means to the caller of the plugin. Its message stays behind.
 pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
-    let what = failure
-        .statement
-        .map_or_else(|| "a statement".to_owned(), |at| format!("statement {}", u64::from(at) + 1));
     let code = match (failure.code.as_str(), failure.sqlstate.as_deref()) {
         ("unreachable", _) => Code::Unreachable,
         ("refused", _) => Code::Refused,
@@ -24,14 +21,7 @@ pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
         (_, Some("42501")) => Code::InsufficientPrivilege,
         _ => Code::StatementFailed,
     };
-    let mut refusal =
-        Refusal { statement: failure.statement, vendor_code: failure.sqlstate, ..code.refusal() };
-    refusal.ext = vec![
-        ("targets".to_owned(), addresses(at).join(", ")),
-        ("user".to_owned(), at.username.clone()),
-        ("what".to_owned(), what),
-    ];
-    refusal
+    failed(code.refusal(), failure, at)
 }
 
 /// Whether a transaction that failed so has certainly left nothing behind: it was not begun, or

@@ -1,78 +1,73 @@
 //! From the words of `connection_url` to what the host dials.
-//!
-//! The attack this file stops: parameters that look honoured and are not.
 
 use crate::tls;
 use bulkhead_sdk::connection::{
-    CONNECTION_URL, Credentials, Fault, Parameters, endpoints, in_place,
+    Credentials, Fault, KnownParameters, Parameters, endpoints, refused_value,
 };
 use bulkhead_sdk::database_plugin::{Pool, Refusal, Settings, Target};
 
 const DEFAULT_PORT: u16 = 5432;
 
-/// Parameters that this plugin reads.
-const HONOURED: [&str; 11] = [
-    "host",
-    "port",
-    "user",
-    "password",
-    "dbname",
-    "sslmode",
-    "sslrootcert",
-    "sslcert",
-    "sslkey",
-    "connect_timeout",
-    "target_session_attrs",
-];
-
-/// Parameters that clients of this field write and that change nothing here: the host chooses them
-/// itself.
-const INDIFFERENT: [&str; 18] = [
-    "application_name",
-    "fallback_application_name",
-    "timezone",
-    "TimeZone",
-    "client_encoding",
-    "sslinline",
-    "sslsni",
-    "sslcompression",
-    "keepalives",
-    "keepalives_idle",
-    "keepalives_interval",
-    "keepalives_count",
-    "binary_parameters",
-    "default_query_exec_mode",
-    "statement_cache_capacity",
-    "statement_cache_mode",
-    "pool_max_conns",
-    "pool_max_conn_lifetime",
-];
-
-/// Parameters that exist and ask for something that would not happen.
-const UNSUPPORTED: [&str; 22] = [
-    "hostaddr",
-    "service",
-    "servicefile",
-    "passfile",
-    "options",
-    "replication",
-    "sslpassword",
-    "sslcrl",
-    "sslcrldir",
-    "sslnegotiation",
-    "sslcertmode",
-    "ssl_min_protocol_version",
-    "ssl_max_protocol_version",
-    "channel_binding",
-    "require_auth",
-    "requirepeer",
-    "gssencmode",
-    "krbsrvname",
-    "gsslib",
-    "load_balance_hosts",
-    "tcp_user_timeout",
-    "search_path",
-];
+/// What `connection_url` may say besides.
+const KNOWN: KnownParameters = KnownParameters {
+    honoured: &[
+        "host",
+        "port",
+        "user",
+        "password",
+        "dbname",
+        "sslmode",
+        "sslrootcert",
+        "sslcert",
+        "sslkey",
+        "connect_timeout",
+        "target_session_attrs",
+    ],
+    indifferent: &[
+        "application_name",
+        "fallback_application_name",
+        "timezone",
+        "TimeZone",
+        "client_encoding",
+        "sslinline",
+        "sslsni",
+        "sslcompression",
+        "keepalives",
+        "keepalives_idle",
+        "keepalives_interval",
+        "keepalives_count",
+        "binary_parameters",
+        "default_query_exec_mode",
+        "statement_cache_capacity",
+        "statement_cache_mode",
+        "pool_max_conns",
+        "pool_max_conn_lifetime",
+    ],
+    unsupported: &[
+        "hostaddr",
+        "service",
+        "servicefile",
+        "passfile",
+        "options",
+        "replication",
+        "sslpassword",
+        "sslcrl",
+        "sslcrldir",
+        "sslnegotiation",
+        "sslcertmode",
+        "ssl_min_protocol_version",
+        "ssl_max_protocol_version",
+        "channel_binding",
+        "require_auth",
+        "requirepeer",
+        "gssencmode",
+        "krbsrvname",
+        "gsslib",
+        "load_balance_hosts",
+        "tcp_user_timeout",
+        "search_path",
+    ],
+};
 
 /// The target that the parameters name; the sizes of its `pool` are settings of their own.
 pub(crate) fn read(
@@ -81,7 +76,7 @@ pub(crate) fn read(
     credentials: &Credentials<'_>,
     pool: Pool,
 ) -> Result<Target, Refusal> {
-    refuse_unknown(parameters)?;
+    KNOWN.check(parameters)?;
     let endpoints = endpoints(&parameters.hosts, DEFAULT_PORT)?;
     let username = username(parameters, credentials)?;
     let password = match parameters.last("password") {
@@ -104,19 +99,6 @@ pub(crate) fn read(
         },
         ext: Vec::new(),
     })
-}
-
-fn refuse_unknown(parameters: &Parameters) -> Result<(), Refusal> {
-    for (place, (keyword, _)) in parameters.named.iter().enumerate() {
-        if let Some(known) = UNSUPPORTED.iter().find(|known| *known == keyword) {
-            let refusal = Fault::ParameterUnsupported.about(CONNECTION_URL);
-            return Err(refusal.with("parameter", *known));
-        }
-        if !HONOURED.iter().chain(&INDIFFERENT).any(|known| known == keyword) {
-            return Err(in_place(Fault::ParameterUnknown, place));
-        }
-    }
-    Ok(())
 }
 
 fn username(parameters: &Parameters, credentials: &Credentials<'_>) -> Result<String, Refusal> {
@@ -144,9 +126,4 @@ fn connect_timeout(parameters: &Parameters) -> Result<Option<u32>, Refusal> {
         .parse()
         .map_err(|_| refused_value("connect_timeout", "a whole number of seconds"))?;
     Ok((seconds > 0).then(|| seconds.saturating_mul(1000)))
-}
-
-fn refused_value(parameter: &str, accepted: &str) -> Refusal {
-    let refusal = Fault::ParameterValue.about(CONNECTION_URL);
-    refusal.with("parameter", parameter).with("accepted", accepted)
 }

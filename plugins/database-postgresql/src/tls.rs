@@ -3,7 +3,7 @@
 //! The attack this file stops: `sslrootcert=/etc/shadow`, which would make the host open a file of
 //! its own.
 
-use crate::refusal::Code;
+use crate::codes::Code;
 use bulkhead_sdk::connection as shared;
 use bulkhead_sdk::connection::{CONNECTION_URL, Fault, Parameters};
 use bulkhead_sdk::database_plugin::{Refusal, Settings, Tls};

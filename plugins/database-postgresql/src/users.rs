@@ -1,7 +1,7 @@
 //! Users come to be, change and are tried. All of an operator's statements for one of these run in
 //! one transaction, so that a failure leaves nothing behind.
 
-use crate::refusal::Code;
+use crate::codes::Code;
 use crate::settings::{Authentication, Connection};
 use crate::{scram, sql_failure};
 use bulkhead_sdk::database_plugin::{

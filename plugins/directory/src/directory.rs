@@ -270,14 +270,9 @@ fn absent_is_empty(found: Result<Vec<Entry>, Fault>) -> Result<Vec<Entry>, Fault
 /// that the account is disabled (533), expired (701), may not log in here or now (530, 531, 534),
 /// or must change its password (532, 773). That it is locked (775) it says to anyone.
 fn told_by(refused: &Fault) -> Proof {
-    let words: Vec<&str> = refused.message.split([' ', ',']).collect();
-    let code = words.windows(2).find_map(|pair| match pair {
-        ["data", code] => Some(*code),
-        _ => None,
-    });
-    match code {
-        Some("530" | "531" | "532" | "533" | "534" | "701" | "773") => Proof::InForce,
-        Some("775") => Proof::CannotTell,
+    match refused.data {
+        Some(0x530..=0x534 | 0x701 | 0x773) => Proof::InForce,
+        Some(0x775) => Proof::CannotTell,
         _ => Proof::NotInForce,
     }
 }

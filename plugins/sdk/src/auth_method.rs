@@ -78,7 +78,9 @@ pub trait AuthMethod {
         Err(Failure::new(Kind::UnsupportedOperation, message))
     }
 
-    /// Which alias a login would be for, by what the caller says and without any proof.
+    /// Which alias a login would be for, by what the caller says and without any proof: the name
+    /// that a login which is refused counts against, and that is locked after too many of them. A
+    /// method whose proof cannot be guessed, such as a signed token, leaves this as it is.
     ///
     /// # Errors
     /// Those of the host; none by default, as it tells nothing.

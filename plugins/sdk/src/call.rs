@@ -46,6 +46,14 @@ pub struct Caller {
     pub remote_address: String,
 }
 
+impl Caller {
+    /// Whether policy grants `sudo` on this path.
+    #[must_use]
+    pub fn is_sudo(&self) -> bool {
+        self.capabilities.iter().any(|capability| capability == "sudo")
+    }
+}
+
 /// The mount that is called. Lifetimes are in seconds and already resolved against the system's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mount {
@@ -76,6 +84,17 @@ pub struct Context {
 }
 
 impl Call {
+    /// Lets only callers go on whose policies grant `sudo` on this path.
+    ///
+    /// # Errors
+    /// Permission denied.
+    pub fn demand_sudo(&self) -> Result<(), Failure> {
+        match self.caller.is_sudo() {
+            true => Ok(()),
+            false => Err(Failure::denied("this path asks for the capability sudo")),
+        }
+    }
+
     /// The field was given, or filled in by its default.
     #[must_use]
     pub fn is_given(&self, name: &str) -> bool {

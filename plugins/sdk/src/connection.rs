@@ -4,18 +4,26 @@
 //! It never knows an operator's values in an error: a refusal names the setting, the parameter or
 //! its place.
 
+mod description;
+mod failed;
 mod faults;
 mod hosts;
+mod known;
 mod login;
 mod parameters;
 mod url;
 mod usernames;
 mod values;
+mod warnings;
 
+pub use description::About;
+pub use failed::failed;
 pub use faults::{FAULTS, Fault};
 pub use hosts::{addresses, endpoints};
+pub use known::{KnownParameters, refused_value};
 pub use login::{Login, credentials, pool};
 pub use parameters::{CONNECTION_URL, Credentials, Parameters, Text, in_place};
 pub use url::read as read_url;
 pub use usernames::UsernameRules;
 pub use values::{flag, milliseconds, pem, text, whole_number, without_nulls};
+pub use warnings::warnings;

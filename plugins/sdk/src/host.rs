@@ -97,6 +97,10 @@ pub trait Clock {
     /// Store time.
     fn now(&self) -> StoreTime;
 
+    /// Lets so many milliseconds pass before something is tried again. The call goes on counting,
+    /// and is stopped at its deadline.
+    fn pause(&self, milliseconds: u64);
+
     /// Asks for `wake(key)` at `at` or soon after; a second call moves it. Buffered like a write.
     ///
     /// # Errors

@@ -18,8 +18,17 @@
 //! ```
 
 use bulkhead_wire::failure::{Failure, Kind};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+/// Everything but the unreserved characters of RFC 3986.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The text with everything encoded that means anything in a URL or a form.
+pub(crate) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
 
 /// The word for [`Request::as_pod`].
 pub(crate) const POD: &str = "pod";
@@ -111,6 +120,20 @@ impl Request {
         Ok(self.header("content-type", "application/json"))
     }
 
+    /// With a body of pairs, as HTML forms and OAuth's endpoints write them.
+    #[must_use]
+    pub fn form(mut self, pairs: &[(&str, &str)]) -> Self {
+        let pair = |(name, value): &(&str, &str)| format!("{}={}", encoded(name), encoded(value));
+        self.body = pairs.iter().map(pair).collect::<Vec<_>>().join("&").into_bytes();
+        self.header("content-type", "application/x-www-form-urlencoded")
+    }
+
+    /// With an access token, which is a secret.
+    #[must_use]
+    pub fn bearer(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}")).secret(token)
+    }
+
     /// With how the server is trusted, and who we are.
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
@@ -181,6 +204,11 @@ mod tests {
         let json = Request::post("https://a").json(&json!({"a": 1})).unwrap();
         assert_eq!(json.headers, [("content-type".to_owned(), "application/json".to_owned())]);
         assert_eq!(json.body, br#"{"a":1}"#);
+        let form = Request::asking("https://a").form(&[("scope", "a/.default b"), ("x", "1&y=2")]);
+        assert_eq!(form.body, b"scope=a%2F.default%20b&x=1%26y%3D2");
+        let bearer = Request::get("https://a").bearer("t-1");
+        assert_eq!(bearer.headers, [("authorization".to_owned(), "Bearer t-1".to_owned())]);
+        assert_eq!(bearer.secrets, ["t-1"]);
     }
 
     #[test]

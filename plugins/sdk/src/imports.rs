@@ -136,6 +136,10 @@ impl Clock for Imports {
         import::clock::now()
     }
 
+    fn pause(&self, milliseconds: u64) {
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+    }
+
     fn schedule(&self, key: &str, at: StoreTime, lane: &str) -> Result<(), Failure> {
         import::clock::schedule(key, at, lane).map_err(failure)
     }

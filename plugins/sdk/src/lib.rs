@@ -125,10 +125,16 @@
 //! A [`jwt`] is read, proven by a key of its issuer, and held against what is expected of it, in
 //! this order; the cryptography is the host's, by [`Host::crypto`].
 //!
+//! # Clouds
+//!
+//! An auth method of a cloud asks its [`provider`], keeps the keys of its tokens as [`issuer_keys`]
+//! and its own [`access_token`], and holds a login against a role as [`explain`] says.
+//!
 //! # What it never knows
 //!
 //! Tokens, policies, sockets and files. A component has no way to reach them.
 
+pub mod access_token;
 pub mod answer;
 pub mod auth_method;
 pub mod call;
@@ -136,14 +142,18 @@ pub mod connection;
 pub mod crypto;
 pub mod database_plugin;
 pub mod engine;
+pub mod explain;
 mod field;
 pub mod host;
 pub mod http;
 pub mod intent;
 mod internal;
+pub mod issuer_keys;
 pub mod jwt;
 pub mod ldap;
 pub mod login;
+pub mod provider;
+pub mod refusal_codes;
 pub mod reservation;
 pub mod rotation;
 pub mod schedule;

@@ -1,6 +1,7 @@
 //! What can be tuned at a mount, and how long its leases may live.
 
 use crate::lifetimes::Lifetimes;
+use crate::lockouts::LockoutPolicy;
 use bulkhead_sandbox::Grant;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
@@ -36,6 +37,9 @@ pub(crate) struct Settings {
     /// What its plugin may do; `None` where the operator did not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) grants: Option<Vec<Grant>>,
+    /// When names are locked; auth methods only, and as usual where the operator did not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user_lockout: Option<LockoutPolicy>,
 }
 
 /// Who sees the mount in `sys/internal/ui/mounts`.

@@ -1,6 +1,7 @@
 //! Serving a permitted request by entering a component.
 
 use super::answer;
+use super::login_lockout::LoginAttempt;
 use super::operation::operation;
 use super::permitted_request::PermittedRequest;
 use crate::core::Core;
@@ -67,8 +68,16 @@ impl PermittedRequest<'_> {
             tree: Arc::clone(&tree),
         };
         let call = self.contract_call(mount, deadline)?;
-        let mut done = opened.plugin.engine.handle(scope, unit, &call).await;
+        let engine = &opened.plugin.engine;
+        let login = LoginAttempt::of(&self, mount, engine, &scope);
+        if let Some(login) = &login {
+            Box::pin(login.refuse_locked(&call)).await?;
+        }
+        let mut done = engine.handle(scope, unit, &call).await;
         mount.note_end(&*self.core.log, pass, done.ended);
+        if let Some(login) = &login {
+            done.result = Box::pin(login.judge(&call, done.result)).await;
+        }
         *effect = tree.effect();
         if *effect == Effect::Effect {
             done.unit.insist();
@@ -106,7 +115,7 @@ impl PermittedRequest<'_> {
     }
 
     /// The tree of calls that begins here, which knows what is secret in the request.
-    fn call_tree(&self) -> Arc<CallTree> {
+    pub(super) fn call_tree(&self) -> Arc<CallTree> {
         let tree = Arc::new(CallTree::default());
         for secret in fields::secrets(&self.route.fields, &self.folded.values) {
             tree.secrets.add(secret);

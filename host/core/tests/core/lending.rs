@@ -23,6 +23,24 @@ async fn a_lease_that_another_call_ends_is_gone_with_its_commit_and_never_revoke
     bed.end().await;
 }
 
+/// As a check-in by the end of its lease does, which is the same code as one by a caller.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_may_end_the_lease_that_it_is_about() {
+    let bed = Bed::new("end-issued-at-home").await;
+    for name in ["returns", "returns-stored"] {
+        let lent = bed.write(&format!("probe/lend/{name}"), json!({})).await.1;
+        let id = json!({"lease_id": lent["lease_id"]});
+        let (status, revoked) = bed.write("sys/leases/revoke", id.clone()).await;
+        assert_eq!(status, 204, "{name}: {revoked}");
+        assert_eq!(bed.noted(name).await, "Requested", "{name}");
+        assert_eq!(bed.write("sys/leases/lookup", id).await.0, 400, "{name} is gone");
+    }
+    let lines = bed.log.0.lock().unwrap().join("\n");
+    assert!(!lines.contains("lease-end-delayed"), "{lines}");
+    drop(lines);
+    bed.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_undo_of_a_thing_in_steps_knows_of_the_step_that_may_have_happened() {
     let bed = Bed::new("steps").await;

@@ -24,6 +24,7 @@ mod identity_groups;
 mod instance_reuse;
 mod leases;
 mod lending;
+mod lockouts;
 mod logins;
 mod mounts;
 mod oidc;

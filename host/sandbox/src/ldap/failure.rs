@@ -25,8 +25,9 @@ pub(crate) fn failed(code: &str, message: impl Into<String>) -> LdapFailure {
     }
 }
 
-/// The server's answer, unless it is success. `text` are its own words, which answer logins and
-/// changes only: what it says of a search could be of an entry.
+/// The server's answer, unless it is success. `text` are its own words, which are passed on
+/// where they answer a change, and of a login the code alone: what else it says could be of an
+/// entry.
 pub(super) fn of_result(asked: Asked, code: u32, text: &str) -> Result<(), LdapFailure> {
     if code == 0 {
         return Ok(());
@@ -47,14 +48,35 @@ pub(super) fn of_result(asked: Asked, code: u32, text: &str) -> Result<(), LdapF
         Asked::Change => "refused the change",
     };
     let mut message = format!("the server {what}: {} ({code})", meaning(code));
-    if asked != Asked::Search {
-        let text = plain(text);
-        if !text.is_empty() {
-            message.push_str(": ");
-            message.push_str(&text);
+    let mut ext = Vec::new();
+    match asked {
+        Asked::Login => {
+            if let Some(data) = login_data(text) {
+                message.push_str(", data ");
+                message.push_str(data);
+                ext.push((DATA.to_owned(), data.to_owned()));
+            }
         }
+        Asked::Change if !plain(text).is_empty() => {
+            message.push_str(": ");
+            message.push_str(&plain(text));
+        }
+        Asked::Change | Asked::Search => {}
     }
-    Err(LdapFailure { result_code: Some(code), ..failed(word, message) })
+    Err(LdapFailure { result_code: Some(code), ext, ..failed(word, message) })
+}
+
+/// The name of Active Directory's own code for a refused login. Beside the message, because that is
+/// cleaned of what looks like a piece of a password.
+const DATA: &str = "data";
+
+/// Active Directory's own code, of the text `80090308: LdapErr: DSID-0C0903A9, comment:
+/// AcceptSecurityContext error, data 52e, v1db1`: that alone, and nothing else of what it says.
+fn login_data(text: &str) -> Option<&str> {
+    let (_, told) = text.split_once("AcceptSecurityContext error, data ")?;
+    let (code, _) = told.split_once(',')?;
+    let is_code = (1..=8).contains(&code.len()) && code.bytes().all(|one| one.is_ascii_hexdigit());
+    is_code.then_some(code)
 }
 
 /// Characters of a server's text that are passed on.

@@ -201,6 +201,31 @@ async fn another_server_is_asked_only_where_no_session_came_about() {
 }
 
 #[tokio::test]
+async fn of_what_a_server_says_of_a_login_its_code_alone_is_passed_on() {
+    let said = "80090308: LdapErr: DSID-0C0903A9, comment: AcceptSecurityContext error, data ";
+    for (text, code) in [
+        (format!("{said}775, v1db1\0"), Some("775")),
+        (format!("{said}52e, v1db1"), Some("52e")),
+        (format!("{said}mail=bob, v1db1"), None),
+        (format!("{said}775"), None),
+        ("data 775, mail=bob".to_owned(), None),
+        ("the password of bob is hunter2".to_owned(), None),
+    ] {
+        let result = [b"\x0a\x01\x31\x04\x00", &*part(0x04, text.as_bytes())].concat();
+        let answer = part(0x30, &[b"\x02\x01\x01", &*part(0x61, &result)].concat());
+        let address = serve(vec![answer]).await;
+        let refused = open(&target(&[address])).await.err().unwrap();
+        let data: Vec<(&str, &str)> =
+            refused.ext.iter().map(|(name, data)| (name.as_str(), data.as_str())).collect();
+        assert_eq!(data, code.map(|code| ("data", code)).into_iter().collect::<Vec<_>>(), "{text}");
+        let words = "the server refused the login: invalid credentials (49)";
+        let told = code.map(|code| format!(", data {code}")).unwrap_or_default();
+        assert_eq!(refused.message, format!("ldap://{address}: {words}{told}"), "{text}");
+        assert_eq!((refused.code.as_str(), refused.result_code), ("refused", Some(49)));
+    }
+}
+
+#[tokio::test]
 async fn a_login_without_a_password_is_refused_before_anything_is_dialled() {
     let address = serve(vec![BOUND.to_vec()]).await;
     let empty = Target { password: String::new(), ..target(&[address]) };

@@ -27,6 +27,10 @@ impl AuthMethod for Passphrase {
     fn renew_login(host: &dyn Host, _: &Context, it: &HeldLogin, _: u64) -> Result<Login, Failure> {
         admitted(&it.alias, host.storage().get(&it.alias)?)
     }
+
+    fn alias_lookahead(_: &dyn Host, call: &Call) -> Result<Option<String>, Failure> {
+        Ok(Some(call.text("name").to_owned()))
+    }
 }
 
 #[derive(Default, Serialize, Deserialize)]

@@ -97,7 +97,9 @@ fn entry(found: import::ldap::Entry) -> Entry {
 }
 
 fn fault(why: import::ldap::Failure) -> Fault {
+    let data = why.ext.iter().find(|(name, _)| name == "data");
     Fault {
+        data: data.and_then(|(_, code)| u32::from_str_radix(code, 16).ok()),
         code: Code::of_word(&why.code),
         message: why.message,
         result_code: why.result_code,

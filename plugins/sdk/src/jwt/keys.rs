@@ -6,6 +6,7 @@
 use super::{Fault, Token, malformed};
 use bulkhead_wire::json;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// Bytes of a set.
 const SET_BYTES: usize = 256 << 10;
@@ -50,6 +51,23 @@ impl KeySet {
             )));
         }
         Ok(Self(keys.iter().filter_map(Value::as_object).filter_map(Key::read).collect()))
+    }
+
+    /// The keys for one algorithm by their ids, for [`issuer_keys`](crate::issuer_keys): of those
+    /// that have one, and no other key has it.
+    #[must_use]
+    pub fn by_id(&self, algorithm: &str) -> BTreeMap<String, String> {
+        let mut found: BTreeMap<&str, Vec<&Key>> = BTreeMap::new();
+        for key in &self.0 {
+            found.entry(key.id.as_deref().unwrap_or_default()).or_default().push(key);
+        }
+        let sole = found.into_iter().filter_map(|(id, keys)| match keys.as_slice() {
+            [key] if !id.is_empty() && key.is_for(algorithm) => {
+                Some((id.to_owned(), key.text.clone()))
+            }
+            _ => None,
+        });
+        sole.collect()
     }
 
     /// The key that a token says it is signed by; the only one for its algorithm where it names

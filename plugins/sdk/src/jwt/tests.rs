@@ -228,6 +228,20 @@ fn of_a_set_only_the_key_that_is_meant_is_used() {
 }
 
 #[test]
+fn by_its_id_a_key_is_found_only_where_no_other_has_it_and_for_its_algorithm() {
+    let host = TestHost::default();
+    let (one, other) = (key(&host, "ec", 256), key(&host, "ec", 384));
+    let all = set(&[("k1", &one), ("k2", &one), ("k2", &other), ("k3", &other), ("", &one)]);
+    let ids = |algorithm: &str| {
+        let keys = KeySet::read(&all).unwrap().by_id(algorithm);
+        keys.into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(ids("ES256"), ["k1"]);
+    assert_eq!(ids("ES384"), ["k3"]);
+    assert!(ids("RS256").is_empty());
+}
+
+#[test]
 fn sets_of_keys_by_the_thousand_are_refused() {
     let host = TestHost::default();
     let key = key(&host, "ed25519", 0);

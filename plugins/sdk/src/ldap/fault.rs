@@ -12,6 +12,9 @@ pub struct Fault {
     pub message: String,
     /// The server's own code, where it answered (RFC 4511, appendix A).
     pub result_code: Option<u32>,
+    /// Active Directory's own code for why it refused a login, where it told: `0x52e` is a wrong
+    /// password, `0x775` a locked account.
+    pub data: Option<u32>,
     /// A change that the server may have made all the same: its answer did not come.
     pub may_have_happened: bool,
 }
@@ -64,7 +67,13 @@ impl Fault {
     /// A fault of which nothing happened.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), result_code: None, may_have_happened: false }
+        Self {
+            code,
+            message: message.into(),
+            result_code: None,
+            data: None,
+            may_have_happened: false,
+        }
     }
 }
 

@@ -99,7 +99,11 @@ impl Script {
     }
 
     pub(super) fn advance(&self, seconds: u64) {
-        self.elapsed.set(self.elapsed.get().saturating_add(seconds.saturating_mul(1_000)));
+        self.pass(seconds.saturating_mul(1_000));
+    }
+
+    pub(super) fn pass(&self, milliseconds: u64) {
+        self.elapsed.set(self.elapsed.get().saturating_add(milliseconds));
     }
 }
 

@@ -134,7 +134,9 @@ impl Guest for Doorman {
     }
 
     fn alias_lookahead(call: Call) -> Result<Option<String>, Failure> {
-        Ok(login(&said(&call.fields))?.alias.map(|alias| alias.name))
+        let mut said = said(&call.fields);
+        said.remove("refuse");
+        Ok(login(&said)?.alias.map(|alias| alias.name))
     }
 }
 

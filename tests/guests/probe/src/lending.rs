@@ -26,6 +26,16 @@ pub(crate) fn give_back(host: &dyn Host, call: &Call) -> Result<Answer, Failure>
     }
 }
 
+/// Ends the lease that is being revoked.
+pub(crate) fn return_in_revocation(host: &dyn Host, name: &str) -> Result<(), Failure> {
+    let handle: Option<String> = host.storage().get_plain(&handle(name))?;
+    host.leases().end_issued(&handle.ok_or_else(Failure::absent)?)?;
+    match name.starts_with("returns-stored") {
+        true => host.storage().checkpoint().map(drop),
+        false => Ok(()),
+    }
+}
+
 pub(crate) fn in_steps(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let (first, both) = (Made { name: "one".to_owned() }, Made { name: "one and two".to_owned() });

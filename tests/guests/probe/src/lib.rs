@@ -184,9 +184,11 @@ impl SecretsEngine for Probe {
         host.storage().put_plain("note/migrated", &from)
     }
 
-    /// Notes the reason. A name that begins with `stuck` cannot be ended, one with `never` not
-    /// before `note/go-<name>`, one with `tarry` takes a while, one with `hang` does not come
-    /// back, and one with `tells` fails with what is in force for `told`.
+    /// Notes the reason. A name that begins with `returns` ends its own lease, as a check-in by
+    /// expiry does; with `returns-stored` it stores that at once. A name that begins with `stuck`
+    /// cannot be ended, one with `never` not before `note/go-<name>`, one with `tarry` takes a
+    /// while, one with `hang` does not come back, and one with `tells` fails with what is in force
+    /// for `told`.
     fn revoke(
         host: &dyn Host,
         context: &Context,
@@ -206,6 +208,9 @@ impl SecretsEngine for Probe {
             && host.storage().get_plain::<u64>(&format!("note/go-{}", lease.tag))?.is_none()
         {
             return Err(Failure::invalid("ü".repeat(300)));
+        }
+        if lease.tag.starts_with("returns") {
+            lending::return_in_revocation(host, &lease.tag)?;
         }
         if lease.tag.starts_with("grown") {
             let held = lease.internal::<Made>()?.name;

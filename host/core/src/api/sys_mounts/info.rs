@@ -71,5 +71,8 @@ fn config(record: &MountRecord, running: Running<'_>, lifetimes: Lifetimes) -> M
     if Class::of(&record.path) == Class::Auth {
         config.insert("token_type".to_owned(), json!(settings.token_type.word()));
     }
+    if let Some(lockout) = settings.user_lockout {
+        config.insert("user_lockout_config".to_owned(), Value::Object(lockout.show()));
+    }
     config
 }

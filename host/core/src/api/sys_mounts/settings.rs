@@ -43,6 +43,9 @@ const OF_BUILTINS: [&str; 4] = [
     "listing_visibility",
 ];
 
+/// When names are locked, as one object.
+const LOCKOUT: &str = "user_lockout_config";
+
 /// The fields of tuning, which are also the keys of `config`.
 pub(super) fn fields() -> Vec<Field> {
     let lifetime = "a duration, or \"system\" for the system's; empty changes nothing";
@@ -82,7 +85,11 @@ pub(super) fn fields() -> Vec<Field> {
             "the key at identity/oidc/key that signs the mount's identity tokens",
         ),
         field("delegated_auth_accessors", FieldKind::CommaList, "stored, without effect yet"),
-        field("user_lockout_config", FieldKind::Any, "refused: no auth method has a lock-out yet"),
+        field(
+            LOCKOUT,
+            FieldKind::Any,
+            "of auth methods: when names are locked after logins that failed",
+        ),
         grants::whole(),
     ]
 }
@@ -188,6 +195,10 @@ pub(super) fn change(
     replace(&mut settings.token_type, text("token_type").map(TokenType::of_word).transpose()?);
     replace(&mut settings.identity_token_key, text("identity_token_key").map(str::to_owned));
     replace(&mut settings.delegated_auth_accessors, list("delegated_auth_accessors"));
+    if let Some(given) = values.get(LOCKOUT) {
+        let lockout = settings.user_lockout.unwrap_or_default().changed_by(given)?;
+        settings.user_lockout = Some(lockout);
+    }
     add_options(settings, values);
     instance_reuse::check(&settings.options)?;
     if subject.builtin.is_none() {
@@ -239,10 +250,11 @@ fn check_tunable(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<(
             "token_type can be set at auth methods only: a secrets engine gives no tokens",
         ));
     }
-    if given(values).any(|(name, _)| name == "user_lockout_config") {
-        let message = "user_lockout_config is not available: no auth method of this version \
-                       locks users out; leave it out";
-        return Err(Failure::invalid(message));
+    if subject.class == Class::Secret && given(values).any(|(name, _)| name == LOCKOUT) {
+        return Err(Failure::invalid(
+            "user_lockout_config can be set at auth methods only: nothing logs in to a secrets \
+             engine",
+        ));
     }
     Ok(())
 }

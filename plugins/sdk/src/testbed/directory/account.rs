@@ -50,14 +50,14 @@ impl Account {
 
     pub(super) fn log_in(&mut self, password: &str, takes_old: bool) -> Result<(), Fault> {
         if self.is_locked {
-            return Err(refused(49, "invalid credentials: data 775, the account is locked"));
+            return Err(Fault { data: Some(0x775), ..refused(49, "invalid credentials") });
         }
         let is_old = takes_old && !self.previous_password.is_empty();
         if password == self.password || is_old && password == self.previous_password {
             return Ok(());
         }
         self.failed_logins += 1;
-        Err(refused(49, "invalid credentials: data 52e"))
+        Err(Fault { data: Some(0x52e), ..refused(49, "invalid credentials") })
     }
 
     /// Sets the password and the time of it, as the server keeps that.

@@ -71,6 +71,11 @@ impl Clock for TestHost {
         self.script.now()
     }
 
+    fn pause(&self, milliseconds: u64) {
+        self.record(format!("pause {milliseconds}"));
+        self.script.pass(milliseconds);
+    }
+
     fn schedule(&self, key: &str, at: StoreTime, lane: &str) -> Result<(), Failure> {
         self.script.step("schedule", Some(&format!("{key} in {lane}")), || {
             self.timers.borrow_mut().set(key, Timer::scheduled(at));

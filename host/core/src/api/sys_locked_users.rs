@@ -1,0 +1,79 @@
+//! `sys/locked-users`: the names that are locked after too many logins that failed, and the way to
+//! unlock one.
+
+use super::call::Call;
+use super::reply::{Body, Reply};
+use super::row::{Endpoint, field, read, write};
+use crate::core::Core;
+use crate::mounts::{Class, Mount};
+use bulkhead_wire::description::FieldKind;
+use bulkhead_wire::failure::{Failure, quoted};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let accessor =
+        || field("mount_accessor", FieldKind::String, "the accessor of an auth method's mount");
+    let alias = field("alias_identifier", FieldKind::String, "the name, as the method's alias is");
+    vec![
+        read("sys/locked-users", "the names that are locked, by mount")
+            .fields([accessor()])
+            .handled_by(list),
+        write("sys/locked-users/{mount_accessor}/unlock/{alias_identifier+}", "unlock a name")
+            .fields([accessor(), alias])
+            .handled_by(unlock),
+    ]
+}
+
+/// `GET sys/locked-users`, of all auth methods or of one.
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, fields, .. } = call;
+    let mounts = match fields.text("mount_accessor") {
+        "" => auth_mounts(core),
+        accessor => vec![by_accessor(core, accessor)?],
+    };
+    let now = core.store.now();
+    let locked = mounts.iter().map(|mount| {
+        let names = core.lockouts.locked(&mount.record.uuid, now);
+        (mount.record.accessor.clone(), names)
+    });
+    let mut locked: Vec<_> = locked.filter(|(_, names)| !names.is_empty()).collect();
+    locked.sort_by(|(_, one), (_, other)| other.len().cmp(&one.len()));
+    let total: usize = locked.iter().map(|(_, names)| names.len()).sum();
+    let of_mounts: Vec<Value> = locked
+        .into_iter()
+        .map(|(accessor, names)| {
+            json!({"mount_accessor": accessor, "counts": names.len(), "alias_identifiers": names})
+        })
+        .collect();
+    let root = json!({
+        "namespace_id": "root", "namespace_path": "", "counts": total,
+        "mount_accessors": of_mounts,
+    });
+    let data = [("by_namespace", json!([root])), ("total", json!(total))];
+    Ok(Body::Data(Map::from_iter(data.map(|(name, value)| (name.to_owned(), value)))).into())
+}
+
+/// `POST sys/locked-users/:mount_accessor/unlock/:alias_identifier`. A name that is not locked has
+/// its failures forgotten.
+async fn unlock(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, fields, .. } = call;
+    let mount = by_accessor(core, fields.text("mount_accessor"))?;
+    core.lockouts.forget(&mount.record.uuid, fields.text("alias_identifier"));
+    Ok(Body::Nothing.into())
+}
+
+fn auth_mounts(core: &Core) -> Vec<Arc<Mount>> {
+    let all = core.mounts.all().into_iter();
+    all.filter(|mount| Class::of(&mount.record.path) == Class::Auth).collect()
+}
+
+fn by_accessor(core: &Core, accessor: &str) -> Result<Arc<Mount>, Failure> {
+    auth_mounts(core).into_iter().find(|mount| mount.record.accessor == accessor).ok_or_else(|| {
+        Failure::invalid(format!(
+            "no auth method is mounted with the accessor {}: list sys/auth",
+            quoted(accessor)
+        ))
+    })
+}

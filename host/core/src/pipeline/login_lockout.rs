@@ -1,0 +1,138 @@
+//! Logins for names that are locked: refused before they are proved, and after.
+//!
+//! A success costs nothing here while no login at the mount has failed of late. Afterwards the
+//! component is asked beforehand whose login this would be, and a locked name goes no further. A
+//! login that was on its way when its name was locked is refused in the same words whether its
+//! proof holds or not, so that no answer tells a right guess from a wrong one.
+
+use super::permitted_request::PermittedRequest;
+use crate::host_services::CallServices;
+use crate::lockouts::{Counted, LockoutPolicy};
+use crate::mounts::Mount;
+use bulkhead_sandbox::contract::{self, Answer, Outcome};
+use bulkhead_sandbox::{CallTree, Engine, HostServices, Scope};
+use bulkhead_wire::failure::{Failure, Kind};
+use std::sync::Arc;
+
+/// A login on its way to a component.
+pub(super) struct LoginAttempt<'a> {
+    permitted: &'a PermittedRequest<'a>,
+    mount: &'a Arc<Mount>,
+    policy: LockoutPolicy,
+    /// What it takes to ask the component whose login it would be.
+    engine: &'a Engine,
+    scope: Scope,
+}
+
+impl<'a> LoginAttempt<'a> {
+    /// The attempt, where the request is a login and its mount locks names.
+    pub(super) fn of(
+        permitted: &'a PermittedRequest<'a>,
+        mount: &'a Arc<Mount>,
+        engine: &'a Engine,
+        scope: &Scope,
+    ) -> Option<Self> {
+        let policy = mount.record.settings.user_lockout.unwrap_or_default();
+        let is_counted = permitted.route.login && !policy.is_disabled;
+        is_counted.then(|| Self { permitted, mount, policy, engine, scope: scope.clone() })
+    }
+
+    /// Refuses a name that is locked, before anything is proved.
+    ///
+    /// # Errors
+    /// 403.
+    pub(super) async fn refuse_locked(&self, call: &contract::Call) -> Result<(), Failure> {
+        let core = self.permitted.core;
+        if !core.lockouts.are_counted(&self.mount.record.uuid, core.store.now()) {
+            return Ok(());
+        }
+        match self.alias(call).await {
+            Some(alias) if self.is_locked(&alias) => Err(locked()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts a failure against the name, and lets a proof end its count: what leaves is what the
+    /// component answered, or that the name was locked meanwhile.
+    ///
+    /// # Errors
+    /// The component's failure; 403.
+    pub(super) async fn judge(
+        &self,
+        call: &contract::Call,
+        answered: Result<Answer, Failure>,
+    ) -> Result<Answer, Failure> {
+        let is_refusal = |failure: &Failure| {
+            matches!(failure.kind, Kind::InvalidRequest | Kind::PermissionDenied)
+        };
+        match answered {
+            Ok(answer) => self.let_in(answer),
+            Err(failure) if is_refusal(&failure) => match self.alias(call).await {
+                Some(alias) => Err(self.count(&alias, failure)),
+                None => Err(failure),
+            },
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn let_in(&self, answer: Answer) -> Result<Answer, Failure> {
+        let alias = match &answer.outcome {
+            Outcome::Login(login) => login.alias.as_ref().map(|alias| alias.name.as_str()),
+            _ => None,
+        };
+        let Some(alias) = alias else { return Ok(answer) };
+        if self.is_locked(alias) {
+            return Err(locked());
+        }
+        self.permitted.core.lockouts.forget(&self.mount.record.uuid, alias);
+        Ok(answer)
+    }
+
+    fn count(&self, alias: &str, failure: Failure) -> Failure {
+        let core = self.permitted.core;
+        let uuid = &self.mount.record.uuid;
+        match core.lockouts.count(uuid, alias, self.policy, core.store.now()) {
+            Counted::Noted => failure,
+            Counted::WasLocked => locked(),
+            Counted::NowLocked => {
+                // Without the name: what stands where a name should be may be a password.
+                let pairs = [
+                    ("mount", self.mount.record.path.to_string()),
+                    ("remote", self.permitted.request.remote.to_string()),
+                    ("failures", self.policy.threshold.to_string()),
+                    ("seconds", self.policy.duration.to_string()),
+                ];
+                core.log.line("warn", "name-locked", &pairs);
+                failure
+            }
+        }
+    }
+
+    fn is_locked(&self, alias: &str) -> bool {
+        let core = self.permitted.core;
+        core.lockouts.is_locked(&self.mount.record.uuid, alias, core.store.now())
+    }
+
+    /// Whose login it would be, in a unit of its own that is never committed. A component that
+    /// cannot tell locks nobody out.
+    async fn alias(&self, call: &contract::Call) -> Option<String> {
+        let core = self.permitted.core;
+        let services = CallServices::new(core, self.mount, None, "");
+        let tree: Arc<CallTree> = self.permitted.call_tree();
+        let scope = Scope {
+            services: Arc::clone(&services) as Arc<dyn HostServices>,
+            tree,
+            ..self.scope.clone()
+        };
+        let done = self.engine.alias_lookahead(scope, core.store.begin(), call).await;
+        services.release_guards().await;
+        done.result.ok().flatten().filter(|alias| !alias.is_empty())
+    }
+}
+
+fn locked() -> Failure {
+    Failure::denied(
+        "too many logins with this name failed; log in again later, or let an operator unlock the \
+         name at sys/locked-users",
+    )
+}

@@ -1,0 +1,120 @@
+//! Who the method is towards the provider: by a service account's key, by an identity token of ours
+//! that the provider trusts, or as the machine it runs on, in this order.
+//!
+//! What proves it goes to the provider's own endpoints alone, which no configuration moves.
+
+use crate::cloud::Cloud;
+use crate::credentials::Credentials;
+use bulkhead_sdk::access_token::{AccessToken, kept};
+use bulkhead_sdk::http::Request;
+use bulkhead_sdk::provider::{Provider, Url, nonsense};
+use bulkhead_sdk::{Failure, Host, jwt};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// What the method may do there; the account's own rights say the rest.
+const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
+const TOKENS: &str = "https://oauth2.googleapis.com/token";
+const EXCHANGE: &str = "https://sts.googleapis.com/v1/token";
+const IMPERSONATION: &str = "https://iamcredentials.googleapis.com";
+/// Seconds that what is signed for an exchange lives.
+const ASSERTION: u64 = 3_600;
+/// Seconds that a token of another account lives, unless `identity_token_ttl` says otherwise.
+const USUAL: u64 = 3_600;
+
+/// An access token of the method.
+///
+/// # Errors
+/// What the provider or the host refused.
+pub(crate) fn token(cloud: &Cloud<'_>) -> Result<String, Failure> {
+    let (host, config) = (cloud.host(), cloud.config);
+    let generation = config.generation;
+    if let Some(key) = &config.credentials {
+        let credential = format!("key/{generation}/{}", key.private_key_id);
+        return kept(host, &credential, SCOPE, || by_key(&cloud.provider, key));
+    }
+    if !config.identity_token_audience.is_empty() {
+        let credential = format!("federation/{generation}");
+        return kept(host, &credential, SCOPE, || by_federation(cloud));
+    }
+    // The host keeps it.
+    Ok(host.ambient().cloud_token("google", SCOPE)?.token)
+}
+
+/// An access token of the account whose key it is.
+///
+/// # Errors
+/// What the provider refused: also for a key that it does not know yet, or no more.
+pub(crate) fn by_key(provider: &Provider<'_>, key: &Credentials) -> Result<AccessToken, Failure> {
+    let host = provider.host();
+    let now = host.clock().now() / 1_000;
+    let claims = json!({
+        "iss": key.client_email,
+        "scope": SCOPE,
+        "aud": TOKENS,
+        "iat": now,
+        "exp": now.saturating_add(ASSERTION),
+    });
+    let claims = claims.as_object().cloned().unwrap_or_else(Map::new);
+    let signed = jwt::sign(host, "RS256", Some(&key.private_key_id), &claims, &key.private_key)?;
+    let form = [
+        ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+        ("assertion", signed.as_str()),
+    ];
+    let request = Request::asking(TOKENS).secret(&signed).form(&form);
+    provider.json(&request).map_err(|why| why.about("get an access token by credentials"))
+}
+
+/// An access token of the account that the method acts as, for an identity token of its own.
+fn by_federation(cloud: &Cloud<'_>) -> Result<AccessToken, Failure> {
+    let config = cloud.config;
+    let audience = &config.identity_token_audience;
+    let own = cloud.host().identity().token(audience, config.identity_token_ttl)?.token;
+    let form = [
+        ("audience", audience.strip_prefix("https:").unwrap_or(audience)),
+        ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+        ("requested_token_type", "urn:ietf:params:oauth:token-type:access_token"),
+        ("subject_token_type", "urn:ietf:params:oauth:token-type:jwt"),
+        ("subject_token", own.as_str()),
+        ("scope", SCOPE),
+    ];
+    let request = Request::asking(EXCHANGE).secret(&own).form(&form);
+    let exchanged: AccessToken = cloud
+        .provider
+        .json(&request)
+        .map_err(|why| why.about("exchange the identity token for an access token"))?;
+    let email = &config.service_account_email;
+    let url = Url::of(IMPERSONATION).path(&["v1", "projects", "-", "serviceAccounts", email])?;
+    let ttl = if config.identity_token_ttl == 0 { USUAL } else { config.identity_token_ttl };
+    let request = Request::asking(url.verb("generateAccessToken").text())
+        .bearer(&exchanged.token)
+        .json(&json!({ "lifetime": format!("{ttl}s"), "scope": [SCOPE] }))?;
+    let answered: Value = cloud
+        .provider
+        .json(&request)
+        .map_err(|why| why.about("get an access token of service_account_email"))?;
+    Impersonated::deserialize(&answered).map_err(|_| shapeless())?.token(cloud.host())
+}
+
+/// What is answered for another account.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Impersonated {
+    access_token: String,
+    expire_time: String,
+}
+
+impl Impersonated {
+    fn token(self, host: &dyn Host) -> Result<AccessToken, Failure> {
+        let end = OffsetDateTime::parse(&self.expire_time, &Rfc3339).map_err(|_| shapeless())?;
+        let end = u64::try_from(end.unix_timestamp()).map_err(|_| shapeless())?;
+        let lifetime = end.saturating_sub(host.clock().now() / 1_000);
+        Ok(AccessToken { token: self.access_token, lifetime })
+    }
+}
+
+fn shapeless() -> Failure {
+    nonsense("an access token of another account has no accessToken or no expireTime")
+}

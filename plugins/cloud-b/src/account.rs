@@ -1,0 +1,66 @@
+//! How service accounts are called: by an address, or by a number that is never given again.
+//!
+//! The attack this file stops: a token whose subject is a path. What goes into a URL was read here
+//! first.
+
+/// Longest address, in bytes.
+const LONGEST_EMAIL: usize = 254;
+/// Longest number, in digits.
+const LONGEST_ID: usize = 30;
+
+/// Whether the text is the address of an account: `name@project.iam.gserviceaccount.com`.
+pub(crate) fn is_email(text: &str) -> bool {
+    let Some((name, domain)) = text.split_once('@') else { return false };
+    let is_of = |part: &str, marks: &[u8]| {
+        part.bytes().all(|byte| byte.is_ascii_alphanumeric() || marks.contains(&byte))
+    };
+    text.len() <= LONGEST_EMAIL
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && is_of(name, b"._-")
+        && domain.split('.').all(|label| !label.is_empty() && is_of(label, b"-"))
+}
+
+/// Whether the text is the number of an account.
+pub(crate) fn is_unique_id(text: &str) -> bool {
+    (1..=LONGEST_ID).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_email, is_unique_id};
+
+    #[test]
+    fn an_account_has_an_address_or_a_number_and_nothing_else() {
+        for email in
+            ["app@p1.iam.gserviceaccount.com", "1234-compute@developer.gserviceaccount.com"]
+        {
+            assert!(is_email(email), "{email}");
+        }
+        let long = format!("{}@p.iam.gserviceaccount.com", "a".repeat(250));
+        for other in [
+            "",
+            "@",
+            "a@",
+            "@p.com",
+            "a@p..com",
+            "a@p.com/../x",
+            "a@p.com?x",
+            "a@p.com#x",
+            "a b@p.com",
+            "a%2f@p.com",
+            "-a@p.com",
+            ".a@p.com",
+            "a@b@p.com",
+            "а@p.com",
+            "a@p.com\n",
+            "a:b@p.com",
+            &long,
+        ] {
+            assert!(!is_email(other), "{other}");
+        }
+        assert!(is_unique_id("112233445566778899001"));
+        for other in ["", "-1", "1e3", "1/2", "１２", " 1", "1234567890123456789012345678901"] {
+            assert!(!is_unique_id(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `config`: who the method is towards the provider. A read never shows the private key.
+//!
+//! Nothing is asked of the provider when it is written. It can be changed and not removed.
+
+use crate::account::is_email;
+use crate::credentials::Credentials;
+use crate::endpoints;
+use crate::metadata::{self, OF_ACCOUNTS, OF_INSTANCES};
+use crate::settings::{Config, ROLE_ID};
+use bulkhead_sdk::rotation::Bounds;
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Most bytes of the file of a key.
+const LONGEST_CREDENTIALS: usize = 64 << 10;
+/// Most bytes of an audience.
+const LONGEST_AUDIENCE: usize = 1_024;
+
+/// What a configuration is made of.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::text("credentials", "the JSON of a service account's key; empty for none").secret(),
+    Field::text("service_account_email", "whom to act as by identity_token_audience"),
+    Field::text("identity_token_audience", "the workload identity provider, for its federation"),
+    Field::seconds("identity_token_ttl", "seconds that an identity token lives"),
+    Field::text("iam_alias", "what aliases of accounts are called by: role_id or unique_id"),
+    Field::text("gce_alias", "what aliases of instances are called by: role_id or instance_id"),
+    Field::words("iam_metadata", "what is shown of an account; default is all"),
+    Field::words("gce_metadata", "what is shown of an instance; default is all"),
+    Field::map("custom_endpoint", "other places of the services api, iam, crm and compute"),
+    Field::text("google_certs_endpoint", "deprecated: without effect"),
+];
+
+impl Config {
+    /// Takes what the call gives, and tells whether another rotation may be due by it.
+    fn merge(&mut self, host: &dyn Host, call: &Call) -> Result<bool, Failure> {
+        let is_new_key = self.merge_credentials(host, call)?;
+        call.merge("service_account_email", &mut self.service_account_email)?;
+        call.merge("identity_token_audience", &mut self.identity_token_audience)?;
+        call.merge("identity_token_ttl", &mut self.identity_token_ttl)?;
+        call.merge("iam_alias", &mut self.iam_alias)?;
+        call.merge("gce_alias", &mut self.gce_alias)?;
+        metadata::merge(call, "iam_metadata", OF_ACCOUNTS, &mut self.iam_metadata)?;
+        metadata::merge(call, "gce_metadata", OF_INSTANCES, &mut self.gce_metadata)?;
+        let mut given = BTreeMap::new();
+        call.merge("custom_endpoint", &mut given)?;
+        endpoints::merge(&given, &mut self.custom_endpoint)?;
+        Ok(self.rotation.merge(call, Bounds::CONFIG)? || is_new_key)
+    }
+
+    /// Another key begins its own time until its rotation.
+    fn merge_credentials(&mut self, host: &dyn Host, call: &Call) -> Result<bool, Failure> {
+        if !call.is_given("credentials") {
+            return Ok(false);
+        }
+        let text = call.text("credentials").trim();
+        if text.len() > LONGEST_CREDENTIALS {
+            return Err(Failure::invalid("credentials have more than 64 KiB"));
+        }
+        let given = match text.is_empty() {
+            true => None,
+            false => Some(Credentials::read(host, text)?),
+        };
+        let is_new = given != self.credentials;
+        if is_new {
+            (self.credentials, self.times.last) = (given, None);
+        }
+        Ok(is_new)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let audience = &self.identity_token_audience;
+        if !audience.is_empty() {
+            if self.credentials.is_some() {
+                return Err(Failure::invalid(
+                    "only one of 'credentials' or 'identity_token_audience' can be set; set the \
+                     other to an empty text in the same request",
+                ));
+            }
+            if self.service_account_email.is_empty() {
+                return Err(Failure::invalid(
+                    "missing required 'service_account_email' when 'identity_token_audience' is \
+                     set",
+                ));
+            }
+        }
+        if audience.len() > LONGEST_AUDIENCE {
+            return Err(Failure::invalid("identity_token_audience has more than 1024 bytes"));
+        }
+        let email = &self.service_account_email;
+        if !email.is_empty() && !is_email(email) {
+            return Err(Failure::invalid(format!(
+                "service_account_email {} is no service account's address",
+                quoted(email)
+            )));
+        }
+        check_alias("iam_alias", "IAM", &self.iam_alias, "unique_id")?;
+        check_alias("gce_alias", "GCE", &self.gce_alias, "instance_id")
+    }
+
+    /// Shows that the server can make identity tokens, before a login finds out that it cannot.
+    fn check_identity(&self, host: &dyn Host, call: &Call) -> Result<(), Failure> {
+        if self.identity_token_audience.is_empty() || !call.is_given("identity_token_audience") {
+            return Ok(());
+        }
+        let made = host.identity().token(&self.identity_token_audience, self.identity_token_ttl);
+        made.map(drop).map_err(|why| Failure {
+            message: format!("identity_token_audience: {}", why.message),
+            ..why
+        })
+    }
+
+    fn warnings(&self, call: &Call) -> Vec<String> {
+        let relic = call.is_given("google_certs_endpoint").then(|| {
+            "google_certs_endpoint is deprecated and has no effect; see custom_endpoint".to_owned()
+        });
+        let is_idle = self.rotation.has_time() && self.credentials.is_none();
+        let idle = is_idle.then(|| "nothing is rotated while there are no credentials".to_owned());
+        relic.into_iter().chain(idle).collect()
+    }
+
+    fn shown(&self, mount: &Mount) -> Map<String, Value> {
+        let mut shown = self.rotation.show();
+        let mut add = |name: &str, value: Value| drop(shown.insert(name.to_owned(), value));
+        add("iam_alias", json!(self.iam_alias()));
+        add("gce_alias", json!(self.gce_alias()));
+        add("iam_metadata", json!(self.iam_metadata()));
+        add("gce_metadata", json!(self.gce_metadata()));
+        add("custom_endpoint", json!(self.custom_endpoint));
+        add("service_account_email", json!(self.service_account_email));
+        add("identity_token_audience", json!(self.identity_token_audience));
+        add("identity_token_ttl", json!(self.identity_token_ttl));
+        match &self.credentials {
+            Some(key) => {
+                add("client_email", json!(key.client_email));
+                add("client_id", json!(key.client_id));
+                add("private_key_id", json!(key.private_key_id));
+                add("project_id", json!(key.project_id));
+            }
+            None => {
+                add("ttl", json!(mount.default_ttl));
+                add("max_ttl", json!(mount.max_ttl));
+            }
+        }
+        shown
+    }
+}
+
+fn check_alias(field: &str, kind: &str, given: &str, other: &str) -> Result<(), Failure> {
+    if given.is_empty() || given == ROLE_ID || given == other {
+        return Ok(());
+    }
+    let mut known = [ROLE_ID, other];
+    known.sort_unstable();
+    let (given, known) = (quoted(given), known.join(", "));
+    Err(Failure::invalid(format!(
+        "{field} {given}: invalid {kind} alias type: must be one of: {known}"
+    )))
+}
+
+/// Changes the configuration.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let mut config = Config::find(host)?;
+    let is_rescheduled = config.merge(host, call)?;
+    config.check()?;
+    config.check_identity(host, call)?;
+    if is_rescheduled {
+        config.times = config.rotation.changed_at(&config.times, host.clock().now())?;
+    }
+    let warnings = config.warnings(call);
+    config.store(host)?;
+    Ok(Answer::nothing().warn(warnings))
+}
+
+/// Shows the configuration without the private key, also where none was written.
+pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    Answer::data(&Config::find(host)?.shown(&call.mount))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! Where the provider's services are: at their public names, or where `custom_endpoint` says.
+//!
+//! The attack this file stops: a configuration that sends access tokens, or the question which keys
+//! prove a login, to a place that only this machine reaches.
+
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::wire::failure::quoted;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Longest endpoint, in bytes.
+const LONGEST: usize = 512;
+
+/// A service whose place can be configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// Whose keys prove logins.
+    Api,
+    Iam,
+    /// Resource Manager: what a project belongs to.
+    Crm,
+    Compute,
+}
+
+impl Service {
+    const ALL: [Self; 4] = [Self::Api, Self::Iam, Self::Crm, Self::Compute];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Iam => "iam",
+            Self::Crm => "crm",
+            Self::Compute => "compute",
+        }
+    }
+
+    fn host(self) -> &'static str {
+        match self {
+            Self::Api => "www.googleapis.com",
+            Self::Iam => "iam.googleapis.com",
+            Self::Crm => "cloudresourcemanager.googleapis.com",
+            Self::Compute => "compute.googleapis.com",
+        }
+    }
+
+    /// What its paths begin with.
+    fn path(self) -> &'static str {
+        match self {
+            Self::Compute => "/compute/v1",
+            Self::Api | Self::Iam | Self::Crm => "",
+        }
+    }
+
+    /// Where it is, without a slash at the end.
+    ///
+    /// # Errors
+    /// What is wrong with the endpoint that is configured for it.
+    pub(crate) fn base(self, custom: &BTreeMap<String, String>) -> Result<String, Failure> {
+        match custom.get(self.word()) {
+            None => Ok(format!("https://{}{}", self.host(), self.path())),
+            Some(text) => read(self, text),
+        }
+    }
+}
+
+/// Puts the given endpoints into those that are configured, key by key; an empty one removes its
+/// key.
+///
+/// # Errors
+/// What is wrong with one of them.
+pub(crate) fn merge(
+    given: &BTreeMap<String, String>,
+    into: &mut BTreeMap<String, String>,
+) -> Result<(), Failure> {
+    for (word, text) in given {
+        let Some(service) = Service::ALL.into_iter().find(|service| service.word() == word) else {
+            let word = quoted(word);
+            return Err(Failure::invalid(format!(
+                "invalid custom endpoint type {word}. Available types are: 'api', 'iam', 'crm', \
+                 'compute'"
+            )));
+        };
+        if text.is_empty() {
+            into.remove(word);
+            continue;
+        }
+        read(service, text)?;
+        into.insert(word.clone(), text.clone());
+    }
+    Ok(())
+}
+
+/// The URL of an endpoint: `scheme://host:port/path`, of which only the host is required. Without a
+/// path the service keeps its own.
+fn read(service: Service, text: &str) -> Result<String, Failure> {
+    let unfit = |why: &str| {
+        let (word, text) = (service.word(), quoted(text));
+        Failure::invalid(format!("custom_endpoint {word}: {text} {why}"))
+    };
+    if text.len() > LONGEST {
+        return Err(unfit("is longer than 512 bytes"));
+    }
+    let rest = match text.split_once("://") {
+        None => text,
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => rest,
+        Some(_) => {
+            return Err(unfit("does not begin with https://: access tokens go there"));
+        }
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let path = path.trim_end_matches('/');
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    if !path.bytes().all(is_plain)
+        || path.split('/').skip(1).any(|part| matches!(part, "" | "." | ".."))
+    {
+        return Err(unfit("has a path that is none of names joined by slashes"));
+    }
+    let path = if path.is_empty() { service.path() } else { path };
+    let authority = authority.to_ascii_lowercase();
+    let host = host_of(&authority).ok_or_else(|| unfit("has no host, or a bad port"))?;
+    if !is_reachable(host) {
+        return Err(unfit("is private, loopback, link-local or reserved; use a public name"));
+    }
+    Ok(format!("https://{authority}{path}"))
+}
+
+/// The host of an authority whose port, if it has one, is sound; an IPv6 address in its brackets.
+fn host_of(authority: &str) -> Option<&str> {
+    let end = match authority.strip_prefix('[') {
+        Some(rest) => rest.find(']')?.checked_add(2)?,
+        None => authority.find(':').unwrap_or(authority.len()),
+    };
+    let (host, port) = authority.split_at_checked(end)?;
+    let is_sound = match port.strip_prefix(':') {
+        Some(digits) => {
+            digits.bytes().all(|byte| byte.is_ascii_digit())
+                && digits.parse::<u16>().is_ok_and(|port| port > 0)
+        }
+        None => port.is_empty(),
+    };
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    let is_host = host.starts_with('[') || host.split('.').all(is_label);
+    (is_sound && is_host).then_some(host)
+}
+
+/// Whether a host is a name, or a public address. What a name leads to is for the sandbox to check.
+fn is_reachable(host: &str) -> bool {
+    if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return address.parse().is_ok_and(is_public_v6);
+    }
+    let last = host.rsplit('.').next().unwrap_or_default();
+    // `127.1`, `0x7f000001` and `2130706433` are addresses to some readers of URLs.
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
+    match is_number {
+        true => host.parse().is_ok_and(is_public_v4),
+        false => last != "localhost" && host != "metadata" && host != "metadata.google.internal",
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [first, second, third, _] = address.octets();
+    !(address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_multicast()
+        || first == 0
+        || first >= 240
+        || (first == 100 && (64..128).contains(&second))
+        || (first == 192 && second == 0 && third == 0)
+        || (first == 198 && (18..20).contains(&second)))
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [first, second, ..] = address.segments();
+    // 2000::/3, without those that carry an IPv4 address inside (6to4, Teredo).
+    first & 0xe000 == 0x2000 && first != 0x2002 && (first, second) != (0x2001, 0)
+}
+
+#[cfg(test)]
+mod tests;

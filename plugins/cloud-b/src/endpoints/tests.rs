@@ -1,0 +1,115 @@
+//! Endpoints: their forms, what they keep of the service's path, and what is refused.
+
+use super::{Service, merge};
+use std::collections::BTreeMap;
+
+fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn a_service_is_where_it_always_is_unless_it_is_said() {
+    for (service, base) in [
+        (Service::Api, "https://www.googleapis.com"),
+        (Service::Iam, "https://iam.googleapis.com"),
+        (Service::Crm, "https://cloudresourcemanager.googleapis.com"),
+        (Service::Compute, "https://compute.googleapis.com/compute/v1"),
+    ] {
+        assert_eq!(service.base(&BTreeMap::new()).unwrap(), base);
+    }
+}
+
+#[test]
+fn an_endpoint_keeps_the_path_of_its_service_unless_it_has_its_own() {
+    for (service, text, base) in [
+        (Service::Api, "www.p.example", "https://www.p.example"),
+        (Service::Api, "https://www.p.example:8443/", "https://www.p.example:8443"),
+        (Service::Compute, "compute.p.example", "https://compute.p.example/compute/v1"),
+        (Service::Compute, "HTTPS://Compute.P.example/", "https://compute.p.example/compute/v1"),
+        (Service::Compute, "https://p.example/c/v1/", "https://p.example/c/v1"),
+        (Service::Iam, "https://p.example/iam", "https://p.example/iam"),
+        (Service::Iam, "199.36.153.8", "https://199.36.153.8"),
+        (Service::Iam, "[2600:1901::1]:443", "https://[2600:1901::1]:443"),
+    ] {
+        let custom = map(&[(service.word(), text)]);
+        assert_eq!(service.base(&custom).unwrap(), base, "{text}");
+    }
+}
+
+#[test]
+fn endpoints_are_merged_key_by_key_and_an_empty_one_removes_its_key() {
+    let mut kept = map(&[("api", "a.example"), ("iam", "i.example")]);
+    merge(&map(&[("iam", ""), ("crm", "c.example")]), &mut kept).unwrap();
+    assert_eq!(kept, map(&[("api", "a.example"), ("crm", "c.example")]));
+    let refused = merge(&map(&[("sts", "s.example")]), &mut kept).unwrap_err();
+    assert!(refused.message.contains("invalid custom endpoint type \"sts\""), "{refused}");
+}
+
+#[test]
+fn an_endpoint_at_a_private_loopback_or_link_local_address_is_refused() {
+    for text in [
+        "127.0.0.1",
+        "https://127.0.0.1:8200",
+        "10.1.2.3",
+        "172.16.0.1",
+        "192.168.0.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "255.255.255.255",
+        "198.18.0.1",
+        "192.0.0.1",
+        "224.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "a.0x7f",
+        "[::1]",
+        "[::]",
+        "[fe80::1]",
+        "[fd00::1]",
+        "[::ffff:127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+        "[2001::1]",
+        "[x]",
+        "localhost",
+        "a.localhost",
+        "LOCALHOST",
+        "metadata.google.internal",
+        "metadata",
+    ] {
+        assert!(merge(&map(&[("api", text)]), &mut BTreeMap::new()).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_endpoint_is_refused() {
+    let long = format!("{}.example", "a".repeat(600));
+    for text in [
+        "http://a.example",
+        "ftp://a.example",
+        "https://",
+        "https:///x",
+        "u@a.example",
+        "https://u:p@a.example",
+        "a.example?x=1",
+        "a.example#x",
+        "a.example/../x",
+        "a.example/a//b",
+        "a.example/%2e",
+        "a.example:0",
+        "a.example:99999",
+        "a.example:+1",
+        "a.example:",
+        "a..example",
+        "a.example.",
+        "a b",
+        "a\nb",
+        "a.example\\x",
+        "[2600::1",
+        &long,
+    ] {
+        assert!(merge(&map(&[("compute", text)]), &mut BTreeMap::new()).is_err(), "{text}");
+    }
+}

@@ -1,0 +1,210 @@
+//! The stage on which the tests of every noun begin: a provider with an account and an instance,
+//! tokens that are really signed, a configuration, and roles.
+
+use crate::CloudB;
+use bulkhead_sdk::http::Response;
+use bulkhead_sdk::testbed::{AuthBed, TestHost};
+use bulkhead_sdk::{Failure, Host, Login, jwt};
+use serde_json::{Map, Value, json};
+
+/// The account whose key is configured.
+pub(crate) const OWN: &str = "bulkhead@home.iam.gserviceaccount.com";
+/// The account that logs in, and its number.
+pub(crate) const EMAIL: &str = "app@p1.iam.gserviceaccount.com";
+pub(crate) const ID: &str = "112233445566778899001";
+/// The number of the instance that logs in.
+pub(crate) const INSTANCE: &str = "1234567890123456789";
+/// When the instance was made.
+pub(crate) const MADE: i64 = 1_704_190_000;
+
+/// A key that signs identity tokens, and those of accounts.
+pub(crate) const GOOGLE_KEY: &str = include_str!("../fixtures/keys/google.key");
+pub(crate) const ACCOUNT_KEY: &str = include_str!("../fixtures/keys/account.key");
+pub(crate) const OTHER_KEY: &str = include_str!("../fixtures/keys/other.key");
+pub(crate) const SHORT_KEY: &str = include_str!("../fixtures/keys/short.key");
+pub(crate) const GOOGLE: &str = include_str!("../fixtures/keys/google.pem");
+pub(crate) const ACCOUNT: &str = include_str!("../fixtures/keys/account.pem");
+pub(crate) const OTHER: &str = include_str!("../fixtures/keys/other.pem");
+pub(crate) const SHORT: &str = include_str!("../fixtures/keys/short.pem");
+
+/// What is asked of the provider in most logins.
+pub(crate) const CERTS: &str = "GET https://www.googleapis.com/oauth2/v1/certs";
+pub(crate) const TOKENS: &str = "POST https://oauth2.googleapis.com/token";
+
+/// The certificates of an account.
+pub(crate) fn certs_of(account: &str) -> String {
+    let account = account.replace('@', "%40");
+    format!("GET https://www.googleapis.com/service_accounts/v1/metadata/x509/{account}")
+}
+
+/// What IAM knows of an account.
+pub(crate) fn account_at(account: &str) -> String {
+    let account = account.replace('@', "%40");
+    format!("GET https://iam.googleapis.com/v1/projects/-/serviceAccounts/{account}")
+}
+
+/// The instance at Compute.
+pub(crate) const INSTANCE_AT: &str =
+    "GET https://compute.googleapis.com/compute/v1/projects/p1/zones/us-east1-b/instances/i1";
+
+/// The members of a group that are the instance, where it is: `zones/us-east1-b`.
+pub(crate) fn members_at(location: &str, group: &str) -> String {
+    format!(
+        "POST https://compute.googleapis.com/compute/v1/projects/p1/{location}/instanceGroups/\
+         {group}/listInstances?filter=instance%20eq%20https%3A%2F%2Fwww.googleapis.com%2Fcompute\
+         %2Fv1%2Fprojects%2Fp1%2Fzones%2Fus-east1-b%2Finstances%2Fi1"
+    )
+}
+
+pub(crate) const LINK: &str =
+    "https://www.googleapis.com/compute/v1/projects/p1/zones/us-east1-b/instances/i1";
+
+/// An answer in JSON.
+pub(crate) fn answer(status: u16, body: &Value) -> Response {
+    Response { status, body: serde_json::to_vec(body).unwrap(), ..Response::default() }
+}
+
+/// The file of a service account's key, with a place to exchange it that is never used.
+pub(crate) fn key_file(key_id: &str, key: &str) -> Value {
+    json!({
+        "type": "service_account",
+        "client_email": OWN,
+        "client_id": "100000000000000000001",
+        "private_key_id": key_id,
+        "private_key": key,
+        "project_id": "home",
+        "token_uri": "https://evil.example/token",
+    })
+}
+
+/// What IAM says of the account.
+pub(crate) fn account() -> Value {
+    json!({
+        "name": format!("projects/p1/serviceAccounts/{EMAIL}"),
+        "projectId": "p1", "uniqueId": ID, "email": EMAIL, "oauth2ClientId": ID,
+    })
+}
+
+/// What Compute says of the instance.
+pub(crate) fn instance() -> Value {
+    json!({
+        "id": INSTANCE, "name": "i1", "selfLink": LINK, "status": "RUNNING",
+        "zone": "https://www.googleapis.com/compute/v1/projects/p1/zones/us-east1-b",
+        "creationTimestamp": "2024-01-02T02:06:40.678-08:00",
+        "labels": {"team": "blue", "tier": ""},
+        "serviceAccounts": [{"email": EMAIL, "scopes": []}],
+    })
+}
+
+/// A bed without a configuration.
+pub(crate) fn empty() -> AuthBed<CloudB> {
+    AuthBed::new().unwrap()
+}
+
+/// A bed with credentials.
+pub(crate) fn configured() -> AuthBed<CloudB> {
+    let bed = empty();
+    let credentials = key_file("k-own", ACCOUNT_KEY).to_string();
+    bed.write("config", &json!({ "credentials": credentials })).unwrap();
+    bed.host.steps();
+    bed
+}
+
+/// A bed with credentials and a provider that knows the account and the instance.
+pub(crate) fn served() -> AuthBed<CloudB> {
+    let bed = configured();
+    serve(&bed.host);
+    bed
+}
+
+fn serve(host: &TestHost) {
+    let token = json!({"access_token": "t-1", "expires_in": 3599, "token_type": "Bearer"});
+    host.answer(TOKENS, answer(200, &token));
+    host.answer(CERTS, answer(200, &json!({ "g1": GOOGLE })));
+    for name in [EMAIL, ID] {
+        host.answer(&certs_of(name), answer(200, &json!({ "s1": ACCOUNT })));
+        host.answer(&account_at(name), answer(200, &account()));
+    }
+    host.answer(INSTANCE_AT, answer(200, &instance()));
+}
+
+/// A bed as [`served`], with a role of accounts and one of instances.
+pub(crate) fn ready() -> AuthBed<CloudB> {
+    let bed = served();
+    let policies = json!("app");
+    bed.write(
+        "role/dev",
+        &json!({"type": "iam", "bound_service_accounts": EMAIL, "token_policies": policies}),
+    )
+    .unwrap();
+    bed.write(
+        "role/vm",
+        &json!({"type": "gce", "bound_projects": "p1", "token_policies": policies}),
+    )
+    .unwrap();
+    bed.host.steps();
+    bed
+}
+
+/// Seconds since 1970, on the bed.
+pub(crate) fn now(bed: &AuthBed<CloudB>) -> u64 {
+    let host: &dyn Host = &bed.host;
+    host.clock().now() / 1_000
+}
+
+/// What an account signs to log in by the role `dev`, with a change.
+pub(crate) fn claims(bed: &AuthBed<CloudB>, change: Value) -> Value {
+    changed(json!({"sub": EMAIL, "aud": "vault/dev", "exp": now(bed) + 600}), change)
+}
+
+/// What the provider signs for an instance that logs in by the role `vm`, with a change.
+pub(crate) fn identity(bed: &AuthBed<CloudB>, change: Value) -> Value {
+    let token = json!({
+        "iss": "https://accounts.google.com", "aud": "http://vault/vm", "azp": ID, "sub": ID,
+        "email": EMAIL, "email_verified": true, "iat": now(bed), "exp": now(bed) + 3_600,
+        "google": {"compute_engine": compute_engine(json!({}))},
+    });
+    changed(token, change)
+}
+
+/// What the provider says of the instance, with a change.
+pub(crate) fn compute_engine(change: Value) -> Value {
+    let claims = json!({
+        "project_id": "p1", "project_number": 123_456, "zone": "us-east1-b",
+        "instance_id": INSTANCE, "instance_name": "i1", "instance_creation_timestamp": MADE,
+    });
+    changed(claims, change)
+}
+
+/// The object with some members replaced; null removes one.
+pub(crate) fn changed(mut object: Value, change: Value) -> Value {
+    let Value::Object(change) = change else { panic!("a change is an object") };
+    for (name, value) in change {
+        match value {
+            Value::Null => drop(object.as_object_mut().unwrap().remove(&name)),
+            value => object[name] = value,
+        }
+    }
+    object
+}
+
+/// A signed token.
+pub(crate) fn signed(id: &str, key: &str, claims: &Value) -> String {
+    let claims: &Map<String, Value> = claims.as_object().unwrap();
+    jwt::sign(&TestHost::default(), "RS256", Some(id), claims, key).unwrap()
+}
+
+/// A login by a token.
+pub(crate) fn log_in(bed: &AuthBed<CloudB>, role: &str, jwt: &str) -> Result<Login, Failure> {
+    bed.login("login", &json!({ "role": role, "jwt": jwt }))
+}
+
+/// A login by what the account signs.
+pub(crate) fn log_in_as_account(bed: &AuthBed<CloudB>, change: Value) -> Result<Login, Failure> {
+    log_in(bed, "dev", &signed("s1", ACCOUNT_KEY, &claims(bed, change)))
+}
+
+/// A login by what the provider signs for the instance.
+pub(crate) fn log_in_as_instance(bed: &AuthBed<CloudB>, change: Value) -> Result<Login, Failure> {
+    log_in(bed, "vm", &signed("g1", GOOGLE_KEY, &identity(bed, change)))
+}

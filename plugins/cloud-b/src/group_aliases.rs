@@ -1,0 +1,59 @@
+//! The external groups of a login whose role asks for them: one for the project, one for each
+//! folder above it, and one for the organization.
+
+use crate::cloud::Cloud;
+use crate::endpoints::Service;
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::provider::nonsense;
+use bulkhead_sdk::wire::failure::quoted;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Most of them: a project can be ten folders deep.
+const MOST: usize = 32;
+
+#[derive(Deserialize)]
+struct Ancestry {
+    ancestor: Vec<Ancestor>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Ancestor {
+    resource_id: ResourceId,
+}
+
+#[derive(Deserialize)]
+struct ResourceId {
+    #[serde(rename = "type")]
+    kind: String,
+    id: String,
+}
+
+/// `project-<id>`, `folder-<id>` and `organization-<id>` of a project, itself first.
+///
+/// # Errors
+/// Why they cannot be found out; unreachable where the answer is about another project.
+pub(crate) fn of_project(cloud: &Cloud<'_>, project: &str) -> Result<Vec<String>, Failure> {
+    let url = cloud.url(Service::Crm, &["v1", "projects", project])?.verb("getAncestry");
+    let shown = quoted(project);
+    let ancestry: Ancestry = cloud
+        .ask(&url, &json!({}))?
+        .map_err(|why| why.about(&format!("find what project {shown} belongs to")))?;
+    let ids = ancestry.ancestor.into_iter().map(|ancestor| ancestor.resource_id);
+    let ids: Vec<ResourceId> = ids.take(MOST).collect();
+    match ids.first() {
+        Some(first) if first.kind == "project" && first.id == project => {}
+        _ => return Err(nonsense("the ancestry does not begin with the project itself")),
+    }
+    ids.iter().map(alias).collect()
+}
+
+fn alias(of: &ResourceId) -> Result<String, Failure> {
+    let ResourceId { kind, id } = of;
+    let is_known = ["project", "folder", "organization"].contains(&kind.as_str());
+    match is_known && !id.is_empty() {
+        true => Ok(format!("{kind}-{id}")),
+        false => Err(nonsense("an ancestor is of no kind that is known, or has no id")),
+    }
+}

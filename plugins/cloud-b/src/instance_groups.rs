@@ -1,0 +1,121 @@
+//! Whether an instance is in one of the groups that a role is bound to.
+//!
+//! The attacks this file stops: a group of that name in another region (each group is asked for
+//! where the instance is, and there alone), and a provider whose pages do not end.
+
+use crate::cloud::Cloud;
+use crate::endpoints::Service;
+use crate::instance::{place, place_of};
+use crate::instance_identity::InstanceIdentity;
+use crate::role::Role;
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::provider::{Url, nonsense};
+use bulkhead_sdk::wire::failure::quoted;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Most pages of one answer. One that is filtered for one instance has one, but for empty ones.
+const PAGES: usize = 10;
+
+/// A page of a group's members.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    #[serde(default)]
+    items: Vec<Member>,
+    #[serde(default)]
+    next_page_token: String,
+}
+
+#[derive(Deserialize)]
+struct Member {
+    /// A link.
+    instance: String,
+}
+
+/// Finds a bound group that the instance is in. A group is of the instance's zone, where that is
+/// bound or of a bound region, or of its region, where that is bound: others hold no instance that
+/// is there.
+///
+/// # Errors
+/// Invalid request where it is in none; why they cannot be looked at.
+pub(crate) fn member(
+    cloud: &Cloud<'_>,
+    role: &Role,
+    instance: &InstanceIdentity,
+    link: &str,
+) -> Result<((), String), Failure> {
+    if role.bound_instance_groups.is_empty() {
+        return Ok(((), "the role is bound to no instance group".to_owned()));
+    }
+    for group in &role.bound_instance_groups {
+        for location in locations(role, instance) {
+            if holds(cloud, instance, location, group, link)? {
+                let (kind, name) = location;
+                return Ok(((), format!("the instance is in group {group} of {kind}/{name}")));
+            }
+        }
+    }
+    let groups: Vec<_> =
+        role.bound_instance_groups.iter().map(|group| quoted(group).to_string()).collect();
+    Err(Failure::invalid(format!("instance is not part of instance groups [{}]", groups.join(" "))))
+}
+
+/// Where a group may be that holds the instance: kind and name. Bound zones win over regions.
+fn locations<'a>(
+    role: &Role,
+    instance: &'a InstanceIdentity,
+) -> impl Iterator<Item = (&'static str, &'a str)> {
+    let (zone, region) = (instance.zone.as_str(), instance.region());
+    let is_in = |list: &[String], name: &str| list.iter().any(|bound| bound == name);
+    let has_zones = !role.bound_zones.is_empty();
+    let of_region = !has_zones && is_in(&role.bound_regions, region);
+    let of_zone = of_region || is_in(&role.bound_zones, zone);
+    let zonal = of_zone.then_some(("zones", zone));
+    zonal.into_iter().chain(of_region.then_some(("regions", region)))
+}
+
+fn holds(
+    cloud: &Cloud<'_>,
+    instance: &InstanceIdentity,
+    (kind, location): (&str, &str),
+    group: &str,
+    link: &str,
+) -> Result<bool, Failure> {
+    let project = instance.project_id.as_str();
+    let path = ["projects", project, kind, location, "instanceGroups", group, "listInstances"];
+    let filter = format!("instance eq {link}");
+    let listing = cloud.url(Service::Compute, &path)?.query("filter", &filter);
+    let mut page_token = String::new();
+    for _ in 0..PAGES {
+        let Some(page) = page(cloud, &listing, &page_token, group)? else { return Ok(false) };
+        // The filter is the provider's word; the names are compared here.
+        let wanted = place(instance);
+        if page.items.iter().any(|item| place_of(&item.instance).as_ref() == Some(&wanted)) {
+            return Ok(true);
+        }
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return Ok(false);
+        }
+    }
+    Err(nonsense("a list of the members of an instance group does not end"))
+}
+
+/// A page of a group's members; none where there is no such group.
+fn page(
+    cloud: &Cloud<'_>,
+    listing: &Url,
+    token: &str,
+    group: &str,
+) -> Result<Option<Page>, Failure> {
+    let url = match token {
+        "" => listing.clone(),
+        token => listing.clone().query("pageToken", token),
+    };
+    match cloud.ask(&url, &json!({}))? {
+        Ok(page) => Ok(Some(page)),
+        Err(why) if why.is(404) => Ok(None),
+        Err(why) => Err(why.about(&format!("list the instances of group {}", quoted(group)))),
+    }
+}

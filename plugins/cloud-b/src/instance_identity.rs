@@ -1,0 +1,72 @@
+//! What an identity token says of the instance that asked the provider for it. Read from tokens
+//! that the provider signed, and from no others.
+
+use crate::proof::{Proof, Signer};
+use bulkhead_sdk::Failure;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Longest of its names, in bytes.
+const LONGEST: usize = 128;
+
+/// An instance, by the claims `google.compute_engine` of its token. It is a part of stored records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct InstanceIdentity {
+    pub(crate) project_id: String,
+    #[serde(default)]
+    pub(crate) project_number: u64,
+    pub(crate) zone: String,
+    /// A number in digits.
+    pub(crate) instance_id: String,
+    pub(crate) instance_name: String,
+    /// Seconds since 1970.
+    pub(crate) instance_creation_timestamp: i64,
+}
+
+impl InstanceIdentity {
+    /// The instance of a proof.
+    ///
+    /// # Errors
+    /// Invalid request where the token says nothing of an instance, or not as the provider does.
+    pub(crate) fn of(proof: &Proof) -> Result<Self, Failure> {
+        let missing = || {
+            Failure::invalid(
+                "expected JWT to have claims with GCE metadata: ask the metadata server for an \
+                 identity token with format=full",
+            )
+        };
+        if proof.signer != Signer::Provider {
+            return Err(missing());
+        }
+        let claims = proof.claims.all().get("google").and_then(|all| all.get("compute_engine"));
+        let claims = claims.filter(|claims| **claims != Value::Null).ok_or_else(missing)?;
+        let unfit =
+            || Failure::invalid("the GCE metadata of the JWT is not as the provider writes it");
+        let read = Self::deserialize(claims).map_err(|_| unfit())?;
+        match read.is_sound() {
+            true => Ok(read),
+            false => Err(unfit()),
+        }
+    }
+
+    /// Whether each name is one: they are put into URLs.
+    fn is_sound(&self) -> bool {
+        let is_name = |name: &str, marks: &[u8]| {
+            (1..=LONGEST).contains(&name.len())
+                && name.starts_with(|first: char| first.is_ascii_alphanumeric())
+                && name.bytes().all(|byte| {
+                    byte.is_ascii_lowercase() || byte.is_ascii_digit() || marks.contains(&byte)
+                })
+        };
+        is_name(&self.project_id, b"-.:")
+            && is_name(&self.zone, b"-")
+            && is_name(&self.instance_name, b"-")
+            && is_name(&self.instance_id, b"")
+            && self.instance_id.bytes().all(|byte| byte.is_ascii_digit())
+    }
+
+    /// The region of its zone: `us-east1` of `us-east1-b`.
+    pub(crate) fn region(&self) -> &str {
+        self.zone.rsplit_once('-').map_or("", |(region, _)| region)
+    }
+}

@@ -1,0 +1,60 @@
+//! `role/{name}/labels`: adds and removes labels that instances of a role must bear.
+
+use crate::role::{GCE, Role};
+use crate::service_accounts::expect_type;
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host};
+use std::collections::BTreeMap;
+
+/// What is added and removed.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::words("add", "labels to add, as key:value"),
+    Field::words("remove", "keys of labels to remove"),
+];
+
+/// Labels from their texts `key:value`.
+///
+/// # Errors
+/// Invalid request with those that are none, behind `about`.
+pub(crate) fn read(texts: Vec<String>, about: &str) -> Result<BTreeMap<String, String>, Failure> {
+    let mut labels = BTreeMap::new();
+    let mut unfit = Vec::new();
+    for text in texts {
+        match label(&text) {
+            Some((key, value)) => drop(labels.insert(key.to_owned(), value.to_owned())),
+            None => unfit.push(quoted(&text).to_string()),
+        }
+    }
+    match unfit.is_empty() {
+        true => Ok(labels),
+        false => Err(Failure::invalid(format!(
+            "{about}: [{}]; a label is key:value, and its key begins with a small letter",
+            unfit.join(" ")
+        ))),
+    }
+}
+
+/// `[a-z][\w-]*:[\w-]*`, in the letters that the provider takes.
+fn label(text: &str) -> Option<(&str, &str)> {
+    let (key, value) = text.trim().split_once(':')?;
+    let is_part =
+        |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    let is_key = key.starts_with(|first: char| first.is_ascii_lowercase()) && is_part(key);
+    (is_key && is_part(value)).then_some((key, value))
+}
+
+/// Changes the labels of a role of instances.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    let mut role = Role::named(host, name)?;
+    let (add, remove) = (call.list("add"), call.list("remove"));
+    if add.is_empty() && remove.is_empty() {
+        return Err(Failure::invalid("must provide at least one value to add or remove"));
+    }
+    expect_type(&role, GCE, "labels")?;
+    role.bound_labels.extend(read(add, "given invalid labels to add")?);
+    role.bound_labels.retain(|key, _| !remove.contains(key));
+    role.store(host, name)?;
+    Ok(Answer::nothing().warn(role.warnings()))
+}

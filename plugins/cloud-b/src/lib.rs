@@ -1,0 +1,86 @@
+//! The cloud-B auth method: service accounts and compute instances of Google Cloud prove who they
+//! are with signed tokens, and get ours.
+//!
+//! One file for each noun of the URL. It opens no connection, keeps no token between calls, and
+//! believes of a token only what the key that signed it may say.
+
+mod access;
+mod account;
+mod certificates;
+mod cloud;
+mod config;
+mod credentials;
+mod endpoints;
+#[cfg(test)]
+mod fixture;
+mod group_aliases;
+mod held;
+mod instance;
+mod instance_groups;
+mod instance_identity;
+mod labels;
+mod login;
+mod metadata;
+mod proof;
+mod renewal;
+mod role;
+mod roles;
+mod service_account;
+mod service_accounts;
+mod settings;
+
+use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
+use bulkhead_sdk::{AuthMethod, Context, Failure, HeldLogin, Host, Login, rotation, token_params};
+
+/// The auth method.
+pub struct CloudB;
+
+const ROLE: &[Field] = &[Field::name_of("name", "the role's name, in lower case")];
+const EXPLAINED: &[Field] = &[Field::text("jwt", "the token of the login to explain").secret()];
+
+impl AuthMethod for CloudB {
+    const NAME: &'static str = "cloud-b";
+    const ALIASES: &'static [&'static str] = &["gcp"];
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const SCHEMA: u32 = 1;
+    const ABOUT: &'static str = "Lets in service accounts and instances of Google Cloud.";
+    const ASKS: &'static [&'static str] =
+        &["http", "identity:token", "ambient:cloud-token", "crypto:sign"];
+    const TABLE: &'static [Row] = &[
+        read("config", config::read).about("Shows the configuration without its private key."),
+        write("config", config::write)
+            .about("Changes who the method is towards the provider, and what logins show.")
+            .fields(&[config::FIELDS, rotation::CONFIG_FIELDS]),
+        read("role/{name}", roles::read).about("Shows a role.").fields(&[ROLE]),
+        write("role/{name}", roles::write)
+            .about("Creates or changes a role.")
+            .fields(&[ROLE, roles::FIELDS, token_params::FIELDS, token_params::OLD_FIELDS])
+            .existence("role/{name}"),
+        delete("role/{name}", roles::delete)
+            .about("Removes a role; its tokens are renewed no more.")
+            .fields(&[ROLE]),
+        write("role/{name}/service-accounts", service_accounts::write)
+            .about("Adds and removes accounts that a role admits.")
+            .fields(&[ROLE, service_accounts::FIELDS]),
+        write("role/{name}/labels", labels::write)
+            .about("Adds and removes labels that instances of a role bear.")
+            .fields(&[ROLE, labels::FIELDS]),
+        write("role/{name}/explain", login::explain)
+            .about("Says of each constraint of a role whether a login meets it; issues nothing.")
+            .fields(&[ROLE, EXPLAINED]),
+        list("role", role::PREFIX).about("Lists the names of roles."),
+        list("roles", role::PREFIX).about("Lists the names of roles."),
+        write("login", login::write).about("Logs in.").fields(&[login::FIELDS]).login(),
+    ];
+
+    fn renew_login(
+        host: &dyn Host,
+        context: &Context,
+        held: &HeldLogin,
+        _increment: u64,
+    ) -> Result<Login, Failure> {
+        renewal::renew(host, context, held)
+    }
+}
+
+bulkhead_sdk::export_auth_method!(CloudB);

@@ -1,0 +1,293 @@
+//! `login`: a token proves who asks, the role says whom it admits, and what is answered is what was
+//! verified.
+//!
+//! The order is: what costs nothing, the proof, where the caller is, and only then what is asked of
+//! the provider in the method's own name.
+
+use crate::cloud::Cloud;
+use crate::group_aliases;
+use crate::held::Held;
+use crate::instance::{self, Instance};
+use crate::instance_identity::InstanceIdentity;
+use crate::proof::{self, Proof, Signer};
+use crate::role::{Role, canonical};
+use crate::service_account::{self, ServiceAccount};
+use crate::settings::{Config, ROLE_ID};
+use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::wire::cidr::Cidr;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::wire::name::is_name;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Login};
+use std::collections::BTreeMap;
+
+/// What a login says.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::text("role", "the role by which to log in"),
+    Field::text("jwt", "the token that proves who asks").secret(),
+];
+
+/// Everything that was verified of a login.
+pub(crate) struct Verified {
+    /// For people.
+    name: String,
+    alias: String,
+    project: String,
+    /// What may be shown.
+    known: BTreeMap<&'static str, String>,
+    /// Which of it is shown.
+    shown: Vec<String>,
+    held: Held,
+}
+
+/// One login, or its explanation.
+struct Attempt<'a> {
+    cloud: &'a Cloud<'a>,
+    call: &'a Call,
+    name: &'a str,
+    role: &'a Role,
+}
+
+/// Logs in.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = canonical(call.text("role"));
+    if name.is_empty() {
+        return Err(Failure::invalid("role is required"));
+    }
+    let unknown = || Failure::invalid(format!("role {} not found", quoted(&name)));
+    let role = is_name(&name).then(|| Role::find(host, &name)).transpose()?.flatten();
+    let role = role.ok_or_else(unknown)?;
+    let config = Config::find(host)?;
+    let cloud = Cloud::new(host, &config, call.deadline);
+    let attempt = Attempt { cloud: &cloud, call, name: &name, role: &role };
+    let verified = attempt.verify(&mut Constraints::stopping())?;
+    let verified = verified
+        .ok_or_else(|| Failure::internal("a login that was not refused has no identity"))?;
+    Ok(Answer::login(verified.login(&cloud, &role)?))
+}
+
+/// Says of each constraint whether the login that is given meets it (decision B2).
+pub(crate) fn explain(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    call.demand_sudo()?;
+    let name = canonical(call.text("name"));
+    let role = Role::named(host, &name)?;
+    let config = Config::find(host)?;
+    let cloud = Cloud::new(host, &config, call.deadline);
+    let mut constraints = Constraints::listing();
+    Attempt { cloud: &cloud, call, name: &name, role: &role }.verify(&mut constraints)?;
+    constraints.answer()
+}
+
+impl Attempt<'_> {
+    fn verify(&self, constraints: &mut Constraints) -> Result<Option<Verified>, Failure> {
+        let Some(proof) = constraints.hold("jwt", self.proof())? else {
+            constraints.leave_out(self.resting_on_proof(), "jwt");
+            return Ok(None);
+        };
+        if self.role.is_of_accounts() {
+            constraints.hold("allow_gce_inference", self.inference(&proof))?;
+            constraints.hold("max_jwt_exp", self.expiry(&proof))?;
+        }
+        constraints.hold("token_bound_cidrs", self.network())?;
+        match self.role.is_of_accounts() {
+            true => self.verify_account(constraints, &proof),
+            false => self.verify_instance(constraints, &proof),
+        }
+    }
+
+    fn resting_on_proof(&self) -> &'static [&'static str] {
+        match self.role.is_of_accounts() {
+            true => &["service_account", "bound_projects", "bound_service_accounts"],
+            false => &["instance", "bound_projects", "bound_service_accounts"],
+        }
+    }
+
+    fn proof(&self) -> Result<(Proof, String), Failure> {
+        let jwt = self.call.text("jwt");
+        if jwt.is_empty() {
+            return Err(Failure::invalid("jwt argument is required"));
+        }
+        let proof = proof::prove(self.cloud, self.name, self.role, jwt)?;
+        let why = match proof.signer {
+            Signer::Provider => "it is signed by the provider",
+            Signer::Account => "it is signed by a key of its service account",
+        };
+        Ok((proof, why.to_owned()))
+    }
+
+    /// Every token that the provider signed counts as one of an instance (decision B1).
+    fn inference(&self, proof: &Proof) -> Result<((), String), Failure> {
+        match proof.signer {
+            Signer::Account => Ok(((), "the account signed the token itself".to_owned())),
+            Signer::Provider if self.role.allow_gce_inference => {
+                Ok(((), "tokens that the provider signed are admitted".to_owned()))
+            }
+            Signer::Provider => Err(Failure::invalid(format!(
+                "Got GCE token but IAM role {} does not allow GCE inference",
+                quoted(self.name)
+            ))),
+        }
+    }
+
+    /// Only an account that signs its token chooses when it ends.
+    fn expiry(&self, proof: &Proof) -> Result<((), String), Failure> {
+        let (left, most) = (proof.seconds_left(self.cloud.host()), self.role.max_jwt_exp);
+        if proof.signer == Signer::Provider || left <= most {
+            return Ok(((), format!("the token ends in {left} seconds")));
+        }
+        Err(Failure::invalid(format!(
+            "role requires that service account JWTs expire within {most} seconds: it ends in \
+             {left}, ask for a JWT with a shorter exp"
+        )))
+    }
+
+    /// As the host does once more, but before the provider is asked anything.
+    fn network(&self) -> Result<((), String), Failure> {
+        let bound = &self.role.token.token_bound_cidrs;
+        let here = self.call.caller.remote_address.parse().ok();
+        let holds = |text: &String| {
+            here.is_some_and(|here| Cidr::parse(text).is_ok_and(|network| network.contains(here)))
+        };
+        match bound.is_empty() || bound.iter().any(holds) {
+            true => Ok(((), "the address is in a bound network".to_owned())),
+            false => Err(Failure::denied("the role admits no login from this address")),
+        }
+    }
+
+    fn account(&self, proof: &Proof) -> Result<(ServiceAccount, String), Failure> {
+        let account = ServiceAccount::find(self.cloud, &proof.subject)?;
+        account.check_claims(proof)?;
+        account.check_enabled()?;
+        let why = format!("it is {} (id: {})", account.email, account.unique_id);
+        Ok((account, why))
+    }
+
+    fn verify_account(
+        &self,
+        constraints: &mut Constraints,
+        proof: &Proof,
+    ) -> Result<Option<Verified>, Failure> {
+        let Some(account) = constraints.hold("service_account", self.account(proof))? else {
+            constraints.leave_out(&["bound_projects", "bound_service_accounts"], "service_account");
+            return Ok(None);
+        };
+        service_account::admit(constraints, self.role, &account)?;
+        let config = self.cloud.config;
+        let own = config.iam_alias() != ROLE_ID;
+        let alias = if own { account.unique_id.clone() } else { self.role.role_id.clone() };
+        Ok(Some(Verified {
+            name: account.email.clone(),
+            alias,
+            project: account.project_id.clone(),
+            known: self.known(&account, &account.project_id),
+            shown: config.iam_metadata(),
+            held: self.held(&account, proof, None),
+        }))
+    }
+
+    fn verify_instance(
+        &self,
+        constraints: &mut Constraints,
+        proof: &Proof,
+    ) -> Result<Option<Verified>, Failure> {
+        let identity = InstanceIdentity::of(proof).map(|found| (found, "it is told".to_owned()));
+        let Some(identity) = constraints.hold("gce_metadata", identity)? else {
+            constraints.leave_out(self.resting_on_proof(), "gce_metadata");
+            return Ok(None);
+        };
+        constraints.hold("bound_projects", instance::in_project(self.role, &identity))?;
+        let found = Instance::find(self.cloud, &identity)
+            .map(|found| (found, "it is there, and the one that the token says".to_owned()));
+        let instance = constraints.hold("instance", found)?;
+        if let Some(instance) = &instance {
+            instance::admit(constraints, self.cloud, self.role, &identity, instance)?;
+        }
+        let account = constraints.hold("service_account", self.account(proof))?;
+        let (Some(instance), Some(account)) = (instance, account) else { return Ok(None) };
+        let runs = instance.check_account(&account).map(|()| ((), account.email.clone()));
+        constraints.hold("instance_account", runs)?;
+        constraints.hold("bound_service_accounts", bound(self.role, &account))?;
+        Ok(Some(self.verified_instance(identity, &account, proof)))
+    }
+
+    fn verified_instance(
+        &self,
+        identity: InstanceIdentity,
+        account: &ServiceAccount,
+        proof: &Proof,
+    ) -> Verified {
+        let config = self.cloud.config;
+        let mut known = self.known(account, &identity.project_id);
+        let made = identity.instance_creation_timestamp.to_string();
+        known.insert("instance_creation_timestamp", made);
+        known.insert("instance_id", identity.instance_id.clone());
+        known.insert("instance_name", identity.instance_name.clone());
+        known.insert("project_number", identity.project_number.to_string());
+        known.insert("zone", identity.zone.clone());
+        let alias = match config.gce_alias() {
+            ROLE_ID => self.role.role_id.clone(),
+            _ => format!("gce-{}", identity.instance_id),
+        };
+        Verified {
+            name: identity.instance_name.clone(),
+            alias,
+            project: identity.project_id.clone(),
+            known,
+            shown: config.gce_metadata(),
+            held: self.held(account, proof, Some(identity)),
+        }
+    }
+
+    fn known(&self, account: &ServiceAccount, project: &str) -> BTreeMap<&'static str, String> {
+        BTreeMap::from([
+            ("role", self.name.to_owned()),
+            ("project_id", project.to_owned()),
+            ("service_account_email", account.email.clone()),
+            ("service_account_id", account.unique_id.clone()),
+        ])
+    }
+
+    fn held(
+        &self,
+        account: &ServiceAccount,
+        proof: &Proof,
+        instance: Option<InstanceIdentity>,
+    ) -> Held {
+        Held {
+            role: self.name.to_owned(),
+            role_id: self.role.role_id.clone(),
+            account: account.unique_id.clone(),
+            is_inferred: proof.signer == Signer::Provider,
+            instance,
+        }
+    }
+}
+
+/// Whether a role of instances admits the account that one runs as.
+pub(crate) fn bound(role: &Role, account: &ServiceAccount) -> Result<((), String), Failure> {
+    let accounts = &role.bound_service_accounts;
+    if accounts.is_empty() || role.admits_all_accounts() || account.is_among(accounts) {
+        return Ok(((), format!("the role admits instances of {}", account.email)));
+    }
+    let (email, id) = (quoted(&account.email), quoted(&account.unique_id));
+    Err(Failure::invalid(format!(
+        "service account {email} ({id}) is not in bound service accounts"
+    )))
+}
+
+impl Verified {
+    fn login(self, cloud: &Cloud<'_>, role: &Role) -> Result<Login, Failure> {
+        let groups = match role.add_group_aliases {
+            true => group_aliases::of_project(cloud, &self.project)?,
+            false => Vec::new(),
+        };
+        let login = Login::of(self.alias, &role.token).named(self.name).in_groups(groups);
+        let shown =
+            self.known.into_iter().filter(|(name, _)| self.shown.iter().any(|it| it == name));
+        let login = shown.fold(login, |login, (name, value)| login.with(name, value));
+        login.keeping(&self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests;

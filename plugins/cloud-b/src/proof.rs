@@ -1,0 +1,160 @@
+//! What a login's token proves: which key signed it, and so what of it is believed.
+//!
+//! The attacks this file stops: a service account that signs the claims of an instance (CVE-2020-
+//! 16251: only a token that the provider signed speaks of instances); a token for another role, or
+//! for none; one that the provider made for another purpose; and one that lives for long.
+
+use crate::account::{is_email, is_unique_id};
+use crate::certificates;
+use crate::cloud::Cloud;
+use crate::role::Role;
+use bulkhead_sdk::jwt::{Claims, Expected, Fault, Token};
+use bulkhead_sdk::wire::duration;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, Host};
+
+/// Who the provider says it is in a token of its own.
+const ISSUERS: [&str; 2] = ["https://accounts.google.com", "accounts.google.com"];
+/// Seconds that any token may live from now.
+const LONGEST: u64 = 3_660;
+
+/// By whose key a token is signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signer {
+    /// The provider's: an identity token.
+    Provider,
+    /// That of the service account which the token is about.
+    Account,
+}
+
+/// A token that was proven.
+pub(crate) struct Proof {
+    pub(crate) signer: Signer,
+    /// The account, by address or number.
+    pub(crate) subject: String,
+    pub(crate) claims: Claims,
+}
+
+/// Proves a login's token for the role of that canonical name.
+///
+/// # Errors
+/// Invalid request with what is wrong with it; what keeps its key from being fetched.
+pub(crate) fn prove(
+    cloud: &Cloud<'_>,
+    name: &str,
+    role: &Role,
+    jwt: &str,
+) -> Result<Proof, Failure> {
+    let token = Token::read(jwt, &["RS256"]).map_err(unread)?;
+    let Some(id) = token.key_id().map(str::to_owned) else {
+        return Err(Failure::invalid(
+            "unable to parse signed JWT: it has no kid, which names the key it is signed by",
+        ));
+    };
+    // Whatever the key, the subject must be sound: it is looked up.
+    let subject = token.unproven().subject().unwrap_or_default().to_owned();
+    check_subject(&subject)?;
+    let (signer, certificate) = key_of(cloud, role, &subject, &id)?;
+    let claims = token.prove(cloud.host(), &certificate).map_err(unread)?;
+    let proof = Proof { signer, subject, claims };
+    proof.check(cloud.host(), name)?;
+    Ok(proof)
+}
+
+/// The key is looked for among the provider's first. Where it is found is what it may say.
+fn key_of(
+    cloud: &Cloud<'_>,
+    role: &Role,
+    subject: &str,
+    id: &str,
+) -> Result<(Signer, String), Failure> {
+    if let Some(found) = certificates::of_provider(cloud, id)? {
+        return Ok((Signer::Provider, found));
+    }
+    let shown = quoted(id);
+    if !role.is_of_accounts() {
+        return Err(Failure::invalid(format!(
+            "unable to get public key {shown} for signed JWT: no Google OAuth2 provider key found \
+             for GCE role"
+        )));
+    }
+    if let Some(found) = certificates::of_account(cloud, subject, id)? {
+        return Ok((Signer::Account, found));
+    }
+    let subject = quoted(subject);
+    Err(Failure::invalid(format!(
+        "unable to get public key for signed JWT: unable to get public key {shown} for JWT subject \
+         {subject}"
+    )))
+}
+
+fn check_subject(subject: &str) -> Result<(), Failure> {
+    if is_email(subject) || is_unique_id(subject) {
+        return Ok(());
+    }
+    let found = quoted(subject);
+    Err(Failure::invalid(format!(
+        "expected JWT to have 'sub' claim with service account id or email: it is {found}"
+    )))
+}
+
+/// The reader's words, behind those that clients know.
+fn unread(fault: Fault) -> Failure {
+    match fault {
+        Fault::Refused(why) => why,
+        Fault::Expired(_) => Failure::invalid("JWT is expired or does not have proper 'exp' claim"),
+        other => Failure::invalid(format!("unable to parse signed JWT: {other}")),
+    }
+}
+
+impl Proof {
+    fn check(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
+        let now = host.clock().now();
+        self.claims.check(now, &Expected::default()).map_err(unread)?;
+        let left = self.seconds_left(host);
+        if left > LONGEST {
+            let left = duration::show(left);
+            return Err(Failure::invalid(format!(
+                "JWT must expire in 60 minutes, expires in {left}"
+            )));
+        }
+        self.check_audience(name)?;
+        self.check_issuer()
+    }
+
+    /// Seconds until its end; 0 where that was.
+    pub(crate) fn seconds_left(&self, host: &dyn Host) -> u64 {
+        self.claims.expires().saturating_sub(host.clock().now() / 1_000)
+    }
+
+    /// Each audience is the role's: `vault/<role>`, as a whole or behind a slash.
+    fn check_audience(&self, name: &str) -> Result<(), Failure> {
+        let wanted = format!("vault/{name}");
+        let is_wanted = |audience: &String| {
+            let lowered = audience.to_lowercase();
+            let before = lowered.strip_suffix(&wanted);
+            before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+        };
+        let audiences = self.claims.audiences();
+        if !audiences.is_empty() && audiences.iter().all(is_wanted) {
+            return Ok(());
+        }
+        Err(Failure::invalid(format!(
+            "at least one of the JWT claim 'aud' must end in \"{wanted}\", and none may be for \
+             another: ask for a token whose only audience is {wanted}"
+        )))
+    }
+
+    /// The provider names itself; what an account signs is checked once the account is known.
+    fn check_issuer(&self) -> Result<(), Failure> {
+        let issuer = self.claims.issuer().unwrap_or_default();
+        if self.signer == Signer::Account || ISSUERS.contains(&issuer) {
+            return Ok(());
+        }
+        let issuer = quoted(issuer);
+        Err(Failure::invalid(format!(
+            "the token is signed by the provider, and its issuer {issuer} is none of \
+             https://accounts.google.com and accounts.google.com"
+        )))
+    }
+}

@@ -1,0 +1,94 @@
+//! Whether a login may live longer: its role, its account and its instance are looked at again, as
+//! they are now. What the token was shown with plays no part in it.
+
+use crate::cloud::Cloud;
+use crate::held::Held;
+use crate::instance::{self, Instance};
+use crate::instance_identity::InstanceIdentity;
+use crate::login::bound;
+use crate::role::Role;
+use crate::service_account::{self, ServiceAccount};
+use crate::settings::Config;
+use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Context, Failure, HeldLogin, Host, Login};
+use std::collections::BTreeSet;
+
+/// The policy that the host adds.
+const DEFAULT: &str = "default";
+
+/// What a login would be now, with the alias that it has.
+///
+/// # Errors
+/// Why it may not live longer; unreachable where the provider cannot be asked (decision A11).
+pub(crate) fn renew(
+    host: &dyn Host,
+    context: &Context,
+    login: &HeldLogin,
+) -> Result<Login, Failure> {
+    let held: Held = login.internal()?;
+    let role = role_of(host, &held)?;
+    check_policies(&held, &role, login)?;
+    let config = Config::find(host)?;
+    let cloud = Cloud::new(host, &config, context.deadline);
+    let account = ServiceAccount::find(&cloud, &held.account)?;
+    account.check_enabled()?;
+    match &held.instance {
+        Some(instance) => admit_instance(&cloud, &role, instance, &account),
+        None => admit_account(&role, &held, &account),
+    }
+    .map_err(|why| refused(why, &held))?;
+    Login::of(&login.alias, &role.token).keeping(&held)
+}
+
+/// The role that the login came by, where it is still there and of the same type.
+fn role_of(host: &dyn Host, held: &Held) -> Result<Role, Failure> {
+    let found = Role::find(host, &held.role)?;
+    let is_same = |role: &Role| {
+        role.role_id == held.role_id && role.is_of_accounts() == held.instance.is_none()
+    };
+    found
+        .filter(is_same)
+        .ok_or_else(|| Failure::invalid(format!("role {} no longer exists", quoted(&held.role))))
+}
+
+fn check_policies(held: &Held, role: &Role, login: &HeldLogin) -> Result<(), Failure> {
+    let own = |policies: &[String]| -> BTreeSet<String> {
+        policies.iter().filter(|name| *name != DEFAULT).cloned().collect()
+    };
+    match own(&login.policies) == own(&role.token.token_policies) {
+        true => Ok(()),
+        false => Err(Failure::invalid(format!(
+            "policies on role {} have changed, cannot renew: log in again",
+            quoted(&held.role)
+        ))),
+    }
+}
+
+fn admit_account(role: &Role, held: &Held, account: &ServiceAccount) -> Result<(), Failure> {
+    if held.is_inferred && !role.allow_gce_inference {
+        return Err(Failure::invalid("GCE inference is no longer allowed"));
+    }
+    service_account::admit(&mut Constraints::stopping(), role, account)
+}
+
+fn admit_instance(
+    cloud: &Cloud<'_>,
+    role: &Role,
+    identity: &InstanceIdentity,
+    account: &ServiceAccount,
+) -> Result<(), Failure> {
+    instance::in_project(role, identity)?;
+    let instance = Instance::find(cloud, identity)?;
+    instance::admit(&mut Constraints::stopping(), cloud, role, identity, &instance)?;
+    instance.check_account(account)?;
+    bound(role, account).map(drop)
+}
+
+fn refused(why: Failure, held: &Held) -> Failure {
+    let role = &held.role;
+    Failure { message: format!("could not renew token for role {role}: {}", why.message), ..why }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Renewals: they prove again, by what was kept and not by what is shown.
+
+use crate::fixture::*;
+use bulkhead_sdk::{Kind, Login};
+use serde_json::{Value, json};
+
+fn renewed(
+    change: impl Fn(&bulkhead_sdk::testbed::AuthBed<crate::CloudB>),
+    login: &str,
+) -> Result<Login, bulkhead_sdk::Failure> {
+    let bed = ready();
+    let held = match login {
+        "vm" => log_in_as_instance(&bed, json!({})),
+        "inferred" => {
+            let claims = identity(&bed, json!({"aud": "vault/dev"}));
+            log_in(&bed, "dev", &signed("g1", GOOGLE_KEY, &claims))
+        }
+        _ => log_in_as_account(&bed, json!({})),
+    };
+    let held = held.unwrap();
+    change(&bed);
+    bed.renew_login(&held, 60)
+}
+
+#[test]
+fn a_login_is_renewed_with_what_its_role_says_now() {
+    for login in ["dev", "vm", "inferred"] {
+        let renewed = renewed(
+            |bed| {
+                for role in ["role/dev", "role/vm"] {
+                    bed.write(role, &json!({ "token_ttl": "7m" })).unwrap();
+                }
+            },
+            login,
+        );
+        assert_eq!(renewed.unwrap().token.token_ttl, 420, "{login}");
+    }
+}
+
+#[test]
+fn a_login_of_which_nothing_is_shown_is_renewed_and_keeps_its_alias() {
+    let bed = ready();
+    bed.write("config", &json!({"iam_metadata": [], "gce_metadata": []})).unwrap();
+    for held in [log_in_as_account(&bed, json!({})), log_in_as_instance(&bed, json!({}))] {
+        let held = held.unwrap();
+        assert!(held.metadata.is_empty());
+        bed.write("config", &json!({"iam_alias": "unique_id", "gce_alias": "instance_id"}))
+            .unwrap();
+        assert_eq!(bed.renew_login(&held, 60).unwrap().alias, held.alias);
+        bed.write("config", &json!({"iam_alias": "", "gce_alias": ""})).unwrap();
+    }
+}
+
+#[test]
+fn a_renewal_is_refused_once_the_role_admits_no_more() {
+    let role = |role: &'static str, body: Value| {
+        move |bed: &bulkhead_sdk::testbed::AuthBed<crate::CloudB>| {
+            bed.write(role, &body).unwrap();
+        }
+    };
+    let other = "x@p1.iam.gserviceaccount.com";
+    for (login, change, why) in [
+        ("dev", json!({"bound_service_accounts": other}), "is not authorized for role"),
+        ("dev", json!({"bound_projects": "p2"}), "not in bound projects"),
+        ("dev", json!({"token_policies": "app,more"}), "policies on role \"dev\" have changed"),
+        ("inferred", json!({"allow_gce_inference": false}), "inference is no longer allowed"),
+        ("vm", json!({"bound_projects": "p2"}), "not in bound projects"),
+        ("vm", json!({"bound_zones": "us-east1-c"}), "not in bound zones"),
+        ("vm", json!({"bound_labels": "team:red"}), "missing bound label"),
+        ("vm", json!({"bound_service_accounts": other}), "not in bound service accounts"),
+    ] {
+        let path = if login == "vm" { "role/vm" } else { "role/dev" };
+        let refused = renewed(role(path, change), login).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest, "{refused}");
+        assert!(refused.message.contains(why), "{refused}");
+    }
+}
+
+#[test]
+fn a_role_that_was_made_anew_is_another_one() {
+    for (login, path) in [("dev", "role/dev"), ("vm", "role/vm")] {
+        let gone = |bed: &bulkhead_sdk::testbed::AuthBed<crate::CloudB>| {
+            bed.delete(path).unwrap();
+        };
+        let refused = renewed(gone, login).err().unwrap();
+        assert!(refused.message.contains("no longer exists"), "{refused}");
+        let anew = |bed: &bulkhead_sdk::testbed::AuthBed<crate::CloudB>| {
+            bed.delete(path).unwrap();
+            let body = match login {
+                "vm" => json!({"type": "gce", "bound_projects": "p1", "token_policies": "app"}),
+                _ => json!({
+                    "type": "iam", "bound_service_accounts": EMAIL, "token_policies": "app",
+                }),
+            };
+            bed.write(path, &body).unwrap();
+        };
+        let refused = renewed(anew, login).err().unwrap();
+        assert!(refused.message.contains("no longer exists"), "{refused}");
+    }
+}
+
+#[test]
+fn an_account_or_instance_that_is_gone_is_not_renewed_and_a_provider_that_is_down_is_502() {
+    for (status, kind) in [(404, Kind::InvalidRequest), (503, Kind::Unreachable)] {
+        for (login, asked) in [("dev", account_at(ID)), ("vm", INSTANCE_AT.to_owned())] {
+            let bed = ready();
+            let held = match login {
+                "vm" => log_in_as_instance(&bed, json!({})),
+                _ => log_in_as_account(&bed, json!({})),
+            };
+            let held = held.unwrap();
+            bed.host.answer(&asked, answer(status, &json!({})));
+            bed.renew_login(&held, 60).ok();
+            let refused = bed.renew_login(&held, 60).err().unwrap();
+            assert_eq!(refused.kind, kind, "{login}: {refused}");
+        }
+    }
+    let bed = ready();
+    let held = log_in_as_account(&bed, json!({})).unwrap();
+    bed.host.answer(&account_at(ID), answer(200, &changed(account(), json!({"disabled": true}))));
+    bed.renew_login(&held, 60).ok();
+    let refused = bed.renew_login(&held, 60).err().unwrap();
+    assert!(refused.message.contains("is disabled"), "{refused}");
+}

@@ -1,0 +1,250 @@
+//! Roles of both types: what is stored, shown, edited and refused.
+
+use crate::CloudB;
+use crate::fixture::empty;
+use bulkhead_sdk::testbed::AuthBed;
+use bulkhead_sdk::{Failure, Kind};
+use serde_json::{Value, json};
+
+fn written(body: &Value) -> AuthBed<CloudB> {
+    let bed = empty();
+    bed.write("role/dev", body).unwrap();
+    bed
+}
+
+fn iam() -> Value {
+    json!({"type": "iam", "bound_service_accounts": "b@p.com, a@p.com,a@p.com"})
+}
+
+fn gce() -> Value {
+    json!({"type": "gce", "bound_projects": "p1", "bound_zones": "us-east1-b"})
+}
+
+#[test]
+fn a_role_of_accounts_is_read_with_its_defaults_and_without_what_instances_have() {
+    let bed = written(&iam());
+    let shown = bed.read("role/dev").unwrap().data;
+    let id = shown["role_id"].as_str().unwrap();
+    assert_eq!((id.len(), &id[14..15]), (36, "4"), "{id}");
+    for (name, value) in [
+        ("type", json!("iam")),
+        ("bound_service_accounts", json!(["a@p.com", "b@p.com"])),
+        ("bound_projects", json!([])),
+        ("project_id", json!("")),
+        ("add_group_aliases", json!(false)),
+        ("max_jwt_exp", json!(900)),
+        ("allow_gce_inference", json!(true)),
+        ("token_policies", json!([])),
+        ("policies", json!([])),
+        ("token_type", json!("default")),
+        ("ttl", json!(0)),
+        ("max_ttl", json!(0)),
+    ] {
+        assert_eq!(shown[name], value, "{name}");
+    }
+    assert!(shown.keys().all(|name| !["bound_zones", "bound_labels"].contains(&name.as_str())));
+}
+
+#[test]
+fn a_role_of_instances_is_read_with_what_instances_have() {
+    let mut body = gce();
+    body["bound_labels"] = json!(["team:blue", "tier:"]);
+    body["token_policies"] = json!("app");
+    let bed = written(&body);
+    let shown = bed.read("role/dev").unwrap().data;
+    for (name, value) in [
+        ("type", json!("gce")),
+        ("bound_zones", json!(["us-east1-b"])),
+        ("bound_regions", json!([])),
+        ("bound_instance_groups", json!([])),
+        ("bound_labels", json!({"team": "blue", "tier": ""})),
+        ("gce_alias", json!("role_id")),
+        ("project_id", json!("p1")),
+        ("policies", json!(["app"])),
+    ] {
+        assert_eq!(shown[name], value, "{name}");
+    }
+    assert_eq!(shown.get("max_jwt_exp"), None);
+}
+
+#[test]
+fn a_role_keeps_its_id_and_its_type_and_what_an_update_leaves_out() {
+    let bed = written(&iam());
+    let id = bed.read("role/dev").unwrap().data["role_id"].clone();
+    bed.write("role/dev", &json!({"max_jwt_exp": "30m", "allow_gce_inference": false})).unwrap();
+    bed.write("role/dev", &json!({"type": "iam", "token_ttl": "5m", "max_jwt_exp": ""})).unwrap();
+    let shown = bed.read("role/dev").unwrap().data;
+    assert_eq!((&shown["role_id"], &shown["max_jwt_exp"]), (&id, &json!(1800)));
+    assert_eq!((&shown["allow_gce_inference"], &shown["ttl"]), (&json!(false), &json!(300)));
+    let refused = bed.write("role/dev", &json!({"type": "gce"})).err().unwrap();
+    assert!(refused.message.starts_with("role type cannot be changed"), "{refused}");
+}
+
+#[test]
+fn a_role_in_another_case_is_the_same_role() {
+    let mut bed = written(&iam());
+    let id = bed.read("role/dev").unwrap().data["role_id"].clone();
+    assert_eq!(bed.read("role/DEV").unwrap().data["role_id"], id);
+    let refused = bed.write("role/Dev", &json!({"token_ttl": 60})).err().unwrap();
+    assert_eq!(refused.kind, Kind::PermissionDenied, "to create is not to change");
+    bed.caller.capabilities = vec!["create".to_owned(), "update".to_owned()];
+    bed.write("role/Dev", &json!({"token_ttl": 60})).unwrap();
+    bed.write("role/DEV/service-accounts", &json!({"add": "c@p.com"})).unwrap();
+    assert_eq!(bed.list("roles").unwrap().data["keys"], json!(["dev"]));
+    assert_eq!(bed.list("role").unwrap().data["keys"], json!(["dev"]));
+    bed.delete("role/DEV").unwrap();
+    assert_eq!(bed.read("role/dev").err().unwrap(), Failure::absent());
+    assert_eq!(bed.list("roles").err().unwrap(), Failure::absent());
+}
+
+#[test]
+fn older_names_are_read_with_a_warning_and_never_beside_the_new_ones() {
+    let bed = empty();
+    let old = json!({"type": "gce", "project_id": "p1", "bound_zone": "z-1", "policies": "a"});
+    let warnings = bed.write("role/dev", &old).unwrap().warnings;
+    assert!(warnings[0].contains("\"project_id\" is deprecated"), "{warnings:?}");
+    assert!(warnings[1].contains("\"bound_zone\" is deprecated"), "{warnings:?}");
+    let shown = bed.read("role/dev").unwrap().data;
+    assert_eq!(
+        (&shown["bound_projects"], &shown["bound_zones"]),
+        (&json!(["p1"]), &json!(["z-1"]))
+    );
+    for (both, why) in [
+        (json!({"project_id": "p", "bound_projects": "q"}), "only one of 'bound_projects'"),
+        (
+            json!({"bound_region": "r", "bound_regions": "s"}),
+            "cannot specify both \"bound_region\"",
+        ),
+    ] {
+        let refused = bed.write("role/dev", &both).err().unwrap();
+        assert!(refused.message.contains(why), "{refused}");
+    }
+    bed.write("role/sa", &json!({"type": "iam", "service_accounts": "a@p.com"})).unwrap();
+    let shown = bed.read("role/sa").unwrap().data;
+    assert_eq!(shown["bound_service_accounts"], json!(["a@p.com"]));
+}
+
+#[test]
+fn a_bad_role_is_refused_and_nothing_is_stored() {
+    for (body, why) in [
+        (json!({}), "role type cannot be empty"),
+        (json!({"type": "aws"}), "role type \"aws\" is invalid"),
+        (json!({"type": "iam"}), "IAM role type must have at least one service account"),
+        (
+            json!({"type": "iam", "bound_service_accounts": "a", "bound_zones": [], "bound_labels": "a:b"}),
+            "invalid args found for role of type iam: bound_labels,bound_zones",
+        ),
+        (
+            json!({"type": "gce", "max_jwt_exp": 60, "allow_gce_inference": true}),
+            "invalid args found for role of type gce: allow_gce_inference,max_jwt_exp",
+        ),
+        (json!({"type": "iam", "bound_service_accounts": "*,a"}), "wildcard '*'"),
+        (json!({"type": "gce", "bound_service_accounts": "*,a"}), "wildcard '*'"),
+        (
+            json!({"type": "iam", "bound_service_accounts": "a", "max_jwt_exp": "61m"}),
+            "max_jwt_exp cannot be more than 60 minutes",
+        ),
+        (
+            json!({"type": "gce", "bound_labels": ["Team:blue", "a:b", "x"]}),
+            "invalid labels given: [\"Team:blue\" \"x\"]",
+        ),
+        (
+            json!({"type": "gce", "bound_instance_groups": "g"}),
+            "region or zone information must be specified",
+        ),
+        (
+            json!({"type": "gce", "token_ttl": "2h", "token_max_ttl": "1h"}),
+            "'token_ttl' cannot be greater than 'token_max_ttl'",
+        ),
+        (
+            json!({"type": "gce", "token_period": "33d"}),
+            "greater than the backend's maximum lease TTL",
+        ),
+        (json!({"type": "gce", "token_type": "default-service"}), "'token_type'"),
+    ] {
+        let bed = empty();
+        let refused = bed.write("role/dev", &body).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest, "{refused}");
+        assert!(refused.message.contains(why), "{refused}");
+        assert_eq!(bed.host.stored("role/dev"), None);
+    }
+}
+
+#[test]
+fn a_role_that_admits_almost_everyone_is_told_of() {
+    let bed = empty();
+    for (body, is_open) in [
+        (json!({"type": "gce", "bound_labels": "a:b"}), true),
+        (json!({"type": "iam", "bound_service_accounts": "*"}), true),
+        (json!({"type": "iam", "bound_service_accounts": "*", "bound_projects": "p"}), false),
+        (gce(), false),
+        (iam(), false),
+    ] {
+        bed.write("role/dev", &body).unwrap();
+        let warnings = bed.write("role/dev", &json!({"token_ttl": 60})).unwrap().warnings;
+        assert_eq!(
+            warnings.iter().any(|warning| warning.contains("neither bound_projects")),
+            is_open
+        );
+        bed.delete("role/dev").unwrap();
+    }
+    let both =
+        json!({"type": "gce", "bound_zones": "z", "bound_regions": "r", "bound_projects": "p"});
+    let warnings = bed.write("role/dev", &both).unwrap().warnings;
+    assert!(warnings[0].contains("bound_regions are ignored"), "{warnings:?}");
+}
+
+#[test]
+fn fields_that_no_role_has_are_told_of_and_ignored() {
+    let bed = empty();
+    let mut body = gce();
+    body["bound_zonez"] = json!("x");
+    assert_eq!(bed.write("role/dev", &body).unwrap().warnings, ["ignored: bound_zonez"]);
+}
+
+#[test]
+fn accounts_are_added_and_removed_as_a_set_and_the_last_one_stays() {
+    let bed = written(&iam());
+    let edit = json!({"add": "c@p.com,a@p.com", "remove": ["b@p.com", "x@p.com"]});
+    bed.write("role/dev/service-accounts", &edit).unwrap();
+    let shown = bed.read("role/dev").unwrap().data;
+    assert_eq!(shown["bound_service_accounts"], json!(["a@p.com", "c@p.com"]));
+    for (body, why) in [
+        (json!({"remove": "a@p.com,c@p.com"}), "must have at least one service account"),
+        (json!({}), "must provide at least one value to add or remove"),
+        (json!({"add": []}), "must provide at least one value to add or remove"),
+        (json!({"add": "*"}), "wildcard '*'"),
+    ] {
+        let refused = bed.write("role/dev/service-accounts", &body).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert!(refused.message.contains(why), "{refused}");
+    }
+    let wrong = bed.write("role/dev/labels", &json!({"add": "a:b"})).err().unwrap();
+    assert!(
+        wrong.message.contains("role is type 'iam', cannot edit attribute 'labels' (expected"),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn labels_are_added_by_pairs_and_removed_by_keys() {
+    let bed = written(&gce());
+    bed.write("role/dev/labels", &json!({"add": ["team:blue", "tier:web"]})).unwrap();
+    bed.write("role/dev/labels", &json!({"add": "team:red", "remove": "tier,none"})).unwrap();
+    let shown = bed.read("role/dev").unwrap().data;
+    assert_eq!(shown["bound_labels"], json!({"team": "red"}));
+    let refused = bed.write("role/dev/labels", &json!({"add": "9:x"})).err().unwrap();
+    assert!(refused.message.contains("given invalid labels to add: [\"9:x\"]"), "{refused}");
+    let wrong = bed.write("role/dev/service-accounts", &json!({"add": "a"})).err().unwrap();
+    assert!(wrong.message.contains("cannot edit attribute 'service_accounts'"), "{wrong}");
+}
+
+#[test]
+fn editing_a_role_that_is_not_there_is_refused() {
+    let bed = empty();
+    for path in ["role/none/labels", "role/none/service-accounts"] {
+        let refused = bed.write(path, &json!({"add": "a:b"})).err().unwrap();
+        assert_eq!(refused.kind, Kind::NotFound, "{path}");
+        assert_eq!(refused.message, "role \"none\" not found");
+    }
+}

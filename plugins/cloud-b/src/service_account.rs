@@ -1,0 +1,121 @@
+//! A service account as the provider knows it, and whether a role admits it.
+//!
+//! The attack this file stops: an answer about another account than was asked for, and an account
+//! that was disabled and whose keys still sign.
+
+use crate::cloud::Cloud;
+use crate::endpoints::Service;
+use crate::proof::{Proof, Signer};
+use crate::role::Role;
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::provider::nonsense;
+use bulkhead_sdk::wire::failure::quoted;
+use serde::Deserialize;
+
+/// What the provider says of an account.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ServiceAccount {
+    pub(crate) project_id: String,
+    pub(crate) unique_id: String,
+    pub(crate) email: String,
+    #[serde(default)]
+    disabled: bool,
+}
+
+impl ServiceAccount {
+    /// The account by its address or number, which must have been checked.
+    ///
+    /// # Errors
+    /// Invalid request where there is none; unreachable where the provider, or its answer, is not
+    /// as it should be.
+    pub(crate) fn find(cloud: &Cloud<'_>, id: &str) -> Result<Self, Failure> {
+        let url = cloud.url(Service::Iam, &["v1", "projects", "-", "serviceAccounts", id])?;
+        let shown = quoted(id);
+        let found: Self =
+            cloud.get(&url)?.map_err(|why| why.about(&format!("find service account {shown}")))?;
+        match found.is_called(id) {
+            true => Ok(found),
+            false => Err(nonsense("it is about another service account than was asked for")),
+        }
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.unique_id == name || self.email == name
+    }
+
+    /// Whether it is in a list of addresses and numbers.
+    pub(crate) fn is_among(&self, names: &[String]) -> bool {
+        names.iter().any(|name| self.is_called(name))
+    }
+
+    /// Refuses a token that says it was made by another account, or is for another address.
+    pub(crate) fn check_claims(&self, proof: &Proof) -> Result<(), Failure> {
+        let issuer = proof.claims.issuer().filter(|_| proof.signer == Signer::Account);
+        let email = proof.claims.all().get("email").filter(|_| proof.signer == Signer::Provider);
+        let is_own = issuer.is_none_or(|issuer| self.is_called(issuer));
+        if is_own && email.is_none_or(|email| email.as_str() == Some(self.email.as_str())) {
+            return Ok(());
+        }
+        let (email, id) = (quoted(&self.email), &self.unique_id);
+        Err(Failure::invalid(format!(
+            "the token's issuer or email is not that of service account {email} (id: {id}), whom \
+             it is about"
+        )))
+    }
+
+    /// Whether it is in use.
+    ///
+    /// # Errors
+    /// Invalid request.
+    pub(crate) fn check_enabled(&self) -> Result<(), Failure> {
+        let email = &self.email;
+        match self.disabled {
+            true => Err(Failure::invalid(format!("service account {email} is disabled"))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Holds an account against a role of accounts.
+///
+/// # Errors
+/// For a login, the first of the role's constraints that does not hold.
+pub(crate) fn admit(
+    constraints: &mut Constraints,
+    role: &Role,
+    account: &ServiceAccount,
+) -> Result<(), Failure> {
+    constraints.hold("bound_projects", in_project(role, account))?;
+    constraints.hold("bound_service_accounts", bound(role, account))?;
+    Ok(())
+}
+
+fn in_project(role: &Role, account: &ServiceAccount) -> Result<((), String), Failure> {
+    let (bound, project) = (&role.bound_projects, &account.project_id);
+    if bound.is_empty() {
+        return Ok(((), "the role is bound to no project".to_owned()));
+    }
+    if bound.contains(project) {
+        return Ok(((), format!("the account is of project {project}")));
+    }
+    let email = quoted(&account.email);
+    Err(Failure::invalid(format!(
+        "service account {email} not in bound projects: it is of project {}",
+        quoted(project)
+    )))
+}
+
+fn bound(role: &Role, account: &ServiceAccount) -> Result<((), String), Failure> {
+    let (email, id) = (&account.email, &account.unique_id);
+    if role.admits_all_accounts() {
+        return Ok(((), "the role admits every account".to_owned()));
+    }
+    match account.is_among(&role.bound_service_accounts) {
+        true => Ok(((), format!("the role admits {email}"))),
+        false => Err(Failure::invalid(format!(
+            "service account {email} (id: {id}) is not authorized for role"
+        ))),
+    }
+}

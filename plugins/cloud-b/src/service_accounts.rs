@@ -1,0 +1,38 @@
+//! `role/{name}/service-accounts`: adds and removes accounts that a role admits.
+
+use crate::role::{IAM, Role, sorted};
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::{Answer, Call, Failure, Host};
+
+/// What is added and removed.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::words("add", "accounts to admit, by address or number"),
+    Field::words("remove", "accounts to admit no more"),
+];
+
+/// Changes the accounts of a role of service accounts.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    let mut role = Role::named(host, name)?;
+    let (add, remove) = (sorted(call.list("add")), sorted(call.list("remove")));
+    if add.is_empty() && remove.is_empty() {
+        return Err(Failure::invalid("must provide at least one value to add or remove"));
+    }
+    expect_type(&role, IAM, "service_accounts")?;
+    let all = role.bound_service_accounts.drain(..).chain(add);
+    let kept = all.filter(|account| !remove.contains(account)).collect::<Vec<_>>();
+    role.bound_service_accounts = sorted(kept);
+    role.store(host, name)?;
+    Ok(Answer::nothing().warn(role.warnings()))
+}
+
+/// Refuses to edit what a role's type has not.
+pub(crate) fn expect_type(role: &Role, kind: &str, attribute: &str) -> Result<(), Failure> {
+    if role.kind == kind {
+        return Ok(());
+    }
+    let has = &role.kind;
+    Err(Failure::invalid(format!(
+        "role is type '{has}', cannot edit attribute '{attribute}' (expected role type: '{kind}')"
+    )))
+}

@@ -1,0 +1,140 @@
+//! What the plugins of SQL servers say of themselves alike: settings that all of them read, secrets
+//! that none of them reads, and two warnings.
+
+use super::faults::FAULTS;
+use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
+
+/// The sentences for warnings that every plugin may give.
+const WARNINGS: [(&str, &str); 2] = [
+    (
+        "password-in-url",
+        "connection_url holds a password; write {{password}} there and give it as the setting \
+         password, which no read shows and which can be rotated",
+    ),
+    (
+        "password-not-templated",
+        "password is given, but connection_url holds another one, which is used; write \
+         {{password}} there",
+    ),
+];
+
+/// Settings that hold secrets of other plugins: a value that lands at one that does not read it is
+/// still never shown.
+const SECRETS: [&str; 8] = [
+    "service_account_json",
+    "private_key",
+    "sslkey",
+    "sslpassword",
+    "tls_certificate_key",
+    "pem_bundle",
+    "pem_json",
+    "self_managed_password",
+];
+
+/// What one plugin adds.
+pub struct About<'a> {
+    /// The name that clients send.
+    pub name: &'a str,
+    /// Its other names.
+    pub aliases: &'a [&'a str],
+    /// The crate's version.
+    pub version: &'a str,
+    /// One sentence.
+    pub about: &'a str,
+    /// The types of credentials that it makes.
+    pub credential_types: &'a [&'a str],
+    /// The forms of `connection_url`.
+    pub connection_url: &'a str,
+    /// Settings that others do not read.
+    pub settings: Vec<Field>,
+    /// Words of its refusals, with their sentences.
+    pub codes: &'a [(&'a str, &'a str)],
+    /// Words of its warnings, with their sentences.
+    pub warnings: &'a [(&'a str, &'a str)],
+}
+
+impl About<'_> {
+    /// The whole description.
+    #[must_use]
+    pub fn describe(self) -> DatabaseDescription {
+        let owned = |(word, sentence): &(&str, &str)| ((*word).to_owned(), (*sentence).to_owned());
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        DatabaseDescription {
+            kind: "database-plugin".to_owned(),
+            name: self.name.to_owned(),
+            aliases: list(self.aliases),
+            version: self.version.to_owned(),
+            asks: vec!["sql".to_owned()],
+            about: self.about.to_owned(),
+            credential_types: list(self.credential_types),
+            creation_statements_required: true,
+            codes: self.codes.iter().chain(FAULTS).map(owned).collect(),
+            warnings: WARNINGS.iter().chain(self.warnings).map(owned).collect(),
+            settings: settings(self.connection_url, self.settings),
+        }
+    }
+}
+
+fn settings(connection_url: &str, own: Vec<Field>) -> Vec<Field> {
+    use FieldKind::{Bool, Duration, Int, String as Words};
+    let field = |name: &str, kind, about: &str| Field::new(name, kind, about);
+    let mut settings = vec![
+        field("connection_url", Words, connection_url).required(),
+        field("username", Words, "The user that creates and removes users."),
+        field("password", Words, "Its password.").secret(),
+        field("disable_escaping", Bool, "username and password are percent-encoded already."),
+        field("max_open_connections", Int, "Sessions at once; 4 unless given."),
+        field("max_idle_connections", Int, "Accepted for compatibility: the host decides."),
+        field("max_connection_lifetime", Duration, "How long a session is used; 0: no bound."),
+        field("connect_timeout", Duration, "Bound on dialling and logging in; 30 s unless given."),
+        field("tls_ca", Words, "Certificates to trust, PEM."),
+        field("username_template", Words, "How names of new users are made."),
+        field("auth_type", Words, "Cloud logins; not available in this version."),
+    ];
+    settings.extend(own);
+    for name in SECRETS {
+        if settings.iter().all(|field| field.name != name) {
+            let about = "Not used by this plugin; kept, and never shown.";
+            settings.push(field(name, FieldKind::Any, about).secret());
+        }
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn description() -> DatabaseDescription {
+        let key = Field::new("private_key", FieldKind::String, "A key.").secret();
+        About {
+            name: "some-database-plugin",
+            aliases: &["some"],
+            version: "1.0.0",
+            about: "Users of some database.",
+            credential_types: &["password"],
+            connection_url: "Where it is.",
+            settings: vec![key],
+            codes: &[("odd", "something odd")],
+            warnings: &[("warned", "something else")],
+        }
+        .describe()
+    }
+
+    #[test]
+    fn every_setting_that_may_hold_a_secret_is_marked_and_stands_there_once() {
+        let settings = description().settings;
+        for name in ["password"].iter().chain(&SECRETS) {
+            let found: Vec<_> = settings.iter().filter(|field| field.name == *name).collect();
+            assert!(found.len() == 1 && found[0].secret, "{name}");
+        }
+        let url = settings.iter().find(|field| field.name == "connection_url");
+        assert!(url.is_some_and(|url| !url.secret), "reads show it, masked");
+    }
+
+    #[test]
+    fn the_description_survives_its_way_through_json() {
+        let text = serde_json::to_string(&description()).unwrap();
+        assert_eq!(serde_json::from_str::<DatabaseDescription>(&text).unwrap(), description());
+    }
+}

@@ -1,0 +1,28 @@
+//! What an operator should know of a connection that is good enough.
+
+use super::parameters::Parameters;
+use crate::database_plugin::{Settings, Target};
+
+/// The words of the warnings that hold: a password in `connection_url`, one that is given and not
+/// used, TLS that is off, and those of `more` that hold.
+#[must_use]
+pub fn warnings(
+    settings: &Settings,
+    parameters: &Parameters,
+    target: &Target,
+    more: &[(bool, &str)],
+) -> Vec<String> {
+    let inline = parameters.last("password").filter(|written| !written.written.is_empty());
+    let fixed = inline.is_some_and(|written| !written.written.contains("{{password}}"));
+    let given = settings.get("password").is_some_and(|password| !password.is_null());
+    [
+        (fixed, "password-in-url"),
+        (fixed && given, "password-not-templated"),
+        (target.tls.mode == "disable", "tls-off"),
+    ]
+    .iter()
+    .chain(more)
+    .filter(|(holds, _)| *holds)
+    .map(|(_, word)| (*word).to_owned())
+    .collect()
+}

@@ -1,0 +1,161 @@
+//! What a role asks of a login, constraint by constraint: the same words for a login, which stops
+//! at the first that does not hold, and for the operator who wants to see all of them (decision
+//! B2).
+//!
+//! The fault this file stops: an explanation that says another thing than the login does. There is
+//! one function that holds a login against its role, and [`Constraints`] is what it is given.
+//!
+//! ```
+//! use bulkhead_sdk::explain::Constraints;
+//! use bulkhead_sdk::{Answer, Failure};
+//!
+//! fn admit(constraints: &mut Constraints, group: &str) -> Result<(), Failure> {
+//!     let is_bound = group == "builders";
+//!     let found = is_bound
+//!         .then(|| ((), format!("{group} is bound")))
+//!         .ok_or_else(|| Failure::invalid(format!("group not authorized: {group}")));
+//!     constraints.hold("bound_groups", found)?;
+//!     Ok(())
+//! }
+//!
+//! fn explain(group: &str) -> Result<Answer, Failure> {
+//!     let mut constraints = Constraints::listing();
+//!     admit(&mut constraints, group)?;
+//!     constraints.answer()
+//! }
+//! # assert!(admit(&mut Constraints::stopping(), "guests").is_err());
+//! # assert!(explain("guests").is_ok());
+//! ```
+
+use crate::answer::Answer;
+use bulkhead_wire::failure::Failure;
+use serde::Serialize;
+use serde_json::json;
+
+/// What is known of a login's constraints so far.
+#[derive(Debug)]
+pub struct Constraints {
+    is_listing: bool,
+    known: Vec<Constraint>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Constraint {
+    /// The role's field, or what every login must show, such as `jwt`.
+    pub name: String,
+    /// Whether the login meets it.
+    pub held: bool,
+    /// Why, or why not, in the words that a login is refused with.
+    pub why: String,
+}
+
+impl Constraints {
+    /// For a login: the first that does not hold ends it.
+    #[must_use]
+    pub fn stopping() -> Self {
+        Self { is_listing: false, known: Vec::new() }
+    }
+
+    /// For an explanation: all are looked at.
+    #[must_use]
+    pub fn listing() -> Self {
+        Self { is_listing: true, known: Vec::new() }
+    }
+
+    /// Notes a constraint: what was learnt and why it holds, or why it does not. Gives what was
+    /// learnt; `None` where it does not hold, so that what rests on it is [left
+    /// out](Self::leave_out).
+    ///
+    /// # Errors
+    /// For a login, why it does not hold.
+    pub fn hold<T>(
+        &mut self,
+        name: &str,
+        found: Result<(T, String), Failure>,
+    ) -> Result<Option<T>, Failure> {
+        match found {
+            Ok((learnt, why)) => {
+                self.note(name, true, why);
+                Ok(Some(learnt))
+            }
+            Err(why) if self.is_listing => {
+                self.note(name, false, why.message);
+                Ok(None)
+            }
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Notes constraints that cannot be looked at, because `missing` does not hold.
+    pub fn leave_out(&mut self, names: &[&str], missing: &str) {
+        for name in names {
+            self.note(name, false, format!("cannot be told while {missing} does not hold"));
+        }
+    }
+
+    /// Those that were noted, in their order.
+    #[must_use]
+    pub fn known(&self) -> &[Constraint] {
+        &self.known
+    }
+
+    /// The answer to the operator: `constraints`, a list of `{name, held, why}`.
+    ///
+    /// # Errors
+    /// None that a list of texts could cause.
+    pub fn answer(self) -> Result<Answer, Failure> {
+        Answer::data(&json!({ "constraints": self.known }))
+    }
+
+    fn note(&mut self, name: &str, held: bool, why: String) {
+        self.known.push(Constraint { name: name.to_owned(), held, why });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admit(constraints: &mut Constraints, first: bool) -> Result<(), Failure> {
+        let one = first.then(|| (7, "it is seven".to_owned()));
+        let one = constraints.hold("one", one.ok_or_else(|| Failure::invalid("one is not")))?;
+        if one.is_none() {
+            constraints.leave_out(&["of-one"], "one");
+        }
+        constraints.hold::<()>("two", Err(Failure::denied("two is not")))?;
+        Ok(())
+    }
+
+    #[test]
+    fn a_login_stops_at_the_first_that_does_not_hold() {
+        let refused = |first| admit(&mut Constraints::stopping(), first).unwrap_err().message;
+        assert_eq!(
+            (refused(false), refused(true)),
+            ("one is not".to_owned(), "permission denied: two is not".to_owned(),)
+        );
+    }
+
+    #[test]
+    fn an_explanation_lists_all_in_the_words_of_the_login() {
+        let mut constraints = Constraints::listing();
+        admit(&mut constraints, false).unwrap();
+        let known: Vec<(&str, bool, &str)> = constraints
+            .known()
+            .iter()
+            .map(|it| (it.name.as_str(), it.held, it.why.as_str()))
+            .collect();
+        assert_eq!(
+            known,
+            [
+                ("one", false, "one is not"),
+                ("of-one", false, "cannot be told while one does not hold"),
+                ("two", false, "permission denied: two is not"),
+            ]
+        );
+        assert!(constraints.answer().is_ok());
+        let mut constraints = Constraints::listing();
+        admit(&mut constraints, true).unwrap();
+        assert!(constraints.known()[0].held);
+    }
+}

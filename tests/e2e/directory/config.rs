@@ -1,0 +1,239 @@
+//! `config`: what is wrong is found where it is typed, and no word is said to a server that does
+//! not show who it is.
+
+use super::{FIRST, Quay, allow};
+use bulkhead_tests::paths::Folder;
+use bulkhead_tests::{DirectoryServer, Kind};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
+use serde_json::{Value, json};
+use std::fs;
+
+#[test]
+fn a_dry_run_tells_what_is_wrong_and_stores_nothing() {
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::empty(kind);
+        let other = if kind == Kind::Samba { "openldap" } else { "ad" };
+        let nowhere = format!("OU=nowhere,{}", quay.branch.dn);
+        for (what, changes, status, why) in [
+            ("password", json!({ "bindpass": "Jm6-Yt2-Hd8-Vc5" }), 400, "binddn and bindpass"),
+            ("schema", json!({ "schema": other }), 400, "schema"),
+            ("userdn", json!({ "userdn": nowhere }), 400, "userdn"),
+            ("server", json!({ "url": "ldaps://127.0.0.1:1" }), 502, "ldaps://127.0.0.1:1"),
+        ] {
+            let changes = crate::world::with(changes, json!({ "verify": true }));
+            let refused = quay.configure(changes).expect(status);
+            assert!(refused.errors().contains(why), "{what}: {}", refused.errors());
+        }
+        let tried = quay.configure(json!({ "verify": true })).expect(200);
+        assert_eq!(tried.body["data"]["verified"], true);
+        quay.root.read("directory/config").expect(404);
+        quay.assert_silent("Jm6-Yt2-Hd8-Vc5");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_the_configuration_stays() {
+    let quay = Quay::new(Kind::OpenLdap);
+    let before = quay.root.read("directory/config").expect(200).body["data"].clone();
+    for changes in [
+        json!({ "url": "http://127.0.0.1" }),
+        json!({ "url": " , " }),
+        json!({ "schema": "novell" }),
+        json!({ "binddn": "" }),
+        json!({ "bindpass": "" }),
+        json!({ "length": 13 }),
+        json!({ "length": 20, "password_policy": "strong" }),
+        json!({ "formatter": "no place" }),
+        json!({ "formatter": "{{PASSWORD}}{{PASSWORD}}" }),
+        json!({ "formatter": "{{PASSWORD}", "length": 40 }),
+        json!({ "tls_min_version": "tls10" }),
+        json!({ "tls_min_version": "tls13", "tls_max_version": "tls12" }),
+        json!({ "certificate": "nonsense" }),
+        json!({ "ttl": "2h", "max_ttl": "1h" }),
+        json!({ "ttl": -1 }),
+        json!({ "request_timeout": "soon" }),
+    ] {
+        quay.root.write("directory/config", &changes).expect(400);
+        let now = quay.root.read("directory/config").expect(200).body["data"].clone();
+        assert_eq!(now, before, "{changes}");
+    }
+    quay.root.delete("directory/config").expect(204);
+    quay.root.read("directory/config").expect(404);
+    quay.root.read("directory/creds/none").expect(404);
+    quay.root.write("directory/library/team", &json!({ "service_account_names": "a" })).expect(400);
+    quay.root.write("directory/rotate-root", &json!({})).expect(400);
+}
+
+#[test]
+fn both_ways_of_tls_lead_to_a_server_whose_authority_is_known_and_to_no_other() {
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::empty(kind);
+        let server = quay.branch.server;
+        let starttls = json!({ "url": server.clear_url(), "starttls": true });
+        let stranger = Authority::new().certificate.pem();
+        for way in [json!({}), starttls] {
+            let with = |changes: Value| {
+                let changes = crate::world::with(changes, json!({ "verify": true }));
+                quay.configure(crate::world::with(way.clone(), changes))
+            };
+            with(json!({})).expect(200);
+            with(json!({ "tls_min_version": "tls13" })).expect(200);
+            with(json!({ "tls_max_version": "tls12" })).expect(200);
+            for (certificate, why) in [("", "no authority"), (stranger.as_str(), "another one")] {
+                let refused = with(json!({ "certificate": certificate }));
+                assert_eq!(refused.status, 502, "{why}: {refused:?}");
+                assert!(refused.errors().contains("certificate"), "{why}: {}", refused.errors());
+            }
+            let insecure = with(json!({ "certificate": "", "insecure_tls": true })).expect(200);
+            assert!(insecure.warnings().contains("insecure_tls"), "{}", insecure.warnings());
+        }
+    }
+}
+
+/// OpenLDAP takes it.
+#[test]
+fn without_tls_active_directory_takes_no_password_and_the_operator_is_told() {
+    let quay = Quay::empty(Kind::Samba);
+    let clear = json!({ "url": quay.branch.server.clear_url() });
+    let answer = quay.configure(clear).expect(200);
+    assert!(answer.warnings().contains("in clear"), "{}", answer.warnings());
+    let role = json!({ "service_account_name": quay.branch.upn_of("svc1") });
+    let refused = quay.root.write("directory/roles/build", &role).expect(400);
+    assert!(refused.errors().contains("secured connection"), "{}", refused.errors());
+}
+
+#[test]
+fn a_certificate_that_is_over_or_bears_no_name_is_not_believed() {
+    let authority = Authority::new();
+    for (what, why) in [("expired", "expired"), ("nameless", "name"), ("of another host", "name")] {
+        let folder = authority.server(what);
+        let server = DirectoryServer::with_certificate(folder.path());
+        let quay = Quay::of(server.branch());
+        let ways = [json!({}), json!({ "url": server.clear_url(), "starttls": true })];
+        let verify = |way: &Value, changes: Value| {
+            let changes = crate::world::with(changes, json!({ "verify": true }));
+            quay.configure(crate::world::with(way.clone(), changes))
+        };
+        for way in &ways {
+            let refused = verify(way, json!({}));
+            assert_eq!(refused.status, 502, "{what}: {refused:?}");
+            assert!(refused.errors().contains(why), "{what}: {}", refused.errors());
+        }
+        assert!(!server.log().contains("BIND dn=\"CN=t1-engine"), "no password was sent to it");
+        for way in &ways {
+            verify(way, json!({ "insecure_tls": true })).expect(200);
+        }
+        server.stop();
+    }
+}
+
+#[test]
+fn the_next_server_is_asked_where_one_is_not_there_and_not_where_one_refuses() {
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::empty(kind);
+        let url = quay.branch.server.url();
+        let urls = format!("ldaps://127.0.0.1:1, {url}");
+        quay.configure(json!({ "url": urls, "verify": true })).expect(200);
+        let wrong = json!({ "url": urls, "bindpass": "Jm6-Yt2-Hd8-Vc5", "verify": true });
+        quay.configure(wrong).expect(400);
+        quay.configure(json!({ "url": urls })).expect(204);
+        quay.role("build", "svc1");
+        quay.creds("build");
+    }
+}
+
+#[test]
+fn a_mount_reaches_the_servers_that_it_is_granted_and_no_other() {
+    let quay = Quay::new(Kind::OpenLdap);
+    quay.role("build", "svc1");
+    let elsewhere = json!({ "grants": ["ldap:ldaps://dc1.corp.example"] });
+    quay.root.write("sys/mounts/directory/tune", &elsewhere).expect(204);
+    let refused = quay.root.read("directory/creds/build");
+    assert!((400..500).contains(&refused.status), "{refused:?}");
+    assert!(refused.errors().contains("secrets tune --grant"), "{}", refused.errors());
+    assert!(quay.takes("svc1", FIRST));
+    allow(&quay.root, "directory", quay.branch.server);
+    quay.creds("build");
+}
+
+/// Clients know the engine by the name of an earlier one.
+#[test]
+fn a_mount_of_the_type_ad_is_this_engine() {
+    let quay = Quay::empty(Kind::Samba);
+    quay.root.write("sys/mounts/ad", &json!({ "type": "ad" })).expect(204);
+    allow(&quay.root, "ad", quay.branch.server);
+    quay.root.write("ad/config", &quay.branch.config()).expect(204);
+    let role = json!({ "service_account_name": quay.branch.upn_of("svc1") });
+    quay.root.write("ad/roles/build", &role).expect(204);
+    let shown = quay.root.read("ad/creds/build").expect(200);
+    assert!(quay.takes("svc1", shown.text("current_password")));
+}
+
+#[test]
+fn passwords_are_made_as_the_configuration_says() {
+    let quay = Quay::new(Kind::OpenLdap);
+    quay.role("build", "svc1");
+    let policy = r#"length = 30
+        rule "charset" { charset = "abcdefghijklmnopqrstuvwxyz" min-chars = 30 }"#;
+    quay.root.write("sys/policies/password/low", &json!({ "policy": policy })).expect(204);
+    let is_low = |text: &str| text.len() == 30 && text.bytes().all(|one| one.is_ascii_lowercase());
+    for (changes, fits) in [
+        (
+            json!({ "length": 50 }),
+            (|text| text.len() == 50 && text.starts_with("?@09AZ")) as fn(&str) -> bool,
+        ),
+        (json!({ "formatter": "x-{{PASSWORD}}-y", "length": 40 }), |text| {
+            text.len() == 40 && text.starts_with("x-") && text.ends_with("-y")
+        }),
+        (json!({ "password_policy": "low" }), is_low),
+    ] {
+        quay.root.write("directory/config", &changes).expect(204);
+        quay.root.write("directory/rotate-role/build", &json!({})).expect(204);
+        let password = quay.creds("build").text("current_password").to_owned();
+        assert!(fits(&password) && quay.takes("svc1", &password), "{changes}");
+    }
+}
+
+/// An authority, and certificates by it that are not to be believed.
+struct Authority {
+    certificate: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "an authority of the tests");
+        let key = KeyPair::generate().expect("a key");
+        let certificate = CertifiedIssuer::self_signed(params, key).expect("a certificate");
+        Self { certificate }
+    }
+
+    /// The files of a server.
+    fn server(&self, what: &str) -> Folder {
+        let names = match what {
+            "nameless" => Vec::new(),
+            "of another host" => vec!["dc1.corp.example".to_owned()],
+            _ => vec!["127.0.0.1".to_owned()],
+        };
+        let mut params = CertificateParams::new(names).expect("names");
+        params.distinguished_name.push(DnType::CommonName, "127.0.0.1");
+        if what == "expired" {
+            params.not_before = date_time_ymd(2020, 1, 1);
+            params.not_after = date_time_ymd(2021, 1, 1);
+        }
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.certificate).expect("a certificate");
+        let folder = Folder::new("certificates");
+        for (name, pem) in [
+            ("ca.pem", self.certificate.pem()),
+            ("server.pem", certificate.pem()),
+            ("server.key", key.serialize_pem()),
+        ] {
+            fs::write(folder.path().join(name), pem).expect("a file of ours");
+        }
+        folder
+    }
+}

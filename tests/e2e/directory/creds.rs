@@ -1,0 +1,223 @@
+//! Roles: rotated when they are read and due, shown as they are in force.
+
+use super::{FIRST, Quay};
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{DirectoryServer, Kind};
+use serde_json::json;
+use std::time::Duration;
+
+/// How long what is due may take.
+const SOON: Duration = Duration::from_secs(15);
+
+#[test]
+fn a_role_shows_a_password_that_works_and_the_one_before_it() {
+    for quay in Quay::both() {
+        quay.role("build", "svc1");
+        assert!(quay.takes("svc1", FIRST), "a role that is written changes nothing");
+        let first = quay.creds("build");
+        let password = first.text("current_password");
+        assert!(quay.takes("svc1", password) && !quay.takes("svc1", FIRST));
+        assert_eq!(first.text("username"), quay.branch.full("svc1"));
+        assert!(first.body["data"].get("last_password").is_none(), "it was not the engine's");
+        assert!(password.starts_with("?@09AZ") && password.len() == 64, "{}", password.len());
+        let again = quay.creds("build");
+        assert_eq!(again.text("current_password"), password, "it is not due");
+        quay.root.write("directory/rotate-role/build", &json!({})).expect(204);
+        let rotated = quay.creds("build");
+        assert_eq!(rotated.text("last_password"), password);
+        let now = rotated.text("current_password");
+        assert!(quay.takes("svc1", now) && !quay.takes("svc1", password));
+        let role = quay.root.read("directory/roles/build").expect(200);
+        for time in ["last_service_rotation", "last_vault_rotation", "password_last_set"] {
+            assert!(role.text(time).ends_with('Z'), "{time}: {role:?}");
+        }
+        for secret in [password, now, FIRST] {
+            quay.assert_silent(secret);
+        }
+    }
+}
+
+#[test]
+fn a_password_is_rotated_when_its_time_is_over_and_not_before() {
+    let quay = Quay::new(Kind::OpenLdap);
+    quay.role("build", "svc1");
+    quay.root.write("directory/roles/build", &json!({ "ttl": "2s" })).expect(204);
+    let first = quay.creds("build").text("current_password").to_owned();
+    let mut later = None;
+    until_true("its time is over", SOON, || {
+        let shown = quay.creds("build");
+        let is_another = shown.text("current_password") != first;
+        later = is_another.then_some(shown);
+        is_another
+    });
+    let later = later.expect("another one was shown");
+    assert_eq!(later.text("last_password"), first);
+    assert!(quay.takes("svc1", later.text("current_password")));
+}
+
+#[test]
+fn what_others_changed_is_rotated_before_it_is_shown() {
+    for quay in Quay::both() {
+        quay.root.write("directory/config", &json!({ "last_rotation_tolerance": 0 })).expect(204);
+        quay.role("build", "svc1");
+        let ours = quay.creds("build").text("current_password").to_owned();
+        let theirs = "Of-Others-9-Zm4";
+        let mut shown = None;
+        // The directory tells times in whole seconds.
+        until_true("the directory tells another time", SOON, || {
+            quay.branch.set_password("svc1", theirs);
+            let answer = quay.creds("build");
+            let is_another = answer.text("current_password") != ours;
+            shown = Some(answer);
+            is_another
+        });
+        let shown = shown.expect("something was shown");
+        assert!(shown.body["data"].get("last_password").is_none(), "what others set is not known");
+        assert!(quay.takes("svc1", shown.text("current_password")) && !quay.takes("svc1", theirs));
+        let again = quay.creds("build");
+        assert_eq!(again.text("current_password"), shown.text("current_password"), "no loop");
+    }
+}
+
+#[test]
+fn an_account_that_was_renamed_is_found_again_and_one_that_is_gone_is_400() {
+    for quay in Quay::both() {
+        quay.role("build", "svc1");
+        quay.creds("build");
+        quay.branch.rename("svc1", "moved");
+        quay.root.write("directory/rotate-role/build", &json!({})).expect(204);
+        let password = quay.creds("build").text("current_password").to_owned();
+        assert!(quay.takes("moved", &password));
+        quay.branch.remove("moved");
+        let gone = quay.root.read("directory/creds/build").expect(400);
+        assert!(gone.errors().contains("not in the directory any more"), "{}", gone.errors());
+        quay.root.read("directory/roles/build").expect(200);
+        quay.role("build", "svc2");
+        quay.creds("build");
+    }
+}
+
+#[test]
+fn two_roles_of_one_account_show_one_password() {
+    for quay in Quay::both() {
+        quay.role("build", "svc1");
+        let dn = json!({ "service_account_name": quay.branch.dn_of("svc1") });
+        quay.root.write("directory/roles/deploy", &dn).expect(204);
+        let [one, other] = ["build", "deploy"].map(|role| quay.creds(role));
+        assert_eq!(one.text("current_password"), other.text("current_password"));
+        quay.root.delete("directory/roles/build").expect(204);
+        assert!(quay.takes("svc1", quay.creds("deploy").text("current_password")));
+        quay.root.read("directory/creds/build").expect(404);
+    }
+}
+
+#[test]
+fn a_name_is_a_value_and_never_a_piece_of_a_filter() {
+    for quay in Quay::both() {
+        for name in [
+            "*",
+            "*)(objectClass=*",
+            "a)(|(cn=*",
+            "\\2a",
+            "(",
+            ")",
+            "\u{0}",
+            "svc1)(cn=*",
+            "t*",
+            "nothing-of-the-kind",
+            "CN=*,OU=people",
+            "CN=a)(b,DC=corp",
+            "CN=a#b,DC=corp,DC=example",
+        ] {
+            for (path, field) in
+                [("roles/odd", "service_account_name"), ("library/odd", "service_account_names")]
+            {
+                let value = if path == "roles/odd" { json!(name) } else { json!([name]) };
+                let asked = json!({ field: value });
+                let refused = quay.root.write(&format!("directory/{path}"), &asked).expect(400);
+                assert!(!refused.errors().contains("svc1@"), "{name}: {}", refused.errors());
+                quay.root.read(&format!("directory/{path}")).expect(404);
+            }
+        }
+        for account in ["svc1", "svc2", "svc3"] {
+            assert!(quay.takes(account, FIRST), "{account}");
+        }
+    }
+}
+
+#[test]
+fn what_the_directory_refuses_is_400_in_its_words_and_is_not_tried_again() {
+    let quay = Quay::new(Kind::OpenLdap);
+    let policy = format!("CN=strict,{}", quay.branch.dn);
+    quay.branch.server.ldif(&format!(
+        "dn: {policy}\nchangetype: add\nobjectClass: device\nobjectClass: pwdPolicy\ncn: strict\n\
+         pwdAttribute: userPassword\npwdCheckQuality: 2\npwdMinLength: 200\n"
+    ));
+    quay.branch.modify("svc1", &format!("add: pwdPolicySubentry\npwdPolicySubentry: {policy}"));
+    quay.role("build", "svc1");
+    for _ in 0..2 {
+        let refused = quay.root.read("directory/creds/build").expect(400);
+        assert!(refused.errors().contains("quality"), "{}", refused.errors());
+    }
+    assert!(quay.takes("svc1", FIRST), "nothing has changed");
+    quay.root.write("directory/config", &json!({ "length": 220 })).expect(204);
+    let password = quay.creds("build").text("current_password").to_owned();
+    assert!(password.len() == 220 && quay.takes("svc1", &password));
+}
+
+#[test]
+fn a_locked_account_gets_a_password_too() {
+    for quay in Quay::both() {
+        quay.role("build", "svc1");
+        for _ in 0..5 {
+            assert!(!quay.takes("svc1", "Jm6-Yt2-Hd8-Vc5"));
+        }
+        assert!(!quay.takes("svc1", FIRST), "it is locked");
+        let password = quay.creds("build").text("current_password").to_owned();
+        if quay.branch.server.kind == Kind::Samba {
+            quay.branch.modify("svc1", "replace: lockoutTime\nlockoutTime: 0");
+        }
+        assert!(quay.takes("svc1", &password));
+    }
+}
+
+/// The operation for passwords keeps them hashed, and the other way would not change them.
+#[test]
+fn active_directory_is_never_given_a_password_as_an_attribute() {
+    let quay = Quay::empty(Kind::Samba);
+    quay.configure(json!({ "schema": "openldap" })).expect(204);
+    quay.root
+        .write(
+            "directory/roles/build",
+            &json!({ "service_account_name": quay.branch.dn_of("svc1") }),
+        )
+        .expect(204);
+    let refused = quay.root.read("directory/creds/build").expect(400);
+    assert!(refused.errors().contains("use schema ad"), "{}", refused.errors());
+    let kept = quay.branch.server.attribute(&quay.branch.dn_of("svc1"), "userPassword");
+    assert!(kept.is_none() && quay.takes("svc1", FIRST));
+    let quay = Quay::new(Kind::OpenLdap);
+    quay.role("build", "svc1");
+    quay.creds("build");
+    let kept = quay.branch.server.attribute(&quay.branch.dn_of("svc1"), "userPassword");
+    let kept = kept.expect("OpenLDAP shows it to its administrator, in base64");
+    assert!(kept.starts_with("e1NTSEF9"), "it is hashed: {{SSHA}}");
+}
+
+#[test]
+fn a_directory_that_is_down_is_502_and_what_was_known_stays() {
+    let server = DirectoryServer::own(Kind::OpenLdap);
+    let quay = Quay::of(server.branch());
+    quay.configure(json!({})).expect(204);
+    quay.role("build", "svc1");
+    quay.creds("build");
+    let other = server.branch();
+    other.add("svc9", FIRST);
+    server.stop();
+    quay.root.read("directory/creds/build").expect(502);
+    let role = json!({ "service_account_name": other.dn_of("svc9") });
+    quay.root.write("directory/roles/other", &role).expect(502);
+    quay.root.read("directory/roles/other").expect(404);
+    quay.root.read("directory/roles/build").expect(200);
+    quay.root.write("directory/rotate-root", &json!({})).expect(502);
+}

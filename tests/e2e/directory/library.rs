@@ -1,0 +1,275 @@
+//! The library: an account has one borrower, and comes home with a password that none had.
+
+use super::Quay;
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Answer, Client, Kind};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long what is due may take.
+const SOON: Duration = Duration::from_secs(15);
+
+/// What was lent.
+struct Lent {
+    account: String,
+    password: String,
+    lease: String,
+    answer: Answer,
+}
+
+impl Quay {
+    /// A set with an hour for each loan.
+    fn library(kind: Kind, accounts: &[&str], fields: Value) -> Self {
+        let quay = Self::new(kind);
+        let hour = json!({ "ttl": "1h", "max_ttl": "2h" });
+        quay.set("team", accounts, crate::world::with(hour, fields));
+        quay
+    }
+
+    /// A client who may borrow.
+    fn borrower(&self, name: &str) -> Client {
+        let rules = r#"path "directory/library/team/*" { capabilities = ["update", "read"] }"#;
+        let policy = json!({ "policy": rules });
+        self.root.write(&format!("sys/policies/acl/{name}"), &policy).expect(204);
+        let asked = json!({ "policies": [name], "no_default_policy": true });
+        let made = self.root.write("auth/token/create", &asked).expect(200);
+        self.bulkhead.client(made.body["auth"]["client_token"].as_str())
+    }
+
+    #[track_caller]
+    fn lend(&self, client: &Client) -> Lent {
+        lent(client.write("directory/library/team/check-out", &json!({})).expect(200))
+    }
+
+    #[track_caller]
+    fn check_in(&self, client: &Client, body: Value) -> Answer {
+        client.write("directory/library/team/check-in", &body)
+    }
+
+    fn is_available(&self, account: &str) -> bool {
+        let status = self.root.read("directory/library/team/status").expect(200);
+        status.body["data"][self.name(account)]["available"] == true
+    }
+
+    #[track_caller]
+    fn assert_at_home(&self, account: &str, password: &str) {
+        until_true("the account is at home", SOON, || self.is_available(account));
+        assert!(!self.takes(account, password), "its borrower's password is in force");
+    }
+}
+
+fn lent(answer: Answer) -> Lent {
+    Lent {
+        account: answer.text("service_account_name").to_owned(),
+        password: answer.text("password").to_owned(),
+        lease: answer.lease().to_owned(),
+        answer,
+    }
+}
+
+#[test]
+fn an_account_is_lent_to_one_and_comes_home_with_another_password() {
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::library(kind, &["svc1"], json!({}));
+        assert!(!quay.takes("svc1", super::FIRST), "what others knew is in force no more");
+        let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
+        let loan = quay.lend(&alice);
+        assert_eq!(loan.account, quay.name("svc1"));
+        assert!(quay.takes("svc1", &loan.password));
+        let lease = &loan.answer.body;
+        assert_eq!((&lease["renewable"], &lease["lease_duration"]), (&json!(true), &json!(3600)));
+        let none = bob.write("directory/library/team/check-out", &json!({})).expect(400);
+        assert!(none.errors().contains("available"), "{}", none.errors());
+        let status = quay.root.read("directory/library/team/status").expect(200);
+        let of_loan = &status.body["data"][&loan.account];
+        assert_eq!(of_loan["available"], false);
+        assert!(of_loan["borrower_client_token"].is_string(), "{of_loan}");
+        let named = json!({ "service_account_names": [loan.account] });
+        quay.check_in(&bob, named.clone()).expect(400);
+        assert_eq!(quay.check_in(&bob, json!({})).expect(200).body["data"]["check_ins"], json!([]));
+        assert!(quay.takes("svc1", &loan.password), "a refusal changes nothing");
+        let home = quay.check_in(&alice, json!({})).expect(200);
+        assert_eq!(home.body["data"]["check_ins"], json!([loan.account]));
+        quay.assert_at_home("svc1", &loan.password);
+        let again = quay.check_in(&alice, named).expect(200);
+        assert_eq!(again.body["data"]["check_ins"], json!([]), "it is home already");
+        quay.assert_silent(&loan.password);
+    }
+}
+
+#[test]
+fn a_loan_ends_by_time_by_revocation_and_by_those_who_manage() {
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::library(kind, &["svc1"], json!({ "ttl": "1s" }));
+        let expired = quay.lend(&quay.root);
+        quay.assert_at_home("svc1", &expired.password);
+        quay.set("team", &["svc1"], json!({ "ttl": "1h" }));
+        let revoked = quay.lend(&quay.root);
+        let lease = json!({ "lease_id": revoked.lease });
+        quay.root.write("sys/leases/revoke", &lease).expect(204);
+        quay.assert_at_home("svc1", &revoked.password);
+        let forced = quay.lend(&quay.borrower("alice"));
+        let done = quay.root.write("directory/library/manage/team/check-in", &json!({}));
+        assert_eq!(done.expect(200).body["data"]["check_ins"], json!([forced.account]));
+        quay.assert_at_home("svc1", &forced.password);
+    }
+}
+
+#[test]
+fn a_lease_of_a_loan_that_is_over_touches_no_later_one() {
+    let quay = Quay::library(Kind::OpenLdap, &["svc1"], json!({}));
+    let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
+    let first = quay.lend(&alice);
+    quay.check_in(&alice, json!({})).expect(200);
+    let second = quay.lend(&bob);
+    let stale = json!({ "lease_id": first.lease });
+    quay.root.write("sys/leases/renew", &stale).expect(400);
+    quay.root.write("sys/leases/revoke", &stale).expect(204);
+    quay.check_in(&alice, json!({ "service_account_names": [second.account] })).expect(400);
+    assert!(quay.takes("svc1", &second.password) && !quay.is_available("svc1"));
+    let renewed = quay.root.write("sys/leases/renew", &json!({ "lease_id": second.lease }));
+    assert_eq!(renewed.expect(200).body["lease_duration"], 3600);
+}
+
+#[test]
+fn a_loan_is_renewed_up_to_the_most_that_its_set_allows() {
+    let quay = Quay::library(Kind::OpenLdap, &["svc1"], json!({}));
+    let loan = quay.lend(&quay.root);
+    let renew = |increment: &str| {
+        let asked = json!({ "lease_id": loan.lease, "increment": increment });
+        quay.root.write("sys/leases/renew", &asked).expect(200)
+    };
+    assert_eq!(renew("90m").body["lease_duration"], 5400);
+    let most = renew("100h").body["lease_duration"].as_u64().expect("seconds");
+    assert!((7100..=7200).contains(&most), "{most}");
+    let shorter = quay.root.write("directory/library/team", &json!({ "ttl": "10m" }));
+    shorter.expect(204);
+    let asked = json!({ "lease_id": loan.lease });
+    let renewed = quay.root.write("sys/leases/renew", &asked).expect(200);
+    assert_eq!(renewed.body["lease_duration"], 600, "by what the set says now");
+}
+
+#[test]
+fn a_loan_without_end_outlives_its_lease_and_ends_when_it_is_revoked() {
+    let quay = Quay::library(Kind::OpenLdap, &["svc1"], json!({ "ttl": 0, "max_ttl": 0 }));
+    let tune = json!({ "default_lease_ttl": "1s", "max_lease_ttl": "2s" });
+    quay.root.write("sys/mounts/directory/tune", &tune).expect(204);
+    let loan = quay.lend(&quay.root);
+    assert_eq!(loan.answer.body["lease_duration"], 2, "the mount's maximum");
+    let lookup = json!({ "lease_id": loan.lease });
+    until_true("the lease is over", SOON, || {
+        quay.root.write("sys/leases/lookup", &lookup).status == 400
+    });
+    assert!(quay.takes("svc1", &loan.password) && !quay.is_available("svc1"));
+    quay.check_in(&quay.root, json!({})).expect(200);
+    quay.assert_at_home("svc1", &loan.password);
+    let tune = json!({ "default_lease_ttl": "1h", "max_lease_ttl": "2h" });
+    quay.root.write("sys/mounts/directory/tune", &tune).expect(204);
+    let loan = quay.lend(&quay.root);
+    quay.root.write("sys/leases/revoke", &json!({ "lease_id": loan.lease })).expect(204);
+    quay.assert_at_home("svc1", &loan.password);
+}
+
+#[test]
+fn what_is_asked_for_is_shortened_to_the_set_and_nothing_means_the_set() {
+    let quay = Quay::library(Kind::OpenLdap, &["svc1", "svc2", "svc3"], json!({}));
+    for (asked, seconds) in [("10m", 600), ("5h", 3600), ("0", 3600)] {
+        let body = json!({ "ttl": asked });
+        let given = quay.root.write("directory/library/team/check-out", &body).expect(200);
+        assert_eq!(given.body["lease_duration"], seconds, "{asked}");
+    }
+}
+
+#[test]
+fn an_account_belongs_to_one_set_or_to_roles_by_each_of_its_names() {
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::library(kind, &["svc1"], json!({}));
+        let loan = quay.lend(&quay.root);
+        let dn = quay.branch.dn_of("svc1");
+        let names =
+            [quay.name("svc1"), quay.name("svc1").to_uppercase(), dn.clone(), dn.to_lowercase()];
+        for name in names {
+            let set = json!({ "service_account_names": [quay.name("svc2"), name] });
+            let refused = quay.root.write("directory/library/other", &set).expect(400);
+            assert!(refused.errors().contains("already managed"), "{name}: {}", refused.errors());
+            let role = json!({ "service_account_name": name });
+            let refused = quay.root.write("directory/roles/other", &role).expect(400);
+            assert!(refused.errors().contains("already managed"), "{name}: {}", refused.errors());
+        }
+        assert!(quay.takes("svc1", &loan.password), "it stays its borrower's");
+        assert!(quay.takes("svc2", super::FIRST), "nothing was changed for a set that is refused");
+        quay.root.read("directory/library/other").expect(404);
+        quay.role("build", "svc3");
+        let set = json!({ "service_account_names": [quay.branch.dn_of("svc3")] });
+        quay.root.write("directory/library/other", &set).expect(400);
+        let twice =
+            json!({ "service_account_names": [quay.name("svc2"), quay.branch.dn_of("svc2")] });
+        let refused = quay.root.write("directory/library/other", &twice).expect(400);
+        assert!(refused.errors().contains("the same account"), "{}", refused.errors());
+    }
+}
+
+#[test]
+fn nothing_is_taken_from_a_borrower_by_writing_the_set() {
+    let quay = Quay::library(Kind::OpenLdap, &["svc1", "svc2"], json!({}));
+    let loan = quay.lend(&quay.root);
+    assert_eq!(loan.account, quay.name("svc1"), "in the order of the set");
+    let without = json!({ "service_account_names": [quay.name("svc2")] });
+    let refused = quay.root.write("directory/library/team", &without).expect(400);
+    assert!(refused.errors().contains("checked out"), "{}", refused.errors());
+    let refused = quay.root.delete("directory/library/team");
+    assert_eq!(refused.status, 400, "{refused:?}");
+    quay.set("team", &["svc3", "svc1"], json!({}));
+    assert!(quay.takes("svc1", &loan.password) && !quay.takes("svc3", super::FIRST));
+    let set = quay.root.read("directory/library/team").expect(200);
+    let names = [quay.name("svc3"), quay.name("svc1")];
+    assert_eq!(set.body["data"]["service_account_names"], json!(names));
+    quay.check_in(&quay.root, json!({})).expect(200);
+    quay.root.delete("directory/library/team").expect(204);
+    quay.role("build", "svc1");
+    let password = quay.creds("build").text("current_password").to_owned();
+    assert!(quay.takes("svc1", &password), "what no set has, a role may have");
+}
+
+#[test]
+fn where_it_is_not_enforced_any_caller_checks_in_and_never_by_way_of_another_set() {
+    let quay =
+        Quay::library(Kind::OpenLdap, &["svc1"], json!({ "disable_check_in_enforcement": true }));
+    let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
+    let loan = quay.lend(&alice);
+    quay.set("other", &["svc2"], json!({ "disable_check_in_enforcement": true }));
+    let named = json!({ "service_account_names": [loan.account] });
+    for path in ["directory/library/other/check-in", "directory/library/manage/other/check-in"] {
+        quay.root.write(path, &named).expect(400);
+    }
+    assert!(quay.takes("svc1", &loan.password));
+    quay.check_in(&bob, json!({})).expect(200);
+    quay.assert_at_home("svc1", &loan.password);
+}
+
+#[test]
+fn a_hundred_who_want_ten_accounts_are_ten_with_one_each_and_ninety_without() {
+    let quay = Quay::new(Kind::OpenLdap);
+    let accounts: Vec<String> = (0..10).map(|number| format!("lent{number}")).collect();
+    let added: Vec<(String, &str)> =
+        accounts.iter().map(|name| (name.clone(), super::FIRST)).collect();
+    quay.branch.add_all(&added);
+    let names: Vec<&str> = accounts.iter().map(String::as_str).collect();
+    quay.set("team", &names, json!({}));
+    let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let ask = || quay.root.write("directory/library/team/check-out", &json!({}));
+        let callers: Vec<_> = (0..100).map(|_| scope.spawn(ask)).collect();
+        callers.into_iter().map(|caller| caller.join().expect("no caller panics")).collect()
+    });
+    let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|one| one.status == 200);
+    assert_eq!(lost.iter().map(|one| one.status).collect::<BTreeSet<_>>(), [400].into());
+    assert_eq!((won.len(), lost.len()), (10, 90));
+    let won: Vec<Lent> = won.into_iter().map(lent).collect();
+    let lent: BTreeSet<&str> = won.iter().map(|one| one.account.as_str()).collect();
+    assert_eq!(lent.len(), 10, "each has an account of its own");
+    for one in &won {
+        let account = one.account.strip_prefix(&format!("{}-", quay.branch.name));
+        assert!(quay.takes(account.expect("an account of the branch"), &one.password));
+    }
+}

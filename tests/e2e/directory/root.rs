@@ -1,0 +1,114 @@
+//! `rotate-root`: a password of the engine's own account that only the engine knows.
+
+use super::{FIRST, Quay};
+use bulkhead_tests::Kind;
+use serde_json::json;
+
+/// As in the configuration.
+fn bindpass(quay: &Quay) -> String {
+    quay.branch.config()["bindpass"].as_str().expect("a text").to_owned()
+}
+
+#[test]
+fn the_engines_password_is_replaced_by_one_that_works_and_that_it_does_not_show() {
+    for quay in Quay::both() {
+        let before = bindpass(&quay);
+        quay.role("build", "svc1");
+        quay.root.write("directory/rotate-root", &json!({})).expect(204);
+        assert!(!quay.takes("engine", &before), "the one that was typed is in force no more");
+        let password = quay.creds("build").text("current_password").to_owned();
+        assert!(quay.takes("svc1", &password), "the engine logs in by the new one");
+        quay.root.read("directory/rotate-root").expect(204);
+        quay.root.write("directory/rotate-role/build", &json!({})).expect(204);
+        let config = quay.root.read("directory/config").expect(200);
+        assert!(config.text("last_bind_password_rotation").ends_with('Z'), "{config:?}");
+        assert!(config.body["data"].get("bindpass").is_none());
+        quay.assert_silent(&before);
+    }
+}
+
+#[test]
+fn without_the_right_to_reset_its_password_the_engine_changes_it_as_any_account_does() {
+    for quay in Quay::both() {
+        let before = bindpass(&quay);
+        quay.branch.take_rights("engine");
+        quay.root.write("directory/rotate-root", &json!({})).expect(204);
+        assert!(!quay.takes("engine", &before));
+        quay.role("build", "svc1");
+        let refused = quay.root.read("directory/creds/build").expect(400);
+        assert!(refused.errors().contains("insufficient"), "{}", refused.errors());
+        assert!(quay.takes("svc1", FIRST), "an account of others it may not change");
+    }
+}
+
+/// Each way in which Active Directory takes a name for a login.
+#[test]
+fn the_engines_account_is_found_by_each_name_that_it_logs_in_by() {
+    let quay = Quay::empty(Kind::Samba);
+    let (full, domain) = (quay.branch.full("engine"), "corp.example.net");
+    for (binddn, upndomain) in [
+        (full.clone(), domain),
+        (quay.branch.upn_of("engine"), ""),
+        (format!("CORP\\{full}"), ""),
+        (quay.branch.dn_of("engine"), ""),
+    ] {
+        let password = "Tn4-Rb9-Kc2-Zf7";
+        quay.branch.set_password("engine", password);
+        let login = json!({ "binddn": binddn, "upndomain": upndomain, "bindpass": password });
+        quay.configure(login).expect(204);
+        quay.root.write("directory/rotate-root", &json!({})).expect(204);
+        assert!(!quay.takes("engine", password), "{binddn}");
+        quay.role("build", "svc1");
+        quay.creds("build");
+    }
+}
+
+#[test]
+fn who_may_only_read_or_list_rotates_nothing_and_sees_what_the_words_allow() {
+    let quay = Quay::new(Kind::OpenLdap);
+    quay.role("build", "svc1");
+    let client = |name: &str, rules: &str| {
+        let policy = json!({ "policy": rules });
+        quay.root.write(&format!("sys/policies/acl/{name}"), &policy).expect(204);
+        let asked = json!({ "policies": [name], "no_default_policy": true });
+        let made = quay.root.write("auth/token/create", &asked).expect(200);
+        quay.bulkhead.client(made.body["auth"]["client_token"].as_str())
+    };
+    let reader = client("reader", r#"path "directory/*" { capabilities = ["read"] }"#);
+    reader.read("directory/rotate-root").expect(403);
+    assert!(quay.takes("engine", &bindpass(&quay)), "GET does what POST does, and needs as much");
+    reader.read("directory/roles").expect(403);
+    reader.read("directory/roles/build").expect(200);
+    let lister = client("lister", r#"path "directory/roles" { capabilities = ["list"] }"#);
+    for answer in [lister.read("directory/roles"), lister.list("directory/roles")] {
+        assert_eq!(answer.expect(200).body["data"]["keys"], json!(["build"]));
+    }
+    let keeper = client("keeper", r#"path "directory/rotate-root" { capabilities = ["update"] }"#);
+    keeper.read("directory/rotate-root").expect(204);
+    assert!(!quay.takes("engine", &bindpass(&quay)));
+}
+
+#[test]
+fn an_account_that_rotates_itself_needs_no_other() {
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::empty(kind);
+        let alone = json!({ "binddn": "", "bindpass": "", "self_rotation": true });
+        quay.configure(alone).expect(204);
+        let dn = quay.branch.dn_of("svc1");
+        let role = |password: &str| {
+            let role = json!({ "service_account_name": dn, "password": password });
+            quay.root.write("directory/roles/build", &role)
+        };
+        role("").expect(400);
+        role("Jm6-Yt2-Hd8-Vc5").expect(400);
+        assert!(quay.takes("svc1", FIRST));
+        role(FIRST).expect(204);
+        let first = quay.creds("build").text("current_password").to_owned();
+        assert!(quay.takes("svc1", &first) && !quay.takes("svc1", FIRST));
+        quay.root.write("directory/rotate-role/build", &json!({})).expect(204);
+        let second = quay.creds("build");
+        assert_eq!(second.text("last_password"), first);
+        assert!(quay.takes("svc1", second.text("current_password")));
+        quay.root.write("directory/rotate-root", &json!({})).expect(400);
+    }
+}

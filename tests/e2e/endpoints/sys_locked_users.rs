@@ -1,0 +1,17 @@
+//! `sys/locked-users`. That a name is locked and unlocked is shown where logins are
+//! (`host/core/tests/core/lockouts.rs`).
+
+use super::{Row, row};
+use serde_json::{Value, json};
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        row("sys-locked-users.read", "sys/locked-users", Value::Null, 200),
+        row(
+            "sys-locked-users-mount_accessor-unlock-alias_identifier.write",
+            "sys/locked-users/userpass_0123abcd/unlock/eve",
+            json!({}),
+            400,
+        ),
+    ]
+}

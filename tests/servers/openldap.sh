@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+# A private OpenLDAP with password policies: an own folder, free ports of 127.0.0.1, gone at the
+# end.
+#
+#   openldap.sh --where         prints the server's path; fails when there is none
+#   openldap.sh --until-eof     runs until its standard input ends
+#
+# Below `dc=corp,dc=example` there are `ou=people`, where accounts come, and `cn=keepers`, whose
+# members may write passwords, by the rights of docs/directory.md and no other; the policy asks for
+# 12 characters and locks an account after 5 wrong logins. `cn=admin` may do anything. TLS is there
+# on both ports. The log names every operation.
+#
+# BULKHEAD_LDAP_PASSWORD  password of `cn=admin`   (default: Hull-8241-Wv)
+# BULKHEAD_LDAP_TLS       a folder with ca.pem, server.pem and server.key
+#                         (default: an authority of this run, see certificates.sh)
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/certificates.sh"
+
+schemas=/etc/ldap/schema
+modules=/usr/lib/ldap
+
+binaries() {
+    local name
+    for name in slapd slapadd ldapsearch ldapmodify ldapwhoami; do
+        command -v "$name" || return 1
+    done
+    [ -e "$schemas/core.schema" ] && [ -e "$modules/ppolicy.so" ]
+}
+
+# The rights that the page gives the engine, as they stand there.
+rights() { sed -n '/^```slapd$/,/^```$/{/^```/d;p}' "$here/../../docs/directory.md"; }
+
+configure() {
+    cat >slapd.conf <<CONF
+include $schemas/core.schema
+include $schemas/cosine.schema
+include $schemas/inetorgperson.schema
+modulepath $modules
+moduleload back_mdb
+moduleload ppolicy
+pidfile $folder/pid
+argsfile $folder/args
+loglevel stats
+TLSCACertificateFile $folder/ca.pem
+TLSCertificateFile $folder/server.pem
+TLSCertificateKeyFile $folder/server.key
+TLSVerifyClient allow
+
+database mdb
+maxsize 67108864
+suffix "$suffix"
+rootdn "cn=admin,$suffix"
+rootpw $password
+directory $folder/db
+dbnosync
+index objectClass,cn,uid,entryUUID eq
+overlay ppolicy
+ppolicy_default "cn=default,ou=policies,$suffix"
+ppolicy_hash_cleartext
+CONF
+    rights >>slapd.conf
+}
+
+populate() {
+    slapadd -q -f slapd.conf >slapadd.log 2>&1 <<LDIF || { cat slapadd.log >&2; return 1; }
+dn: $suffix
+objectClass: organization
+objectClass: dcObject
+o: corp
+dc: corp
+
+dn: ou=people,$suffix
+objectClass: organizationalUnit
+ou: people
+
+dn: ou=policies,$suffix
+objectClass: organizationalUnit
+ou: policies
+
+dn: cn=default,ou=policies,$suffix
+objectClass: device
+objectClass: pwdPolicy
+cn: default
+pwdAttribute: userPassword
+pwdCheckQuality: 2
+pwdMinLength: 12
+pwdLockout: TRUE
+pwdMaxFailure: 5
+
+dn: cn=keepers,$suffix
+objectClass: groupOfNames
+cn: keepers
+member: cn=keepers,$suffix
+LDIF
+}
+
+# Starts the server on port `$1` and, with TLS from the start, the one behind it. Fails when one is
+# taken: trying is the only test of a port without a race.
+start_on() {
+    "${as_user[@]}" slapd -f "$folder/slapd.conf" -d stats \
+        -h "ldap://127.0.0.1:$1/ ldaps://127.0.0.1:$(($1 + 1))/" >server.log 2>&1 &
+    server=$!
+    for _ in $(seq 500); do
+        if grep -q 'slapd starting' server.log &&
+            ldapsearch -x -H "ldap://127.0.0.1:$1" -b '' -s base -LLL 1.1 >/dev/null 2>&1; then
+            return 0
+        fi
+        if ! kill -0 "$server" 2>/dev/null; then break; fi
+        sleep 0.02
+    done
+    return 1
+}
+
+start() {
+    local port
+    for port in $(shuf -i 20000-32000 -n 10); do
+        if start_on "$port"; then
+            chosen=$port
+            return 0
+        fi
+        grep -q 'Address already in use' server.log || break
+    done
+    cat server.log >&2
+    return 1
+}
+
+stop() {
+    trap - EXIT INT TERM HUP
+    if [ -n "${server:-}" ]; then
+        kill -KILL "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+    fi
+    cd /
+    rm -rf "$folder"
+}
+
+mode=${1:-}
+PATH=$PATH:/usr/sbin
+found=$(binaries) ||
+    { echo "no OpenLDAP here: slapd with ppolicy, and the ldap-utils are needed" >&2; exit 3; }
+suffix=dc=corp,dc=example
+password=${BULKHEAD_LDAP_PASSWORD:-Hull-8241-Wv}
+case $mode in
+    --where) head -n 1 <<<"$found"; exit 0 ;;
+    --until-eof) ;;
+    *) sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
+
+as_user=()
+folder=$(mktemp -d "${TMPDIR:-/tmp}/bulkhead-openldap-XXXXXX")
+cd "$folder"
+trap stop EXIT
+trap 'exit 0' INT TERM HUP
+# The person's own settings for clients must not reach ours.
+export LDAPNOINIT=1
+mkdir db
+if [ -n "${BULKHEAD_LDAP_TLS:-}" ]; then
+    cp "$BULKHEAD_LDAP_TLS"/{ca.pem,server.pem,server.key} .
+else
+    make_certificates
+fi
+configure
+populate
+if [ "$(id -u)" = 0 ]; then
+    as_user=(setpriv --reuid nobody --regid "$(id -g nobody)" --clear-groups)
+    chown -R nobody .
+    chmod 711 .
+fi
+start
+printf 'ready port=%s tls_port=%s pid=%s log=%s folder=%s\n' \
+    "$chosen" "$((chosen + 1))" "$server" "$folder/server.log" "$folder"
+cat >/dev/null
