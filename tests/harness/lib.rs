@@ -9,6 +9,7 @@ pub mod authority;
 pub mod bulkhead;
 pub mod client;
 pub mod cloud_a;
+pub mod cloud_b;
 pub mod directory_server;
 pub mod disk;
 pub mod encoding;
