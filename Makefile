@@ -10,7 +10,7 @@ SHELL := /bin/bash
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 WASM := $(TARGET)/wasm32-wasip2/plugin
 PLUGINS := $(TARGET)/plugins
-COMPONENTS := cluster database database-postgresql database-mysql directory
+COMPONENTS := cloud-a cloud-b cluster database database-postgresql database-mysql directory
 GUESTS := doorman hostile keyring probe
 EXAMPLES := notes passphrase
 # The whole workspace is named at each build, so that cargo chooses the same features every time and

@@ -6,8 +6,10 @@
 //! `inspected.rs` fails when an endpoint has none. A row's name is its golden file: the path with
 //! its captures' names, and the operation.
 
+mod auth_cloud_b;
 mod auth_token;
 mod canaries;
+mod cloud_a;
 mod cluster;
 mod database;
 mod directory;
@@ -114,9 +116,11 @@ impl Latest {
 /// Every row of every file.
 fn all_rows() -> Vec<Row> {
     let files = [
+        cloud_a::rows(),
         cluster::rows(&Value::Null, ""),
         database::rows(&Value::Null),
         directory::rows(&Value::Null, &[String::new(), String::new()]),
+        auth_cloud_b::rows(),
         auth_token::rows(),
         identity_oidc::rows(),
         identity::entities(),
@@ -201,6 +205,12 @@ fn the_database_engine_answers_as_agreed() {
 }
 
 #[test]
+fn the_auth_method_of_cloud_a_answers_as_agreed() {
+    let world = World::empty();
+    walk(&world, &cloud_a::rows());
+}
+
+#[test]
 fn the_cluster_engine_answers_as_agreed() {
     let world = World::empty();
     let namespace = Kubernetes::shared().namespace(json!({}));
@@ -212,6 +222,12 @@ fn the_cluster_engine_answers_as_agreed() {
     namespace.make("serviceaccounts", &json!({ "metadata": { "name": "app" } }));
     namespace.apply(&crate::cluster::rights(1));
     walk(&world, &cluster::rows(&config, &namespace.name));
+}
+
+#[test]
+fn the_cloud_b_auth_method_answers_as_agreed() {
+    let world = World::empty();
+    walk(&world, &auth_cloud_b::rows());
 }
 
 #[test]

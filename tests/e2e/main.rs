@@ -27,6 +27,7 @@ mod leases;
 mod logins;
 mod mounts;
 mod mysql;
+mod outbound;
 mod processes;
 mod readme;
 mod refusals;

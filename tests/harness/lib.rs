@@ -7,10 +7,12 @@
 
 pub mod bulkhead;
 pub mod client;
+pub mod cloud_a;
 pub mod directory_server;
 pub mod disk;
 pub mod encoding;
 pub mod golden;
+pub mod internet;
 pub mod kubernetes;
 pub mod leaks;
 pub mod mariadb;
@@ -18,14 +20,17 @@ pub mod operators;
 pub mod paths;
 pub mod postgres;
 pub mod server_script;
+pub mod signer;
 pub mod socket;
 pub mod wait;
 
 pub use bulkhead::Bulkhead;
 pub use client::{Answer, Client};
 pub use directory_server::{Branch, DirectoryServer, Kind};
+pub use internet::Internet;
 pub use kubernetes::{Kubernetes, Namespace};
 pub use mariadb::MariaDb;
 pub use operators::Operators;
 pub use postgres::Postgres;
+pub use signer::Signer;
 pub use socket::Socket;

@@ -13,8 +13,18 @@ const INITIAL_MEMORY: u64 = 384 * 1024;
 /// Bytes of a page of linear memory.
 const PAGE: u64 = 64 * 1024;
 
-const OFFICIAL: [&str; 5] =
-    ["cluster", "database", "database-mysql", "database-postgresql", "directory"];
+const OFFICIAL: [&str; 7] = [
+    "cloud-a",
+    "cloud-b",
+    "cluster",
+    "database",
+    "database-mysql",
+    "database-postgresql",
+    "directory",
+];
+=======
+    ["cloud-a", "cluster", "database", "database-mysql", "database-postgresql", "directory"];
+>>>>>>> cloud-a
 
 /// Reads a wasm binary from the front.
 struct Reader<'a>(&'a [u8]);

@@ -22,6 +22,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("plugins/directory", &["sdk"]),
     ("plugins/database-mysql", &["sdk"]),
     ("plugins/cluster", &["sdk"]),
+    ("plugins/cloud-a", &["sdk"]),
     ("plugins/cloud-b", &["sdk"]),
     ("plugins/examples/notes", &["sdk"]),
     ("plugins/examples/passphrase", &["sdk"]),

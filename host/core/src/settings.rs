@@ -3,7 +3,7 @@
 use crate::audit::AuditSettings;
 use crate::catalog::Official;
 use crate::log::Log;
-use bulkhead_sandbox::Surroundings;
+use bulkhead_sandbox::{Outbound, Surroundings};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub struct Settings {
     pub own_addresses: Vec<SocketAddr>,
     /// What the machine has, for components that are granted it.
     pub surroundings: Surroundings,
+    /// How components' HTTP leaves the machine.
+    pub outbound: Outbound,
     /// Where requests and answers are recorded.
     pub audit: AuditSettings,
     /// Where lines for the operator go.

@@ -10,6 +10,7 @@ mod fault;
 mod meter;
 mod request;
 mod tls;
+mod tunnel;
 mod url;
 
 pub(crate) use exchange::{Answered, Exchange, ask_metadata, exchange};

@@ -64,6 +64,7 @@ mod slow_work;
 // Outbound.
 mod http;
 mod ldap;
+mod outbound;
 mod sql;
 mod surroundings;
 mod tls;
@@ -102,6 +103,7 @@ pub use host_services::{Entity, Guard, HostServices, IdentityToken, Level, Reser
 pub use instance_cache::Reuse;
 pub use limits::{Limits, ReuseBounds};
 pub use load::Engine;
+pub use outbound::{Bypass, Outbound, Proxy};
 pub use outcome::Ended;
 pub use sandbox::{Runtime, Sandbox};
 pub use secrets::SecretSet;

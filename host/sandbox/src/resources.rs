@@ -8,6 +8,7 @@ use crate::held::HeldBytes;
 use crate::ldap::LdapPools;
 use crate::limits;
 use crate::memory::GuestMemory;
+use crate::outbound::Outbound;
 use crate::slow_work::SlowWork;
 use crate::sql::Pools;
 use crate::surroundings::{CloudTokens, Surroundings};
@@ -57,6 +58,7 @@ pub(crate) struct Resources {
     /// Where the server listens: nothing of it is ever dialled by a component.
     pub(crate) own_addresses: Arc<[SocketAddr]>,
     pub(crate) surroundings: Surroundings,
+    pub(crate) outbound: Outbound,
     pub(crate) cloud_tokens: CloudTokens,
 }
 
@@ -66,6 +68,7 @@ impl Resources {
         store: Arc<Store>,
         own_addresses: &[SocketAddr],
         surroundings: &Surroundings,
+        outbound: &Outbound,
     ) -> Arc<Self> {
         Arc::new(Self {
             process: Arc::clone(process),
@@ -76,6 +79,7 @@ impl Resources {
             closing: Closing::default(),
             own_addresses: own_addresses.into(),
             surroundings: surroundings.clone(),
+            outbound: outbound.clone(),
             cloud_tokens: CloudTokens::default(),
         })
     }

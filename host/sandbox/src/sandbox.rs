@@ -4,6 +4,7 @@
 use crate::admission::{self, Admission, Entered, SlotRequest};
 use crate::instance_cache::InstanceCaches;
 use crate::linkers::Linkers;
+use crate::outbound::Outbound;
 use crate::resources::{ProcessResources, Resources};
 use crate::surroundings::Surroundings;
 use crate::wasmtime_engine;
@@ -45,15 +46,18 @@ pub struct Sandbox {
 
 impl Sandbox {
     /// A sandbox whose calls get store time and units of work from `store`, and never dial
-    /// `own_addresses`, on which the server listens. `surroundings` are the machine's.
+    /// `own_addresses`, on which the server listens. `surroundings` are the machine's, and
+    /// `outbound` is how components' HTTP leaves it.
     #[must_use]
     pub fn new(
         runtime: Arc<Runtime>,
         store: Arc<Store>,
         own_addresses: &[SocketAddr],
         surroundings: &Surroundings,
+        outbound: &Outbound,
     ) -> Arc<Self> {
-        let resources = Resources::new(&runtime.resources, store, own_addresses, surroundings);
+        let resources =
+            Resources::new(&runtime.resources, store, own_addresses, surroundings, outbound);
         Arc::new(Self { runtime, resources, instance_caches: InstanceCaches::default() })
     }
 

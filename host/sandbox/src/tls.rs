@@ -1,7 +1,7 @@
 //! TLS to other servers: whom a connection trusts, and who it is.
 //!
-//! The public roots, or those that were given alone; versions 1.2 and 1.3. Nothing is taken from
-//! the host's own certificates.
+//! The public roots with those of the server's configuration, or those that were given alone;
+//! versions 1.2 and 1.3. Nothing is taken from the host's own certificates.
 
 use crate::grants::Host;
 use crate::limits;
@@ -19,8 +19,10 @@ const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
 
 /// Whom a connection trusts, and who it is.
 pub(crate) struct Trust<'a> {
-    /// PEM; `None`: the public roots.
+    /// PEM; `None`: the public roots, and those besides.
     pub(crate) root_certificates: Option<&'a str>,
+    /// Trusted besides the public roots, each of them read before as an authority's.
+    pub(crate) more_roots: &'a [CertificateDer<'static>],
     /// PEM, with its key.
     pub(crate) client_certificate: Option<&'a str>,
     /// PEM.
@@ -35,6 +37,7 @@ impl Default for Trust<'_> {
     fn default() -> Self {
         Self {
             root_certificates: None,
+            more_roots: &[],
             client_certificate: None,
             client_key: None,
             versions: VERSIONS.to_vec(),
@@ -72,7 +75,7 @@ pub(crate) fn client_config(trust: &Trust<'_>) -> Result<ClientConfig, String> {
     let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&trust.versions)
         .map_err(|error| format!("the host's TLS does not start: {error}"))?
-        .with_root_certificates(roots(trust.root_certificates)?);
+        .with_root_certificates(roots(trust)?);
     let mut config = match identity(trust)? {
         Some((chain, key)) => config.with_client_auth_cert(chain, key).map_err(|_| {
             "tls.client-certificate and tls.client-key do not belong together".to_owned()
@@ -119,10 +122,11 @@ fn version(word: &str, usual: u8) -> Result<u8, String> {
     }
 }
 
-fn roots(pem: Option<&str>) -> Result<RootCertStore, String> {
+fn roots(trust: &Trust<'_>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    let Some(pem) = pem else {
+    let Some(pem) = trust.root_certificates else {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        roots.add_parsable_certificates(trust.more_roots.iter().cloned());
         return Ok(roots);
     };
     for certificate in certificates("tls.root-certificates", pem)? {

@@ -8,12 +8,14 @@
 mod ambient;
 mod audit;
 mod listener;
+mod outbound;
 mod report;
 mod section;
 mod tls;
 mod unix;
 
 pub(crate) use listener::{DEFAULT_ADDRESS, ListenerConfig};
+pub(crate) use outbound::OutboundSettings;
 pub(crate) use section::ConfigError;
 pub(crate) use tls::{Transport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;
@@ -51,7 +53,7 @@ const WORDS: Words = Words {
         "log_format",
         "api_addr",
     ],
-    blocks: &["listener", "storage", "seal", "audit", "ambient"],
+    blocks: &["listener", "storage", "seal", "audit", "ambient", "outbound"],
     unserved: &[
         ("plugin_directory", OWN_COMPONENTS),
         ("plugin_signatures", OWN_COMPONENTS),
@@ -88,6 +90,8 @@ pub(crate) struct Config {
     pub(crate) audit: AuditSettings,
     /// What the machine has, and where.
     pub(crate) surroundings: Surroundings,
+    /// How components' HTTP leaves it.
+    pub(crate) outbound: OutboundSettings,
     /// Life of a lease or token that says nothing else, in seconds.
     pub(crate) default_lease_ttl: u64,
     /// Longest life of a lease or token, in seconds.
@@ -107,6 +111,7 @@ impl Config {
             data: data.to_path_buf(),
             audit: AuditSettings::default(),
             surroundings: Surroundings::default(),
+            outbound: OutboundSettings::default(),
             default_lease_ttl: LEASE_TTL,
             max_lease_ttl: LEASE_TTL,
             reported_version: REPORTED_VERSION.to_owned(),
@@ -143,6 +148,7 @@ impl Config {
             data: data_directory(file)?,
             audit: audit::settings(file)?,
             surroundings: ambient::settings(file)?,
+            outbound: outbound::settings(file)?,
             default_lease_ttl,
             max_lease_ttl,
             reported_version: file

@@ -7,6 +7,7 @@ use crate::listener::{self, Door, Limits};
 use crate::tls::Tls;
 use bulkhead_core::log::Log;
 use bulkhead_core::{Official, Service, Settings};
+use bulkhead_sandbox::Outbound;
 use std::convert::Infallible;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -47,9 +48,11 @@ impl Server {
         let Process { officials, log, .. } = process;
         let signals =
             Signals::catch().map_err(|error| format!("signals cannot be received: {error}"))?;
+        let outbound = config.outbound.load(&|name| std::env::var_os(name))?;
         let doors = Door::open_all(&config.listener, elsewhere, &log).await?;
         let settings = Settings {
             own_addresses: doors.iter().filter_map(Door::address).collect(),
+            outbound,
             own_url: doors.iter().find_map(Door::dialled_url).unwrap_or_default(),
             ..service_settings(&config, officials, &log)
         };
@@ -104,7 +107,7 @@ pub(crate) fn print_urls(urls: &[String], out: &mut dyn Write) -> io::Result<()>
 }
 
 /// The part of the configuration that the service needs. Where it listens is known once the address
-/// is bound.
+/// is bound, and how it reaches others once the files for that are read.
 pub(crate) fn service_settings(
     config: &Config,
     officials: Vec<Official>,
@@ -123,6 +126,7 @@ pub(crate) fn service_settings(
         own_url: String::new(),
         own_addresses: Vec::new(),
         surroundings: config.surroundings.clone(),
+        outbound: Outbound::default(),
         audit: config.audit.clone(),
         log: Arc::clone(log),
     }

@@ -41,7 +41,7 @@ pub async fn run(
     server.serve(prepared).await
 }
 
-/// Reads `file`, and the certificates and keys that it names, and writes to `out` what a server
+/// Reads `file`, and the certificates, keys and credentials that it names, and writes to `out` what a server
 /// started with it would do. Nothing is made, changed or listened on.
 ///
 /// # Errors
@@ -51,6 +51,7 @@ pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
     if let Transport::Tls(settings) = &config.listener.transport {
         tls::check(settings)?;
     }
+    config.outbound.load(&|name| std::env::var_os(name))?;
     let written =
         write!(out, "{} is valid. A server that is started with it:\n\n{config}", file.display());
     written

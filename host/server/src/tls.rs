@@ -9,7 +9,7 @@
 
 mod chain;
 mod der;
-mod files;
+pub(crate) mod files;
 mod renewal;
 mod settings;
 

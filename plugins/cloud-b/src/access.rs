@@ -3,8 +3,8 @@
 //!
 //! What proves it goes to the provider's own endpoints alone, which no configuration moves.
 
-use crate::cloud::Cloud;
 use crate::credentials::Credentials;
+use crate::settings::Config;
 use bulkhead_sdk::access_token::{AccessToken, kept};
 use bulkhead_sdk::http::Request;
 use bulkhead_sdk::provider::{Provider, Url, nonsense};
@@ -28,16 +28,16 @@ const USUAL: u64 = 3_600;
 ///
 /// # Errors
 /// What the provider or the host refused.
-pub(crate) fn token(cloud: &Cloud<'_>) -> Result<String, Failure> {
-    let (host, config) = (cloud.host(), cloud.config);
+pub(crate) fn token(provider: &Provider<'_>, config: &Config) -> Result<String, Failure> {
+    let host = provider.host();
     let generation = config.generation;
     if let Some(key) = &config.credentials {
         let credential = format!("key/{generation}/{}", key.private_key_id);
-        return kept(host, &credential, SCOPE, || by_key(&cloud.provider, key));
+        return kept(host, &credential, SCOPE, || by_key(provider, key));
     }
     if !config.identity_token_audience.is_empty() {
         let credential = format!("federation/{generation}");
-        return kept(host, &credential, SCOPE, || by_federation(cloud));
+        return kept(host, &credential, SCOPE, || by_federation(provider, config));
     }
     // The host keeps it.
     Ok(host.ambient().cloud_token("google", SCOPE)?.token)
@@ -68,10 +68,10 @@ pub(crate) fn by_key(provider: &Provider<'_>, key: &Credentials) -> Result<Acces
 }
 
 /// An access token of the account that the method acts as, for an identity token of its own.
-fn by_federation(cloud: &Cloud<'_>) -> Result<AccessToken, Failure> {
-    let config = cloud.config;
+fn by_federation(provider: &Provider<'_>, config: &Config) -> Result<AccessToken, Failure> {
+    let host = provider.host();
     let audience = &config.identity_token_audience;
-    let own = cloud.host().identity().token(audience, config.identity_token_ttl)?.token;
+    let own = host.identity().token(audience, config.identity_token_ttl)?.token;
     let form = [
         ("audience", audience.strip_prefix("https:").unwrap_or(audience)),
         ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
@@ -81,8 +81,7 @@ fn by_federation(cloud: &Cloud<'_>) -> Result<AccessToken, Failure> {
         ("scope", SCOPE),
     ];
     let request = Request::asking(EXCHANGE).secret(&own).form(&form);
-    let exchanged: AccessToken = cloud
-        .provider
+    let exchanged: AccessToken = provider
         .json(&request)
         .map_err(|why| why.about("exchange the identity token for an access token"))?;
     let email = &config.service_account_email;
@@ -91,11 +90,10 @@ fn by_federation(cloud: &Cloud<'_>) -> Result<AccessToken, Failure> {
     let request = Request::asking(url.verb("generateAccessToken").text())
         .bearer(&exchanged.token)
         .json(&json!({ "lifetime": format!("{ttl}s"), "scope": [SCOPE] }))?;
-    let answered: Value = cloud
-        .provider
+    let answered: Value = provider
         .json(&request)
         .map_err(|why| why.about("get an access token of service_account_email"))?;
-    Impersonated::deserialize(&answered).map_err(|_| shapeless())?.token(cloud.host())
+    Impersonated::deserialize(&answered).map_err(|_| shapeless())?.token(host)
 }
 
 /// What is answered for another account.

@@ -31,6 +31,14 @@ impl<'a> Cloud<'a> {
         self.provider.host()
     }
 
+    /// An access token of the method.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub(crate) fn token(&self) -> Result<String, Failure> {
+        access::token(&self.provider, self.config)
+    }
+
     /// A URL of a service, of segments that are encoded.
     pub(crate) fn url(&self, service: Service, segments: &[&str]) -> Result<Url, Failure> {
         Url::of(&self.config.base(service)?).path(segments)
@@ -44,7 +52,7 @@ impl<'a> Cloud<'a> {
         &self,
         url: &Url,
     ) -> Result<Result<T, Refusal>, Failure> {
-        let request = Request::get(url.text()).bearer(&access::token(self)?);
+        let request = Request::get(url.text()).bearer(&self.token()?);
         Ok(self.provider.json(&request))
     }
 
@@ -57,7 +65,7 @@ impl<'a> Cloud<'a> {
         url: &Url,
         body: &Value,
     ) -> Result<Result<T, Refusal>, Failure> {
-        let request = Request::asking(url.text()).bearer(&access::token(self)?).json(body)?;
+        let request = Request::asking(url.text()).bearer(&self.token()?).json(body)?;
         Ok(self.provider.json(&request))
     }
 }

@@ -6,6 +6,7 @@ use crate::account::is_email;
 use crate::credentials::Credentials;
 use crate::endpoints;
 use crate::metadata::{self, OF_ACCOUNTS, OF_INSTANCES};
+use crate::root_keys;
 use crate::settings::{Config, ROLE_ID};
 use bulkhead_sdk::rotation::Bounds;
 use bulkhead_sdk::table::Field;
@@ -170,6 +171,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         config.times = config.rotation.changed_at(&config.times, host.clock().now())?;
     }
     let warnings = config.warnings(call);
+    root_keys::forget_next(host, &config)?;
     config.store(host)?;
     Ok(Answer::nothing().warn(warnings))
 }

@@ -7,7 +7,7 @@
 use crate::cloud::Cloud;
 use crate::endpoints::Service;
 use crate::instance_groups;
-use crate::instance_identity::InstanceIdentity;
+use crate::instance_identity::{InstanceIdentity, place_of};
 use crate::role::Role;
 use crate::service_account::ServiceAccount;
 use bulkhead_sdk::Failure;
@@ -67,7 +67,7 @@ impl Instance {
     }
 
     fn check(&self, wanted: &InstanceIdentity) -> Result<(), Failure> {
-        if place_of(&self.self_link).as_deref() != Some(place(wanted).as_str()) {
+        if place_of(&self.self_link) != Some(wanted.place()) {
             return Err(nonsense("it is about another instance than was asked for"));
         }
         if self.id != wanted.instance_id {
@@ -101,23 +101,6 @@ impl Instance {
                 "the instance does not run as service account {email}, whom the token is about"
             ))),
         }
-    }
-}
-
-/// Where an instance is: `projects/p/zones/z/instances/n`.
-pub(crate) fn place(instance: &InstanceIdentity) -> String {
-    let InstanceIdentity { project_id, zone, instance_name, .. } = instance;
-    format!("projects/{project_id}/zones/{zone}/instances/{instance_name}")
-}
-
-/// The same of a link to an instance, whichever server it names.
-pub(crate) fn place_of(link: &str) -> Option<String> {
-    let parts: Vec<&str> = link.rsplitn(7, '/').collect();
-    match parts.as_slice() {
-        [name, "instances", zone, "zones", project, "projects", ..] => {
-            Some(format!("projects/{project}/zones/{zone}/instances/{name}"))
-        }
-        _ => None,
     }
 }
 

@@ -5,8 +5,7 @@
 
 use crate::cloud::Cloud;
 use crate::endpoints::Service;
-use crate::instance::{place, place_of};
-use crate::instance_identity::InstanceIdentity;
+use crate::instance_identity::{InstanceIdentity, place_of};
 use crate::role::Role;
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::provider::{Url, nonsense};
@@ -90,7 +89,7 @@ fn holds(
     for _ in 0..PAGES {
         let Some(page) = page(cloud, &listing, &page_token, group)? else { return Ok(false) };
         // The filter is the provider's word; the names are compared here.
-        let wanted = place(instance);
+        let wanted = instance.place();
         if page.items.iter().any(|item| place_of(&item.instance).as_ref() == Some(&wanted)) {
             return Ok(true);
         }

@@ -69,4 +69,21 @@ impl InstanceIdentity {
     pub(crate) fn region(&self) -> &str {
         self.zone.rsplit_once('-').map_or("", |(region, _)| region)
     }
+
+    /// Where it is: `projects/p/zones/z/instances/n`.
+    pub(crate) fn place(&self) -> String {
+        let Self { project_id, zone, instance_name, .. } = self;
+        format!("projects/{project_id}/zones/{zone}/instances/{instance_name}")
+    }
+}
+
+/// The same of a link to an instance, on any server.
+pub(crate) fn place_of(link: &str) -> Option<String> {
+    let parts: Vec<&str> = link.rsplitn(7, '/').collect();
+    match parts.as_slice() {
+        [name, "instances", zone, "zones", project, "projects", ..] => {
+            Some(format!("projects/{project}/zones/{zone}/instances/{name}"))
+        }
+        _ => None,
+    }
 }

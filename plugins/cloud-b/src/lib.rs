@@ -18,6 +18,7 @@ mod held;
 mod instance;
 mod instance_groups;
 mod instance_identity;
+mod keys;
 mod labels;
 mod login;
 mod metadata;
@@ -25,12 +26,16 @@ mod proof;
 mod renewal;
 mod role;
 mod roles;
+mod root_keys;
+mod rotate_root;
 mod service_account;
 mod service_accounts;
 mod settings;
 
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
-use bulkhead_sdk::{AuthMethod, Context, Failure, HeldLogin, Host, Login, rotation, token_params};
+use bulkhead_sdk::{
+    AuthMethod, Context, Failure, HeldLogin, Host, Login, intent, rotation, token_params,
+};
 
 /// The auth method.
 pub struct CloudB;
@@ -51,6 +56,9 @@ impl AuthMethod for CloudB {
         write("config", config::write)
             .about("Changes who the method is towards the provider, and what logins show.")
             .fields(&[config::FIELDS, rotation::CONFIG_FIELDS]),
+        write("config/rotate-root", rotate_root::write).about(
+            "Makes another key of the method's own service account, and ends the one before.",
+        ),
         read("role/{name}", roles::read).about("Shows a role.").fields(&[ROLE]),
         write("role/{name}", roles::write)
             .about("Creates or changes a role.")
@@ -80,6 +88,18 @@ impl AuthMethod for CloudB {
         _increment: u64,
     ) -> Result<Login, Failure> {
         renewal::renew(host, context, held)
+    }
+
+    /// What is due rings by itself, and what a call left unfinished by its guard.
+    fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
+        match key {
+            settings::ROTATION => rotate_root::wake(host, context),
+            root_keys::TIMER => root_keys::wake(host, context, attempt),
+            _ if intent::key_of(key) == Some(rotate_root::KEY) => {
+                rotate_root::finish(host, context)
+            }
+            _ => Err(Failure::internal(format!("the auth method cloud-b knows no timer {key:?}"))),
+        }
     }
 }
 

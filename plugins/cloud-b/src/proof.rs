@@ -51,7 +51,7 @@ pub(crate) fn prove(
             "unable to parse signed JWT: it has no kid, which names the key it is signed by",
         ));
     };
-    // Whatever the key, the subject must be sound: it is looked up.
+    // The subject must be sound under any key: it is looked up.
     let subject = token.unproven().subject().unwrap_or_default().to_owned();
     check_subject(&subject)?;
     let (signer, certificate) = key_of(cloud, role, &subject, &id)?;

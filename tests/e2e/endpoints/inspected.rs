@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Where each engine is mounted in the tests: dev mode mounts it under its name.
-const MOUNTABLE: &str = "secrets-engine";
+/// Where each kind is mounted in the tests: dev mode mounts it there, under its name.
+const MOUNTABLE: [(&str, &str); 2] = [("secrets-engine", ""), ("auth-method", "auth/")];
 
 /// The endpoints that answer while the store is sealed; everything else says so.
 const ANSWER_SEALED: [&str; 5] =
@@ -44,9 +44,10 @@ pub(super) fn endpoints() -> &'static [Endpoint] {
         let tables: Value = serde_json::from_slice(&output.stdout).expect("inspect prints JSON");
         let mut all = read("", &tables["host"]);
         for plugin in tables["plugins"].as_array().expect("a list of plugins") {
-            if plugin["kind"] == MOUNTABLE {
+            let kind = MOUNTABLE.iter().find(|(kind, _)| plugin["kind"] == *kind);
+            if let Some((_, folder)) = kind {
                 let name = plugin["name"].as_str().expect("a plugin has a name");
-                all.extend(read(&format!("{name}/"), &plugin["routes"]));
+                all.extend(read(&format!("{folder}{name}/"), &plugin["routes"]));
             }
         }
         all
@@ -60,7 +61,7 @@ fn read(below: &str, routes: &Value) -> Vec<Endpoint> {
     let endpoint = |route: &Value| Endpoint {
         verb: text(route, "verb"),
         path: format!("{below}{}", text(route, "path")),
-        unauthenticated: route["unauthenticated"] == true,
+        unauthenticated: route["unauthenticated"] == true || route["login"] == true,
         sudo: route["sudo"] == true,
         about: text(route, "about"),
         fields: route["fields"].as_array().cloned().unwrap_or_default(),
@@ -187,7 +188,9 @@ fn fields_that_hold_secrets_are_marked() {
         ];
         let lists = [
             "audit_non_hmac_",
-            "identity_token_key",
+            "identity_token_",
+            "max_jwt_exp",
+            "root_password_ttl",
             "public_key",
             "secret_shares",
             "secret_threshold",

@@ -30,6 +30,7 @@ pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc
         Arc::clone(&store),
         &settings.own_addresses,
         &settings.surroundings,
+        &settings.outbound,
     );
     let loader =
         PluginLoader { store: &store, sandbox: &sandbox, compiler: &process.compiler, log };

@@ -3,7 +3,7 @@
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_core::log::Log;
 use bulkhead_core::{Official, Service, Settings};
-use bulkhead_sandbox::Surroundings;
+use bulkhead_sandbox::{Outbound, Surroundings};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::Request;
@@ -86,6 +86,7 @@ impl Bed {
             own_url: String::new(),
             own_addresses: Vec::new(),
             surroundings: Surroundings::default(),
+            outbound: Outbound::default(),
             audit,
             log: Arc::clone(&log) as Arc<dyn Log>,
         };

@@ -29,6 +29,7 @@ impl Bed {
             Arc::clone(&store),
             &[],
             &bulkhead_sandbox::Surroundings::default(),
+            &bulkhead_sandbox::Outbound::default(),
         );
         let wasm = std::fs::read(component).expect("run `make build guests` first");
         let artefact = Artefact::Official { wasm: wasm.leak(), compiled: None };

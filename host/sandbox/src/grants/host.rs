@@ -96,7 +96,11 @@ pub enum HostPattern {
 }
 
 impl HostPattern {
-    fn parse(text: &str) -> Result<Self, String> {
+    /// Reads a name, `*.example.com`, an address or a range.
+    ///
+    /// # Errors
+    /// The text, and what to write.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let found = match text.strip_prefix("*.") {
             Some(domain) => match Host::parse(domain) {
                 Some(Host::Name(domain)) => Some(Self::Below(domain)),

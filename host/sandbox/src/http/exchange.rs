@@ -1,11 +1,14 @@
-//! One request and its answer: resolve, vet, dial what was vetted, secure, speak.
+//! One request and its answer: resolve, vet, dial what was vetted, or have a proxy dial what was
+//! granted; secure, speak.
 
-use super::fault::HttpFault;
+use super::fault::{HttpFault, ProxyFault};
 use super::meter::{Meter, Metered};
 use super::tls::Secured;
+use super::tunnel;
 use crate::compartment::Connection;
-use crate::grants::{self, Origin, Reach, Refused};
+use crate::grants::{self, Origin, Reach};
 use crate::limits;
+use crate::outbound::Proxy;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
@@ -13,6 +16,7 @@ use hyper::{HeaderMap, Response};
 use hyper_util::rt::TokioIo;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -22,6 +26,8 @@ use tokio_rustls::TlsConnector;
 pub(crate) struct Exchange {
     pub(crate) origin: Origin,
     pub(crate) reach: Reach,
+    /// What stands between here and the server; `None`: nothing.
+    pub(crate) proxy: Option<Arc<Proxy>>,
     /// `None`: in the clear.
     pub(crate) secured: Option<Secured>,
     pub(crate) until: Instant,
@@ -50,25 +56,54 @@ async fn carry_out(
     asked: Exchange,
     request: hyper::Request<Full<Bytes>>,
 ) -> Result<Answered, HttpFault> {
-    let Exchange { origin, reach, secured, meter, connection, .. } = asked;
-    let addresses = grants::resolve(&origin.host.to_string(), origin.port, &reach).await.map_err(
-        |refused| match refused {
-            Refused::Unknown => HttpFault::Unknown,
-            Refused::Forbidden(why) => HttpFault::Forbidden(why),
-            Refused::Ungranted(address, what) => HttpFault::Ungranted(address, what),
-        },
-    )?;
-    let stream = dial(&addresses).await?;
-    let answered = match secured {
-        None => speak(stream, meter, request, limits::HTTP_ANSWER_BYTES).await,
-        Some(Secured { config, name }) => {
-            let stream = TlsConnector::from(config).connect(name, stream).await;
-            let stream = stream.map_err(|error| HttpFault::of(&error))?;
-            speak(stream, meter, request, limits::HTTP_ANSWER_BYTES).await
+    let Exchange { origin, reach, proxy, secured, meter, connection, .. } = asked;
+    let answered = match proxy {
+        Some(proxy) => {
+            tunnel::check(&origin, &reach)?;
+            converse_through(&proxy, &origin, secured, meter, request).await
+        }
+        None => {
+            let host = origin.host.to_string();
+            let addresses = grants::resolve(&host, origin.port, &reach).await?;
+            converse(dial(&addresses).await?, secured, meter, request).await
         }
     };
     drop(connection);
     answered
+}
+
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    secured: Option<Secured>,
+    meter: Meter,
+    request: hyper::Request<Full<Bytes>>,
+) -> Result<Answered, HttpFault> {
+    let Some(Secured { config, name }) = secured else {
+        return speak(stream, meter, request, limits::HTTP_ANSWER_BYTES).await;
+    };
+    let stream = TlsConnector::from(config).connect(name, stream).await;
+    let stream = stream.map_err(|error| HttpFault::of(&error))?;
+    speak(stream, meter, request, limits::HTTP_ANSWER_BYTES).await
+}
+
+/// With TLS through a tunnel, of which the proxy sees the server's name alone; in the clear by
+/// asking the proxy, which answers 407 only for itself.
+async fn converse_through(
+    proxy: &Proxy,
+    origin: &Origin,
+    secured: Option<Secured>,
+    meter: Meter,
+    mut request: hyper::Request<Full<Bytes>>,
+) -> Result<Answered, HttpFault> {
+    if secured.is_some() {
+        return converse(tunnel::open(proxy, origin).await?, secured, meter, request).await;
+    }
+    tunnel::address(&mut request, proxy, origin)?;
+    let answered = converse(tunnel::connect(proxy).await?, None, meter, request).await?;
+    match answered.status {
+        407 => Err(ProxyFault::Refused(407).into()),
+        _ => Ok(answered),
+    }
 }
 
 /// Asks the metadata service at `address`, which no component named, in the clear: it is of the
@@ -87,7 +122,7 @@ pub(crate) async fn ask_metadata(
 }
 
 /// A connection to the first address that answers. All of them together have the time of one.
-async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, HttpFault> {
+pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, HttpFault> {
     let tries = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
     let mut last = HttpFault::Unknown;
     for address in addresses {

@@ -1,5 +1,6 @@
 //! Why there is no answer: in our words alone, because a peer's own could show what it was sent.
 
+use crate::grants::Refused;
 use bulkhead_wire::failure::{Failure, Kind};
 use http_body_util::LengthLimitError;
 use rustls::{AlertDescription, CertificateError};
@@ -29,8 +30,25 @@ pub(crate) enum HttpFault {
     TooLarge,
     /// It took too long.
     TimedOut,
+    /// The proxy through which it was to be reached did not connect.
+    Proxy(ProxyFault),
     /// The connections that the mount, or the process, may have are all in use.
     Busy,
+}
+
+/// Why a proxy did not connect. Never its own text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProxyFault {
+    /// Its name has no address.
+    Unknown,
+    /// The connection with it was not made, or broke.
+    Broken(io::ErrorKind),
+    /// It refused, with that status.
+    Refused(u16),
+    /// Its answer is none, or its head is too large.
+    NotHttp,
+    /// It took too long.
+    TimedOut,
 }
 
 /// Why TLS did not come about.
@@ -108,6 +126,33 @@ fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
     }
 }
 
+impl From<Refused> for HttpFault {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Unknown => Self::Unknown,
+            Refused::Forbidden(why) => Self::Forbidden(why),
+            Refused::Ungranted(address, what) => Self::Ungranted(address, what),
+        }
+    }
+}
+
+impl From<ProxyFault> for HttpFault {
+    fn from(fault: ProxyFault) -> Self {
+        Self::Proxy(fault)
+    }
+}
+
+impl ProxyFault {
+    /// What a broken conversation with a proxy is.
+    pub(super) fn of(fault: &HttpFault) -> Self {
+        match fault {
+            HttpFault::Broken(kind) => Self::Broken(*kind),
+            HttpFault::CutShort => Self::Broken(io::ErrorKind::UnexpectedEof),
+            _ => Self::NotHttp,
+        }
+    }
+}
+
 impl TlsFault {
     /// Why TLS did not come about, where that is what broke a connection.
     pub(crate) fn find(error: &(dyn Error + 'static)) -> Option<Self> {
@@ -152,7 +197,30 @@ impl fmt::Display for HttpFault {
             Self::CutShort => f.write_str("the connection ended before the answer did"),
             Self::TooLarge => f.write_str("the answer has more bytes than it may have"),
             Self::TimedOut => f.write_str("it took too long"),
+            Self::Proxy(fault) => write!(f, "{fault}"),
             Self::Busy => f.write_str("all connections that the mount may have are in use"),
+        }
+    }
+}
+
+impl fmt::Display for ProxyFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("the name of the proxy has no address"),
+            Self::Broken(kind) => {
+                write!(f, "the connection with the proxy was not made or broke: {kind}")
+            }
+            Self::Refused(407) => f.write_str(
+                "the proxy wants credentials, or others than it was shown (407): the server's \
+                 configuration names them by http_proxy_credentials_file of its outbound block",
+            ),
+            Self::Refused(status) => {
+                write!(f, "the proxy was asked to connect to it and refused ({status})")
+            }
+            Self::NotHttp => f.write_str(
+                "what the proxy answered is no HTTP/1.1, or has a head of more than 16 KiB",
+            ),
+            Self::TimedOut => f.write_str("the proxy took too long"),
         }
     }
 }

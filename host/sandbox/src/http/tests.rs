@@ -1,18 +1,20 @@
 //! Exchanges with real servers on this machine, most of them hostile.
 
-use super::fault::TlsFault;
+use super::fault::{ProxyFault, TlsFault};
 use super::*;
 use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Request, Tls};
 use crate::call_tree::CallTree;
 use crate::compartment::Compartment;
 use crate::grants::{Part, Reach};
 use crate::limits::Limits;
+use crate::outbound::Proxy;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use std::io;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,6 +37,9 @@ struct Trial {
     url: String,
     body: Vec<u8>,
     tls: Option<Tls>,
+    proxy: Option<Arc<Proxy>>,
+    /// Trusted besides the public authorities.
+    authorities: Vec<CertificateDer<'static>>,
     time: Duration,
     most_bytes: usize,
     reach: Reach,
@@ -54,6 +59,8 @@ impl Trial {
             url: url.into(),
             body: Vec::new(),
             tls: None,
+            proxy: None,
+            authorities: Vec::new(),
             time: PATIENCE,
             most_bytes: 64 << 20,
             reach,
@@ -76,7 +83,7 @@ impl Trial {
             identity: None,
             ext: Vec::new(),
         };
-        let secured = secure(&origin, request.tls.as_ref()).unwrap();
+        let secured = secure(&origin, request.tls.as_ref(), &self.authorities).unwrap();
         let request = prepare(&origin, asked, request).unwrap();
         let compartment = Compartment::new("m", Limits::default());
         let connection = compartment.acquire_connection(Arc::new(Semaphore::new(1))).await.unwrap();
@@ -85,6 +92,7 @@ impl Trial {
         let asked = Exchange {
             origin,
             reach: self.reach,
+            proxy: self.proxy,
             secured,
             until,
             meter: meter.clone(),
@@ -419,7 +427,7 @@ fn settings_that_secure_nothing_are_refused_and_no_key_is_quoted() {
             "no name of a host",
         ),
     ] {
-        let why = secure(origin, Some(&tls)).err().unwrap();
+        let why = secure(origin, Some(&tls), &[]).err().unwrap();
         assert!(why.contains(says) && !why.contains("PRIVATE"), "{why}");
     }
 }
@@ -446,4 +454,126 @@ async fn a_mount_has_so_many_connections_and_the_next_one_waits_for_the_end_of_o
     tokio::task::yield_now().await;
     drop(held);
     assert!(tokio::time::timeout(PATIENCE, waiting).await.unwrap().unwrap());
+}
+
+/// A proxy that connects everything to the server at that port, and tells what it was asked.
+async fn proxy_to(port: u16) -> (Arc<Proxy>, Arc<Mutex<Vec<String>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&asked);
+    let own = server(move |mut stream| {
+        let told = Arc::clone(&told);
+        async move {
+            let head = head(&mut stream).await?;
+            let connects = head.starts_with("CONNECT ");
+            told.lock().unwrap().push(head.clone());
+            let mut other = TcpStream::connect(("127.0.0.1", port)).await?;
+            match connects {
+                true => stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?,
+                false => other.write_all(head.as_bytes()).await?,
+            }
+            tokio::io::copy_bidirectional(&mut stream, &mut other).await.map(drop)
+        }
+    })
+    .await;
+    (proxy_at(own), asked)
+}
+
+fn proxy_at(port: u16) -> Arc<Proxy> {
+    Arc::new(Proxy::parse(&format!("http://user:hunter2@127.0.0.1:{port}")).unwrap())
+}
+
+#[tokio::test]
+async fn a_proxy_is_asked_for_the_name_and_shown_the_credentials_that_no_server_behind_it_sees() {
+    let authority = CertificateDer::from_pem_slice(AUTHORITY.as_bytes()).unwrap();
+    let (proxy, asked) = proxy_to(tls_server(ELSEWHERE, false).await).await;
+    let url = "https://elsewhere.example/path?secret";
+    let proxied = |proxy: &Arc<Proxy>, url: &str| Trial {
+        proxy: Some(Arc::clone(proxy)),
+        authorities: vec![authority.clone()],
+        ..Trial::of(url)
+    };
+    assert_eq!(proxied(&proxy, url).run().await.0.unwrap().status, 200);
+    let unknown = Trial { authorities: Vec::new(), ..proxied(&proxy, url) }.fault().await;
+    assert_eq!(unknown, HttpFault::Tls(TlsFault::UnknownIssuer));
+    let own = Trial { tls: Some(trusting(OTHER_AUTHORITY)), ..proxied(&proxy, url) };
+    assert_eq!(own.fault().await, HttpFault::Tls(TlsFault::UnknownIssuer), "its own alone");
+    let asked = asked.lock().unwrap().clone();
+    assert!(asked[0].starts_with("CONNECT elsewhere.example:443 HTTP/1.1\r\n"), "{asked:?}");
+    assert!(asked[0].contains("proxy-authorization: Basic dXNlcjpodW50ZXIy\r\n"), "{asked:?}");
+    assert!(!asked.concat().contains("secret"), "what is asked of the server is not the proxy's");
+
+    let port = server(|stream| answer(stream, b"HTTP/1.1 204 No\r\n\r\n")).await;
+    let (proxy, asked) = proxy_to(port).await;
+    let plain = proxied(&proxy, "http://no-such-name.invalid:81/a?b").run().await.0.unwrap();
+    assert_eq!(plain.status, 204);
+    let asked = asked.lock().unwrap().concat();
+    assert!(asked.starts_with("POST http://no-such-name.invalid:81/a?b HTTP/1.1\r\n"), "{asked}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_does_not_connect_is_told_apart_and_ends_in_time() {
+    let large = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "x".repeat(100_000));
+    for (text, fault) in [
+        ("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n", ProxyFault::Refused(407)),
+        ("HTTP/1.1 403 No\r\ncontent-length: 99999999\r\n\r\nx", ProxyFault::Refused(403)),
+        ("HTTP/1.1 502 No\r\n\r\n", ProxyFault::Refused(502)),
+        ("HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\n", ProxyFault::Refused(101)),
+        ("SSH-2.0-OpenSSH_9.2\r\n\r\n", ProxyFault::NotHttp),
+        (large.as_str(), ProxyFault::NotHttp),
+        ("", ProxyFault::Broken(io::ErrorKind::UnexpectedEof)),
+    ] {
+        let text: Arc<[u8]> = text.as_bytes().into();
+        let port = server(move |stream| {
+            let text = Arc::clone(&text);
+            async move { answer(stream, &text).await }
+        })
+        .await;
+        let trial = Trial { proxy: Some(proxy_at(port)), ..Trial::of("https://a.example/") };
+        let told = trial.fault().await;
+        assert_eq!(told, HttpFault::Proxy(fault));
+        let shown = format!("{told} {told:?} {:?}", told.failure());
+        assert!(!shown.contains("hunter2") && !shown.contains("dXNl"), "{shown}");
+    }
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let trial = Trial { proxy: Some(proxy_at(gone.port())), ..Trial::of("https://a.example/") };
+    let refused = ProxyFault::Broken(io::ErrorKind::ConnectionRefused);
+    assert_eq!(trial.fault().await, HttpFault::Proxy(refused));
+    let port = server(|mut stream| async move {
+        loop {
+            stream.read_u8().await?;
+        }
+    })
+    .await;
+    let began = Instant::now();
+    let trial = Trial { proxy: Some(proxy_at(port)), ..Trial::of("https://a.example/") };
+    assert_eq!(trial.fault().await, HttpFault::Proxy(ProxyFault::TimedOut));
+    assert!(began.elapsed() < PATIENCE);
+}
+
+#[tokio::test]
+async fn what_may_not_be_dialled_is_not_asked_of_a_proxy_either() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let port = server(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async { Ok(()) }
+    })
+    .await;
+    for url in [
+        "http://169.254.169.254/",
+        "https://[::ffff:169.254.169.254]/",
+        "https://[fe80::1]/",
+        "http://metadata.google.internal/",
+        "https://METADATA/",
+        "http://instance-data/",
+    ] {
+        let refused = Trial { proxy: Some(proxy_at(port)), ..Trial::of(url) }.fault().await;
+        assert!(matches!(refused, HttpFault::Forbidden(_)), "{url}: {refused:?}");
+    }
+    let reach = Reach { everything: false, ..Trial::of("").reach };
+    let private = Trial { proxy: Some(proxy_at(port)), reach, ..Trial::of("https://10.0.0.1/") }
+        .fault()
+        .await;
+    assert!(matches!(private, HttpFault::Ungranted(..)), "{private:?}");
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
 }

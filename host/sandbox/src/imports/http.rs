@@ -150,10 +150,14 @@ async fn exchange(
         let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
         add_pod_identity(&resources.surroundings, &tree.secrets, &mut request).await?;
     }
-    let secured = http::secure(&origin, request.tls.as_ref())?;
+    let outbound = &state.resources.outbound;
+    // The pod's cluster is where the pod is.
+    let proxy = outbound.proxy_to(&origin).filter(|_| request.identity.is_none());
+    let secured = http::secure(&origin, request.tls.as_ref(), outbound.authorities())?;
     let request = http::prepare(&origin, asked, request)?;
     let connection = acquire_connection(state, until).await?;
-    let exchange = Exchange { origin, reach, secured, until, meter: meter.clone(), connection };
+    let meter = meter.clone();
+    let exchange = Exchange { origin, reach, proxy, secured, until, meter, connection };
     let work = http::exchange(exchange, request);
     if is_safe {
         state.context.tree.mark(Effect::Safe);

@@ -48,6 +48,7 @@ impl Stage {
                 store,
                 &[],
                 &crate::Surroundings::default(),
+                &crate::Outbound::default(),
             ),
             directory,
         }

@@ -39,8 +39,13 @@ impl Stage {
             std::env::temp_dir().join(format!("bulkhead-reuse-{name}-{}", std::process::id()));
         let store =
             Store::open(Options::at(&directory), SealKey::generate().unwrap()).await.unwrap();
-        let sandbox =
-            Sandbox::new(Runtime::new().unwrap(), store, &[], &crate::Surroundings::default());
+        let sandbox = Sandbox::new(
+            Runtime::new().unwrap(),
+            store,
+            &[],
+            &crate::Surroundings::default(),
+            &crate::Outbound::default(),
+        );
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
         let wasm = std::fs::read(target.join("guests/probe.wasm"))
             .expect("the probe is missing: run `make guests`");

@@ -41,6 +41,7 @@ impl Secured {
     /// What is wrong with the settings; no certificate or key is quoted.
     pub(super) fn new(settings: &Tls) -> Result<Self, String> {
         let trust = Trust {
+            more_roots: &[],
             root_certificates: settings.root_certificates.as_deref(),
             client_certificate: settings.client_certificate.as_deref(),
             client_key: settings.client_key.as_deref(),

@@ -128,6 +128,10 @@ pub(crate) const CONFLICT_TRIES: u32 = 6;
 pub(crate) const POOL_SESSIONS: u32 = 64;
 /// A pool that no call used for so long is closed.
 pub(crate) const POOL_IDLE: Duration = Duration::from_secs(600);
+/// How long a proxy may take to answer whether it connects.
+pub(crate) const PROXY_ANSWER_TIME: Duration = Duration::from_secs(10);
+/// Bytes of the head of that answer.
+pub(crate) const PROXY_ANSWER_HEAD_BYTES: usize = 16 << 10;
 /// Outbound HTTP connections of the process at a time.
 pub(crate) const CONNECTIONS: usize = 256;
 /// Longest wait for one of them, or for one of the mount's.

@@ -17,16 +17,7 @@ const WORDS: Words = Words {
 /// The surroundings, as the file changes them.
 pub(super) fn settings(file: &Section<'_>) -> Result<Surroundings, ConfigError> {
     let usual = Surroundings::default();
-    let mut blocks = file.blocks("ambient");
-    let Some(block) = blocks.next() else { return Ok(usual) };
-    if let Some(second) = blocks.next() {
-        let first = block.line();
-        return Err(second
-            .error(format!("ambient is given on line {first} already; leave one of the two out")));
-    }
-    if !block.labels().is_empty() {
-        return Err(block.error("ambient takes no label: write ambient { … }"));
-    }
+    let Some(block) = file.unlabelled_block("ambient")? else { return Ok(usual) };
     let section = block.section(&WORDS)?;
     let address = |key, usual| section.value(key).map_or(Ok(usual), |value| near(&value));
     Ok(Surroundings {

@@ -14,6 +14,7 @@ impl fmt::Display for Config {
         writeln!(f, "keeps its data in {}, opened by Shamir's shares", self.data.display())?;
         self.report_audit(f)?;
         self.report_surroundings(f)?;
+        self.outbound.report(f)?;
         let (default, max) =
             (duration::show(self.default_lease_ttl), duration::show(self.max_lease_ttl));
         writeln!(f, "lets leases and tokens live {default}, and never over {max}")?;

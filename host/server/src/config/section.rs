@@ -142,6 +142,28 @@ impl<'a> Section<'a> {
         named.map(move |block| LabelledBlock { lines, name, block })
     }
 
+    /// The one block `name`, if it is there.
+    ///
+    /// # Errors
+    /// When it is there twice, or bears a label.
+    pub(super) fn unlabelled_block(
+        &self,
+        name: &'static str,
+    ) -> Result<Option<LabelledBlock<'a>>, ConfigError> {
+        let mut blocks = self.blocks(name);
+        let Some(block) = blocks.next() else { return Ok(None) };
+        if let Some(second) = blocks.next() {
+            let first = block.line();
+            let twice =
+                format!("{name} is given on line {first} already; leave one of the two out");
+            return Err(second.error(twice));
+        }
+        if !block.labels().is_empty() {
+            return Err(block.error(format!("{name} takes no label: write {name} {{ … }}")));
+        }
+        Ok(Some(block))
+    }
+
     /// The one block `name "kind"`, if it is there.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ const OTHERS: u32 = 0o027;
 ///
 /// # Errors
 /// A file that cannot be read, and one without certificates.
-pub(super) fn certificates(file: &Path, key: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+pub(crate) fn certificates(file: &Path, key: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let (text, _) = read(file, key)?;
     let found: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(&text).collect();
     let found = found.map_err(|error| torn(file, key, &error))?;
@@ -38,13 +38,7 @@ pub(super) fn certificates(file: &Path, key: &str) -> Result<Vec<CertificateDer<
 pub(super) fn private_key(file: &Path, key: &str) -> Result<PrivateKeyDer<'static>, String> {
     let (text, metadata) = read(file, key)?;
     let shown = file.display();
-    let mode = metadata.permissions().mode() & 0o7777;
-    if mode & OTHERS != 0 {
-        return Err(format!(
-            "{key} {shown} is open to others (mode {mode:04o}), who may know the key by now; \
-             run chmod 600 {shown}, and replace the key if it is in use"
-        ));
-    }
+    check_closed(file, key, &metadata)?;
     if has(&text, b"ENCRYPTED") {
         return Err(format!(
             "{key} {shown} is encrypted, and a start has no one to ask for its passphrase; \
@@ -58,6 +52,28 @@ pub(super) fn private_key(file: &Path, key: &str) -> Result<PrivateKeyDer<'stati
         )),
         Err(error) => Err(torn(file, key, &error)),
     }
+}
+
+/// The text of a file that holds a secret.
+///
+/// # Errors
+/// A file that cannot be read, or that others may read.
+pub(crate) fn secret(file: &Path, key: &str) -> Result<Vec<u8>, String> {
+    let (text, metadata) = read(file, key)?;
+    check_closed(file, key, &metadata)?;
+    Ok(text)
+}
+
+fn check_closed(file: &Path, key: &str, metadata: &Metadata) -> Result<(), String> {
+    let shown = file.display();
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & OTHERS == 0 {
+        return Ok(());
+    }
+    Err(format!(
+        "{key} {shown} is open to others (mode {mode:04o}), who may know what it holds by now; \
+         run chmod 600 {shown}, and replace that if it is in use"
+    ))
 }
 
 fn has(text: &[u8], word: &[u8]) -> bool {
@@ -80,7 +96,7 @@ fn read(file: &Path, key: &str) -> Result<(Vec<u8>, Metadata), String> {
     let unreadable = |error: io::Error| {
         format!(
             "{key} {} cannot be read: {error}; \
-             give a PEM file that the user of this process may read",
+             give a file that the user of this process may read",
             file.display()
         )
     };

@@ -1,0 +1,121 @@
+//! A connection through the proxy of the network: a tunnel to a server with TLS, or the proxy itself
+//! for what is asked in the clear.
+//!
+//! Nothing is resolved here: the proxy is asked for the name that the component asked for and was
+//! granted. The attacks this file stops: a proxy's answer without end, one that hangs, and the
+//! credentials that are for the proxy at any server behind it.
+
+use super::exchange::dial;
+use super::fault::{HttpFault, ProxyFault};
+use crate::grants::{Host, Origin, Reach, Refused};
+use crate::limits;
+use crate::outbound::{self, Proxy};
+use http_body_util::{Empty, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
+use hyper::upgrade::Upgraded;
+use hyper::{Method, Request, Uri};
+use hyper_util::rt::TokioIo;
+use std::net::SocketAddr;
+use std::pin::pin;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Checks a server that is to be reached through a proxy: an address that is written out is one
+/// wherever it is dialled, and a cloud's metadata service is asked through none.
+pub(super) fn check(origin: &Origin, reach: &Reach) -> Result<(), HttpFault> {
+    match &origin.host {
+        Host::Address(address) => {
+            reach.admit(SocketAddr::new(*address, origin.port)).map_err(HttpFault::from)
+        }
+        Host::Name(name) if outbound::is_metadata(name) => {
+            Err(Refused::Forbidden("a cloud's metadata service").into())
+        }
+        Host::Name(_) => Ok(()),
+    }
+}
+
+/// A tunnel to `origin`.
+pub(super) async fn open(proxy: &Proxy, origin: &Origin) -> Result<TokioIo<Upgraded>, ProxyFault> {
+    let stream = connect(proxy).await?;
+    let opened = timeout(limits::PROXY_ANSWER_TIME, ask(stream, proxy, origin));
+    opened.await.unwrap_or(Err(ProxyFault::TimedOut))
+}
+
+/// A connection to the proxy itself. It is where the operator says, and needs no grant.
+pub(super) async fn connect(proxy: &Proxy) -> Result<TcpStream, ProxyFault> {
+    let addresses: Vec<SocketAddr> = match &proxy.host {
+        Host::Address(address) => vec![SocketAddr::new(*address, proxy.port)],
+        Host::Name(name) => {
+            let found = timeout(
+                limits::HTTP_CONNECT_TIME,
+                tokio::net::lookup_host((name.as_str(), proxy.port)),
+            );
+            found
+                .await
+                .map_err(|_| ProxyFault::TimedOut)?
+                .map_err(|_| ProxyFault::Unknown)?
+                .collect()
+        }
+    };
+    dial(&addresses).await.map_err(|fault| match fault {
+        HttpFault::Broken(kind) => ProxyFault::Broken(kind),
+        HttpFault::TimedOut => ProxyFault::TimedOut,
+        _ => ProxyFault::Unknown,
+    })
+}
+
+async fn ask(
+    stream: TcpStream,
+    proxy: &Proxy,
+    origin: &Origin,
+) -> Result<TokioIo<Upgraded>, ProxyFault> {
+    let request = connecting(proxy, origin).ok_or(ProxyFault::NotHttp)?;
+    let mut http = http1::Builder::new();
+    http.max_buf_size(limits::PROXY_ANSWER_HEAD_BYTES)
+        .max_header_size(limits::PROXY_ANSWER_HEAD_BYTES);
+    let broken = |error: hyper::Error| ProxyFault::of(&HttpFault::of(&error));
+    let (mut sender, connection) = http.handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let answer = async move {
+        let mut response = sender.send_request(request).await.map_err(broken)?;
+        if !response.status().is_success() {
+            return Err(ProxyFault::Refused(response.status().as_u16()));
+        }
+        hyper::upgrade::on(&mut response).await.map(TokioIo::new).map_err(broken)
+    };
+    let (mut connection, mut answer) = (pin!(connection.with_upgrades()), pin!(answer));
+    tokio::select! {
+        answered = &mut answer => return answered,
+        // It ends by becoming the tunnel, too; the answer says by itself how it ended.
+        _ = &mut connection => {}
+    }
+    answer.await
+}
+
+/// `CONNECT host:port`. `None` where the name cannot be sent.
+fn connecting(proxy: &Proxy, origin: &Origin) -> Option<Request<Empty<Bytes>>> {
+    let authority = format!("{}:{}", origin.host, origin.port);
+    let mut request = Request::new(Empty::new());
+    *request.method_mut() = Method::CONNECT;
+    *request.uri_mut() = Uri::builder().authority(authority.as_str()).build().ok()?;
+    request.headers_mut().insert(HOST, HeaderValue::from_str(&authority).ok()?);
+    if let Some(shown) = &proxy.authorization {
+        request.headers_mut().insert(PROXY_AUTHORIZATION, shown.clone());
+    }
+    Some(request)
+}
+
+/// Makes a request in the clear one for the proxy: with its whole URL, and what the proxy is shown.
+pub(super) fn address(
+    request: &mut Request<Full<Bytes>>,
+    proxy: &Proxy,
+    origin: &Origin,
+) -> Result<(), ProxyFault> {
+    let whole = format!("{origin}{}", request.uri());
+    *request.uri_mut() = whole.parse().map_err(|_| ProxyFault::NotHttp)?;
+    if let Some(shown) = &proxy.authorization {
+        request.headers_mut().insert(PROXY_AUTHORIZATION, shown.clone());
+    }
+    Ok(())
+}

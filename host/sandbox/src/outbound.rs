@@ -1,0 +1,217 @@
+//! How components' HTTP leaves this machine: by itself, or through the proxy of its network; and
+//! which authorities are trusted besides the public ones.
+//!
+//! The attacks this file stops: credentials of the proxy in a text, and a cloud's metadata service
+//! that is asked through a proxy which would resolve its name.
+
+use crate::grants::{Host, HostPattern, Origin};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bulkhead_wire::failure::quoted;
+use hyper::header::HeaderValue;
+use percent_encoding::percent_decode_str;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use std::fmt;
+use std::sync::Arc;
+
+/// Names under which clouds tell a machine who it is.
+const METADATA_NAMES: [&str; 5] = [
+    "instance-data",
+    "instance-data.ec2.internal",
+    "metadata",
+    "metadata.goog",
+    "metadata.google.internal",
+];
+
+/// How components' HTTP leaves this machine. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Outbound {
+    proxy: Option<Arc<Proxy>>,
+    bypasses: Arc<[Bypass]>,
+    authorities: Arc<[CertificateDer<'static>]>,
+}
+
+impl Outbound {
+    /// Through `proxy`, where there is one, but for what is among `bypasses`. `authorities` are
+    /// trusted besides the public ones where a component names none of its own.
+    ///
+    /// # Errors
+    /// Which of the authorities is none, counted from 1.
+    pub fn new(
+        proxy: Option<Proxy>,
+        bypasses: Vec<Bypass>,
+        authorities: Vec<CertificateDer<'static>>,
+    ) -> Result<Self, usize> {
+        let mut roots = RootCertStore::empty();
+        for (index, authority) in authorities.iter().enumerate() {
+            roots.add(authority.clone()).map_err(|_| index + 1)?;
+        }
+        Ok(Self {
+            proxy: proxy.map(Arc::new),
+            bypasses: bypasses.into(),
+            authorities: authorities.into(),
+        })
+    }
+
+    /// The proxy that stands between here and `origin`.
+    pub(crate) fn proxy_to(&self, origin: &Origin) -> Option<Arc<Proxy>> {
+        let passes_by =
+            is_this_machine(&origin.host) || self.bypasses.iter().any(|it| it.covers(origin));
+        self.proxy.clone().filter(|_| !passes_by)
+    }
+
+    /// Trusted besides the public ones.
+    pub(crate) fn authorities(&self) -> &[CertificateDer<'static>] {
+        &self.authorities
+    }
+}
+
+/// A server that makes connections for those in its network. It is spoken to in the clear, and
+/// shows its place alone.
+#[derive(Clone)]
+pub struct Proxy {
+    pub(crate) host: Host,
+    pub(crate) port: u16,
+    /// What is shown to the proxy and to no one else.
+    pub(crate) authorization: Option<HeaderValue>,
+}
+
+impl Proxy {
+    /// Reads `http://host:port`; `http://` and a `/` at the end may be left out, and `user:password@`
+    /// may stand before the host.
+    ///
+    /// # Errors
+    /// What is wrong with it, which is not quoted: it may hold a password.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let url = url::Url::parse(&whole)
+            .map_err(|_| "it is no URL of a proxy; write http://proxy.example:3128".to_owned())?;
+        match url.scheme() {
+            "http" => {}
+            "https" => {
+                return Err("a proxy is spoken to in the clear, and by it with TLS to servers; \
+                            write http:// and the port for that"
+                    .to_owned());
+            }
+            _ => return Err("only HTTP proxies are served; write http://host:port".to_owned()),
+        }
+        if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+            return Err("a proxy has no path; write http://host:port alone".to_owned());
+        }
+        let host = url.host_str().and_then(Host::parse);
+        let proxy = Self {
+            host: host.ok_or_else(|| "it names no host; write http://host:port".to_owned())?,
+            port: url.port().unwrap_or(80),
+            authorization: None,
+        };
+        match (url.username(), url.password()) {
+            ("", None) => Ok(proxy),
+            (user, password) => {
+                let decoded = |part| percent_decode_str(part).collect::<Vec<u8>>();
+                let credentials = [decoded(user), decoded(password.unwrap_or_default())];
+                proxy.with_credentials(&credentials.join(&b':'))
+            }
+        }
+    }
+
+    /// The same, which shows `user:password`.
+    ///
+    /// # Errors
+    /// What is wrong with them; they are not quoted.
+    pub fn with_credentials(self, credentials: &[u8]) -> Result<Self, String> {
+        let has_user = credentials.iter().position(|byte| *byte == b':').is_some_and(|at| at > 0);
+        if !has_user || credentials.iter().any(u8::is_ascii_control) {
+            return Err("the credentials are one line, user:password".to_owned());
+        }
+        let text = format!("Basic {}", STANDARD.encode(credentials));
+        let mut value = HeaderValue::from_str(&text)
+            .map_err(|_| "the credentials cannot be sent in a header".to_owned())?;
+        value.set_sensitive(true);
+        Ok(Self { authorization: Some(value), ..self })
+    }
+
+    /// Whether it is shown credentials.
+    #[must_use]
+    pub fn has_credentials(&self) -> bool {
+        self.authorization.is_some()
+    }
+}
+
+impl fmt::Display for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}:{}", self.host, self.port)
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Proxy({self})")
+    }
+}
+
+/// What is reached past the proxy: a name with all below it, what is below a domain, a range of
+/// addresses that are written out, or everything; of any port, or of one.
+#[derive(Clone, Debug)]
+pub struct Bypass {
+    /// `None`: everything.
+    pattern: Option<HostPattern>,
+    port: Option<u16>,
+}
+
+impl Bypass {
+    /// Reads `corp.example`, `.corp.example`, `*.corp.example`, `10.0.0.0/8`, `10.1.2.3`,
+    /// `[fd00::1]:8443`, `corp.example:8443` or `*`.
+    ///
+    /// # Errors
+    /// The text, and what to write.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "{} is no host; write such as \".corp.example\", \"10.0.0.0/8\" or \"host:8443\"",
+                quoted(text)
+            )
+        };
+        if text == "*" {
+            return Ok(Self { pattern: None, port: None });
+        }
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
+                let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
+                (host, Some(port))
+            }
+            _ => (text, None),
+        };
+        let below = host.strip_prefix('.').map(|domain| format!("*.{domain}"));
+        let pattern = HostPattern::parse(below.as_deref().unwrap_or(host)).map_err(|_| wrong())?;
+        Ok(Self { pattern: Some(pattern), port })
+    }
+
+    fn covers(&self, origin: &Origin) -> bool {
+        let is_host = match &self.pattern {
+            None => true,
+            Some(HostPattern::Name(name)) => {
+                HostPattern::Name(name.clone()).covers(&origin.host)
+                    || HostPattern::Below(name.clone()).covers(&origin.host)
+            }
+            Some(pattern) => pattern.covers(&origin.host),
+        };
+        is_host && self.port.is_none_or(|port| port == origin.port)
+    }
+}
+
+/// Loopback, by address or name, is this machine's wherever it is asked for, and not the proxy's.
+fn is_this_machine(host: &Host) -> bool {
+    match host {
+        Host::Address(address) => address.is_loopback(),
+        Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
+    }
+}
+
+/// Whether a name is one of a cloud's metadata service.
+pub(crate) fn is_metadata(name: &str) -> bool {
+    METADATA_NAMES.contains(&name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! `outbound`: how components' HTTP leaves the machine, and which authorities it trusts besides the
+//! public ones. What the file leaves out is taken from the environment, as companies set it for all
+//! programs.
+//!
+//! The mistake this file stops: a password that stands in a configuration. The proxy's come from a
+//! file of their own, or from the environment, and are repeated in no message.
+
+use super::section::{ConfigError, Section, Value, Words};
+use crate::tls::files;
+use bulkhead_sandbox::{Bypass, Outbound, Proxy};
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+const WORDS: Words = Words {
+    keys: &["http_proxy", "http_proxy_credentials_file", "no_proxy", "ca_file"],
+    blocks: &[],
+    unserved: &[(
+        "https_proxy",
+        "one proxy serves both, with CONNECT for https; write http_proxy = \"http://host:port\"",
+    )],
+};
+
+const CA_FILE: &str = "ca_file";
+const CREDENTIALS_FILE: &str = "http_proxy_credentials_file";
+
+/// Each with its twin, which counts where it is not set.
+const PROXY_VARIABLES: [&str; 2] = ["HTTPS_PROXY", "https_proxy"];
+const BYPASS_VARIABLES: [&str; 2] = ["NO_PROXY", "no_proxy"];
+
+/// Values of the environment by their names.
+type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// What the file says, before other files and the environment are read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OutboundSettings {
+    /// Empty: none, whatever the environment says.
+    http_proxy: Option<String>,
+    credentials_file: Option<PathBuf>,
+    no_proxy: Option<Vec<String>>,
+    ca_file: Option<PathBuf>,
+}
+
+/// The block's settings.
+pub(super) fn settings(file: &Section<'_>) -> Result<OutboundSettings, ConfigError> {
+    let Some(block) = file.unlabelled_block("outbound")? else {
+        return Ok(OutboundSettings::default());
+    };
+    let section = block.section(&WORDS)?;
+    let path = |key| section.value(key).map(|value| value.path()).transpose();
+    Ok(OutboundSettings {
+        http_proxy: section.value("http_proxy").map(|value| proxy(&value)).transpose()?,
+        credentials_file: path(CREDENTIALS_FILE)?,
+        no_proxy: section.value("no_proxy").map(|value| bypasses(&value)).transpose()?,
+        ca_file: path(CA_FILE)?,
+    })
+}
+
+fn proxy(value: &Value<'_>) -> Result<String, ConfigError> {
+    let text = value.text()?;
+    if !text.is_empty() {
+        let proxy = Proxy::parse(text).map_err(|why| value.error(why))?;
+        if proxy.has_credentials() {
+            return Err(value.error(format!(
+                "it holds a user or password; write user:password to a file of mode 0600, and \
+                 name that by {CREDENTIALS_FILE}"
+            )));
+        }
+    }
+    Ok(text.to_owned())
+}
+
+/// Refused by the line of the element, because such lists are long.
+fn bypasses(value: &Value<'_>) -> Result<Vec<String>, ConfigError> {
+    let mut texts = Vec::new();
+    for element in value.elements()? {
+        let text = element.text()?;
+        Bypass::parse(text).map_err(|why| element.error(why))?;
+        texts.push(text.to_owned());
+    }
+    Ok(texts)
+}
+
+impl OutboundSettings {
+    /// Reads the files that are named, and of `environment` what is not said.
+    ///
+    /// # Errors
+    /// What is wrong, and where it is written. No credentials are quoted.
+    pub(crate) fn load(&self, environment: Environment<'_>) -> Result<Outbound, String> {
+        let authorities = match &self.ca_file {
+            Some(file) => files::certificates(file, CA_FILE)?,
+            None => Vec::new(),
+        };
+        let outbound =
+            Outbound::new(self.proxy(environment)?, self.bypasses(environment)?, authorities);
+        outbound.map_err(|place| {
+            let file = self.ca_file.as_ref().map(|file| file.display().to_string());
+            format!(
+                "{CA_FILE} {}: certificate {place} is no authority's; leave it out",
+                file.unwrap_or_default()
+            )
+        })
+    }
+
+    fn proxy(&self, environment: Environment<'_>) -> Result<Option<Proxy>, String> {
+        let (text, wherefrom) = match &self.http_proxy {
+            Some(text) => (text.clone(), "http_proxy".to_owned()),
+            None => variable(environment, PROXY_VARIABLES)?.unwrap_or_default(),
+        };
+        let proxy = match text.as_str() {
+            "" => None,
+            text => Some(Proxy::parse(text).map_err(|why| format!("{wherefrom}: {why}"))?),
+        };
+        match (proxy, &self.credentials_file) {
+            (proxy, None) => Ok(proxy),
+            (None, Some(_)) => Err(format!(
+                "{CREDENTIALS_FILE} is for a proxy, and there is none; write http_proxy, or leave \
+                 it out"
+            )),
+            (Some(proxy), Some(file)) => {
+                let text = files::secret(file, CREDENTIALS_FILE)?;
+                let line = text.strip_suffix(b"\n").unwrap_or(&text);
+                let shown = proxy.with_credentials(line.strip_suffix(b"\r").unwrap_or(line));
+                let named = |why| format!("{CREDENTIALS_FILE} {}: {why}", file.display());
+                shown.map(Some).map_err(named)
+            }
+        }
+    }
+
+    fn bypasses(&self, environment: Environment<'_>) -> Result<Vec<Bypass>, String> {
+        if let Some(texts) = &self.no_proxy {
+            return texts.iter().map(|text| Bypass::parse(text)).collect();
+        }
+        let (list, wherefrom) = variable(environment, BYPASS_VARIABLES)?.unwrap_or_default();
+        let texts = list.split([',', ' ']).filter(|text| !text.is_empty());
+        texts.map(|text| Bypass::parse(text).map_err(|why| format!("{wherefrom}: {why}"))).collect()
+    }
+
+    /// What a server that is started with it does, as far as the file says it.
+    pub(super) fn report(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.http_proxy.as_deref() {
+            None => {}
+            Some("") => writeln!(f, "reaches web servers past every proxy")?,
+            Some(proxy) => writeln!(f, "reaches web servers through the proxy {proxy}")?,
+        }
+        if let Some(texts) = self.no_proxy.as_ref().filter(|texts| !texts.is_empty()) {
+            writeln!(f, "reaches past the proxy {}", texts.join(", "))?;
+        }
+        if let Some(file) = &self.ca_file {
+            writeln!(f, "trusts the authorities in {} besides the public ones", file.display())?;
+        }
+        Ok(())
+    }
+}
+
+/// The value of the first name that is set, and not empty, and how messages call it.
+fn variable(
+    environment: Environment<'_>,
+    names: [&str; 2],
+) -> Result<Option<(String, String)>, String> {
+    for name in names {
+        if let Some(value) = environment(name).filter(|value| !value.is_empty()) {
+            let wherefrom = format!("{name} of the environment");
+            let text = value.into_string().map_err(|_| format!("{wherefrom} is no text"))?;
+            return Ok(Some((text.trim().to_owned(), wherefrom)));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests;

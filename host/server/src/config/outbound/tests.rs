@@ -1,0 +1,102 @@
+//! The block and the environment, and what of the two counts.
+
+use super::*;
+use crate::config::Config;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+const SECRET: &str = "hunter2";
+
+fn read(block: &str) -> Result<OutboundSettings, ConfigError> {
+    let text = format!("storage \"sqlite\" {{ path = \"/d\" }}\noutbound {{\n{block}\n}}");
+    Config::of(&text).map(|config| config.outbound)
+}
+
+fn load(block: &str, variables: &[(&str, &str)]) -> Result<String, String> {
+    let environment = |name: &str| {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| OsString::from(value))
+    };
+    read(block).unwrap().load(&environment).map(|outbound| format!("{outbound:?}"))
+}
+
+#[test]
+fn what_the_file_leaves_out_is_taken_from_the_environment() {
+    let both =
+        [("HTTPS_PROXY", "http://user:hunter2@big:1"), ("NO_PROXY", "a.example, .b.example")];
+    let small = [("https_proxy", "small:2"), ("no_proxy", "::1,10.0.0.0/8")];
+    let told = load("", &both).unwrap();
+    assert!(told.contains("Proxy(http://big:1)") && told.contains("a.example"), "{told}");
+    assert!(told.contains("Below(\"b.example\")") && !told.contains(SECRET), "{told}");
+    assert!(load("", &small).unwrap().contains("Proxy(http://small:2)"));
+    assert!(load("", &[both[0], small[0]]).unwrap().contains("http://big:1"));
+    let told = load("http_proxy = \"http://own:3\"\n no_proxy = []", &both).unwrap();
+    assert!(told.contains("Proxy(http://own:3)") && !told.contains("example"), "{told}");
+    assert!(!load("http_proxy = \"\"", &both).unwrap().contains("Proxy("), "none at all");
+    for (variables, says) in [
+        (&[("HTTPS_PROXY", "socks5://user:hunter2@p")][..], "HTTPS_PROXY of the environment"),
+        (&[("no_proxy", "10.0.0.0/99")], "no_proxy of the environment"),
+    ] {
+        let why = load("", variables).unwrap_err();
+        assert!(why.starts_with(says) && !why.contains(SECRET), "{why}");
+    }
+}
+
+#[test]
+fn a_mistake_in_the_block_is_told_by_its_line_and_no_password_stands_in_it() {
+    for (block, says) in [
+        ("http_proxy = \"https://p\"", "line 3: http_proxy: a proxy is spoken to in the clear"),
+        ("http_proxy = \"http://user:hunter2@p\"", "mode 0600"),
+        ("no_proxy = [\"a.example\",\n\"b c\"]", "line 4: no_proxy: \"b c\" is no host"),
+        ("no_proxy = \"a.example\"", "a list"),
+        ("ca_file = \"ca.pem\"", "whole path"),
+        ("https_proxy = \"http://p\"", "http_proxy"),
+        ("proxy = \"http://p\"", "proxy"),
+    ] {
+        let why = read(block).unwrap_err().to_string();
+        assert!(why.contains(says) && !why.contains(SECRET), "{why}");
+    }
+}
+
+#[test]
+fn files_that_are_named_are_read_and_checked() {
+    let folder = std::env::temp_dir().join(format!("bulkhead-outbound-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("credentials");
+    let block =
+        format!("http_proxy = \"http://p\"\nhttp_proxy_credentials_file = \"{}\"", file.display());
+    for (text, mode, says) in [
+        ("user:hunter2\n", 0o644, Some("open to others")),
+        ("hunter2\n", 0o600, Some("user:password")),
+        ("user:hunter2\nmore\n", 0o600, Some("user:password")),
+        ("user:hunter2\n", 0o600, None),
+    ] {
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        match (load(&block, &[]), says) {
+            (Ok(told), None) => assert!(!told.contains(SECRET), "{told}"),
+            (Err(why), Some(says)) => assert!(why.contains(says) && !why.contains(SECRET), "{why}"),
+            (other, says) => panic!("{other:?} {says:?}"),
+        }
+    }
+    let alone = format!("http_proxy_credentials_file = \"{}\"", file.display());
+    assert!(load(&alone, &[]).unwrap_err().contains("there is none"));
+    let authority = format!("ca_file = \"{}\"", file.display());
+    assert!(load(&authority, &[]).unwrap_err().contains("holds no certificate"));
+    assert!(load("ca_file = \"/no/such.pem\"", &[]).unwrap_err().contains("cannot be read"));
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_check_tells_the_way_out() {
+    let text = "http_proxy = \"http://p:1\"\nno_proxy = [\".corp.example\"]\nca_file = \"/ca.pem\"";
+    let text = format!("storage \"sqlite\" {{ path = \"/d\" }}\noutbound {{\n{text}\n}}");
+    let report = Config::of(&text).unwrap().to_string();
+    for line in [
+        "reaches web servers through the proxy http://p:1\n",
+        "reaches past the proxy .corp.example\n",
+        "trusts the authorities in /ca.pem besides the public ones\n",
+    ] {
+        assert!(report.contains(line), "{report}");
+    }
+}

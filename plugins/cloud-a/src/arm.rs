@@ -1,0 +1,289 @@
+//! The resource manager: what it says of the resources that it is asked about.
+//!
+//! The attack this file stops: an answer about another resource than the one that was asked for, or
+//! a list that goes on without end or on another server. What is asked are ids that
+//! [`ArmId`] has read, part by part.
+
+use crate::arm_id::ArmId;
+use crate::cloud::Cloud;
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::http::Request;
+use bulkhead_sdk::provider::{Provider, Refusal, Url, nonsense};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+
+/// Versions of the API, by what is asked.
+const COMPUTE: &str = "2023-07-01";
+const IDENTITIES: &str = "2023-01-31";
+const PROVIDERS: &str = "2021-04-01";
+/// The version for types of which their provider names none.
+const UNKNOWN_TYPE: &str = "2022-03-01";
+/// Seconds that the version of a type is kept.
+const VERSION_TTL: u32 = 86_400;
+/// Pages of a list, and bytes of where the next one is.
+const PAGES: u32 = 20;
+const LINK_BYTES: usize = 4_096;
+
+/// The resource manager of a cloud, asked by a token.
+pub(crate) struct Arm<'a> {
+    provider: Provider<'a>,
+    cloud: &'static Cloud,
+    token: String,
+}
+
+/// A resource, as far as logins need it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Resource {
+    id: String,
+    #[serde(default)]
+    pub(crate) location: Option<String>,
+    pub(crate) identity: Option<ResourceIdentity>,
+}
+
+/// A virtual machine.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Machine {
+    #[serde(flatten)]
+    pub(crate) resource: Resource,
+    properties: Option<MachineProperties>,
+}
+
+#[derive(Debug, Deserialize)]
+struct MachineProperties {
+    #[serde(rename = "virtualMachineScaleSet")]
+    scale_set: Option<Reference>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Reference {
+    id: String,
+}
+
+/// The identities that a resource has.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ResourceIdentity {
+    /// Of its own one.
+    #[serde(rename = "principalId")]
+    pub(crate) principal_id: Option<String>,
+    /// Those given to it, by their ids.
+    #[serde(rename = "userAssignedIdentities", default)]
+    pub(crate) given: Option<BTreeMap<String, Option<GivenIdentity>>>,
+}
+
+/// An identity that was given to a resource. Flexible scale sets leave it empty.
+#[derive(Debug, Deserialize)]
+pub(crate) struct GivenIdentity {
+    #[serde(rename = "principalId")]
+    pub(crate) principal_id: Option<String>,
+}
+
+/// An identity that a user made.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Identity {
+    id: String,
+    properties: Option<IdentityProperties>,
+}
+
+#[derive(Debug, Deserialize)]
+struct IdentityProperties {
+    #[serde(rename = "principalId")]
+    principal_id: Option<String>,
+    #[serde(rename = "clientId")]
+    client_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    value: Vec<Identity>,
+    #[serde(rename = "nextLink")]
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ResourceProvider {
+    #[serde(rename = "resourceTypes", default)]
+    types: Vec<ResourceType>,
+}
+
+#[derive(Deserialize)]
+struct ResourceType {
+    #[serde(rename = "resourceType")]
+    name: String,
+    #[serde(rename = "apiVersions", default)]
+    versions: Vec<String>,
+}
+
+/// An answer that says which resource it is about.
+trait Named {
+    fn id(&self) -> &str;
+}
+
+impl Named for Resource {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Named for Machine {
+    fn id(&self) -> &str {
+        &self.resource.id
+    }
+}
+
+impl Named for Identity {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Machine {
+    /// The scale set that it is a part of.
+    pub(crate) fn scale_set(&self) -> Option<ArmId> {
+        ArmId::parse(&self.properties.as_ref()?.scale_set.as_ref()?.id)
+    }
+}
+
+impl Identity {
+    /// Its id, as the manager spells it.
+    pub(crate) fn arm_id(&self) -> Option<ArmId> {
+        ArmId::parse(&self.id)
+    }
+
+    /// The object that stands for it.
+    pub(crate) fn principal_id(&self) -> Option<&str> {
+        self.properties.as_ref()?.principal_id.as_deref()
+    }
+
+    /// The application that stands for it.
+    pub(crate) fn client_id(&self) -> Option<&str> {
+        self.properties.as_ref()?.client_id.as_deref()
+    }
+}
+
+impl<'a> Arm<'a> {
+    /// The manager of that cloud.
+    pub(crate) fn new(provider: Provider<'a>, cloud: &'static Cloud, token: String) -> Self {
+        Self { provider, cloud, token }
+    }
+
+    /// A virtual machine.
+    pub(crate) fn machine(&self, id: &ArmId) -> Result<Machine, Refusal> {
+        self.get(id, COMPUTE)
+    }
+
+    /// A scale set.
+    pub(crate) fn scale_set(&self, id: &ArmId) -> Result<Resource, Refusal> {
+        self.get(id, COMPUTE)
+    }
+
+    /// An identity.
+    pub(crate) fn identity(&self, id: &ArmId) -> Result<Identity, Refusal> {
+        self.get(id, IDENTITIES)
+    }
+
+    /// A resource of any type.
+    pub(crate) fn resource(&self, id: &ArmId) -> Result<Resource, Refusal> {
+        self.get(id, &self.version(id)?)
+    }
+
+    /// The first identity of a group that is the wanted one.
+    pub(crate) fn find_identity(
+        &self,
+        subscription: &str,
+        group: &str,
+        is_wanted: impl Fn(&Identity) -> bool,
+    ) -> Result<Option<Identity>, Refusal> {
+        let first = self.url(&[
+            "subscriptions",
+            subscription,
+            "resourceGroups",
+            group,
+            "providers",
+            "Microsoft.ManagedIdentity",
+            "userAssignedIdentities",
+        ])?;
+        let mut next = first.query("api-version", IDENTITIES).text().to_owned();
+        for _ in 0..PAGES {
+            let page: Page = self.provider.json(&Request::get(&next).bearer(&self.token))?;
+            if let Some(found) = page.value.into_iter().find(&is_wanted) {
+                return Ok(Some(found));
+            }
+            match page.next {
+                Some(link) if !link.is_empty() => next = self.own_link(link)?,
+                _ => return Ok(None),
+            }
+        }
+        Err(Refusal::Nonsense(nonsense("a list of identities has more than 20 pages")))
+    }
+
+    /// Where the next page is: on the manager's own server, and nowhere else.
+    fn own_link(&self, link: String) -> Result<String, Refusal> {
+        let path = link.strip_prefix(self.cloud.manager).unwrap_or_default();
+        let is_own = path.starts_with("/subscriptions/") && link.len() <= LINK_BYTES;
+        match is_own && link.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+            true => Ok(link),
+            false => Err(Refusal::Nonsense(nonsense("a list goes on at another server"))),
+        }
+    }
+
+    fn get<T: DeserializeOwned + Named>(&self, id: &ArmId, version: &str) -> Result<T, Refusal> {
+        let url = self.url(&id.segments())?.query("api-version", version);
+        let found: T = self.provider.json(&Request::get(url.text()).bearer(&self.token))?;
+        match ArmId::parse(found.id()).as_ref() == Some(id) {
+            true => Ok(found),
+            false => Err(Refusal::Nonsense(nonsense("it is about another resource"))),
+        }
+    }
+
+    /// The version by which resources of that type are asked for: the first that is no preview.
+    fn version(&self, id: &ArmId) -> Result<String, Refusal> {
+        let (wanted, namespace) = (id.type_below(), id.namespace());
+        let key = format!(
+            "api-version/{}/{}/{namespace}/{wanted}",
+            self.cloud.manager,
+            id.subscription()
+        );
+        let cache = self.provider.host().cache();
+        let hashed = self.provider.host().crypto().digest("sha256", key.as_bytes());
+        let hashed = hashed.map_err(Refusal::Unasked)?;
+        let key = format!("api-version/{}", bulkhead_sdk::wire::hexadecimal::text(&hashed));
+        if let Some(kept) = cache.get(&key).map_err(Refusal::Unasked)? {
+            return Ok(String::from_utf8(kept).unwrap_or_else(|_| UNKNOWN_TYPE.to_owned()));
+        }
+        let url = self.url(&["subscriptions", id.subscription(), "providers", id.namespace()])?;
+        let url = url.query("api-version", PROVIDERS);
+        let asked = Request::get(url.text()).bearer(&self.token);
+        let found: ResourceProvider = self.provider.json(&asked)?;
+        let of_type = found.types.into_iter().find(|of| of.name.eq_ignore_ascii_case(&wanted));
+        let is_version = |version: &String| {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            !version.contains("preview") && version.len() <= 32 && version.bytes().all(is_plain)
+        };
+        let version = of_type.and_then(|of| of.versions.into_iter().find(is_version));
+        let version = version.unwrap_or_else(|| UNKNOWN_TYPE.to_owned());
+        cache.put(&key, version.as_bytes(), VERSION_TTL).map_err(Refusal::Unasked)?;
+        Ok(version)
+    }
+
+    fn url(&self, segments: &[&str]) -> Result<Url, Refusal> {
+        Url::of(self.cloud.manager).path(segments).map_err(Refusal::Unasked)
+    }
+
+    /// Notes that a scale set's machine could not be asked, which its documented permissions leave
+    /// out.
+    pub(crate) fn note_unread_machine(&self, id: &ArmId) {
+        let host = self.provider.host();
+        let id = id.to_string();
+        host.log().write(
+            bulkhead_sdk::host::Level::Info,
+            "scale-set-by-name",
+            &[("machine", id.as_str())],
+        );
+    }
+}
+
+/// A refusal about a resource, as the caller's.
+pub(crate) fn about(refusal: Refusal, id: &ArmId, what: &str) -> Failure {
+    refusal.about(&format!("retrieve the {what} {:?}", id.name()))
+}

@@ -1,0 +1,129 @@
+//! The national clouds, and where each of them is asked. There is no other place that this method
+//! asks: its grants are this table.
+
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::wire::failure::quoted;
+
+/// One national cloud. Origins have no slash at their end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Cloud {
+    /// In the contract's words, and in the provider's (decision A1).
+    names: [&'static str; 2],
+    /// Who signs tokens, and gives them.
+    pub(crate) authority: &'static str,
+    /// Who knows the resources.
+    pub(crate) manager: &'static str,
+    /// For whom a token is by which the manager is asked.
+    pub(crate) manager_audience: &'static str,
+    /// Who knows the applications, and for whom a token is by which it is asked.
+    pub(crate) graph: &'static str,
+}
+
+/// All of them, the usual one first. The German one is retired, and named for completeness.
+const CLOUDS: [Cloud; 4] = [
+    Cloud {
+        names: ["CloudAPublicCloud", "AzurePublicCloud"],
+        authority: "https://login.microsoftonline.com",
+        manager: "https://management.azure.com",
+        manager_audience: "https://management.azure.com",
+        graph: "https://graph.microsoft.com",
+    },
+    Cloud {
+        names: ["CloudAUSGovernmentCloud", "AzureUSGovernmentCloud"],
+        authority: "https://login.microsoftonline.us",
+        manager: "https://management.usgovcloudapi.net",
+        manager_audience: "https://management.core.usgovcloudapi.net",
+        graph: "https://graph.microsoft.us",
+    },
+    Cloud {
+        names: ["CloudAChinaCloud", "AzureChinaCloud"],
+        authority: "https://login.chinacloudapi.cn",
+        manager: "https://management.chinacloudapi.cn",
+        manager_audience: "https://management.core.chinacloudapi.cn",
+        graph: "https://microsoftgraph.chinacloudapi.cn",
+    },
+    Cloud {
+        names: ["CloudAGermanCloud", "AzureGermanCloud"],
+        authority: "https://login.microsoftonline.de",
+        manager: "https://management.microsoftazure.de",
+        manager_audience: "https://management.core.cloudapi.de",
+        graph: "https://graph.microsoft.de",
+    },
+];
+
+/// The origins of the table, and the words of the environment that [`settings`](crate::settings)
+/// reads.
+pub(crate) const ASKS: &[&str] = &[
+    "http:https://login.microsoftonline.com:443",
+    "http:https://management.azure.com:443",
+    "http:https://graph.microsoft.com:443",
+    "http:https://login.microsoftonline.us:443",
+    "http:https://management.usgovcloudapi.net:443",
+    "http:https://graph.microsoft.us:443",
+    "http:https://login.chinacloudapi.cn:443",
+    "http:https://management.chinacloudapi.cn:443",
+    "http:https://microsoftgraph.chinacloudapi.cn:443",
+    "http:https://login.microsoftonline.de:443",
+    "http:https://management.microsoftazure.de:443",
+    "http:https://graph.microsoft.de:443",
+    "identity:token",
+    "ambient:cloud-token",
+    "ambient:env/CLOUDA_TENANT_ID",
+    "ambient:env/AZURE_TENANT_ID",
+    "ambient:env/CLOUDA_AD_RESOURCE",
+    "ambient:env/AZURE_AD_RESOURCE",
+    "ambient:env/CLOUDA_ENVIRONMENT",
+    "ambient:env/AZURE_ENVIRONMENT",
+    "ambient:env/CLOUDA_CLIENT_ID",
+    "ambient:env/AZURE_CLIENT_ID",
+    "ambient:env/CLOUDA_CLIENT_SECRET",
+    "ambient:env/AZURE_CLIENT_SECRET",
+];
+
+impl Cloud {
+    /// The cloud of that name, in any case; the public one for none.
+    ///
+    /// # Errors
+    /// Invalid request for another name.
+    pub(crate) fn named(name: &str) -> Result<&'static Self, Failure> {
+        let wanted = if name.is_empty() { "CloudAPublicCloud" } else { name };
+        let is_it = |cloud: &&Self| cloud.names.iter().any(|one| one.eq_ignore_ascii_case(wanted));
+        CLOUDS.iter().find(is_it).ok_or_else(|| {
+            let known: Vec<&str> = CLOUDS.iter().flat_map(|cloud| cloud.names).collect();
+            Failure::invalid(format!(
+                "no cloud configuration matching the name {}; environment is one of {}",
+                quoted(name),
+                known.join(", ")
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_spellings_of_a_cloud_name_the_same_one_in_any_case() {
+        for (contract, provider) in [
+            ("CloudAPublicCloud", "AzurePublicCloud"),
+            ("CloudAUSGovernmentCloud", "AZUREUSGOVERNMENTCLOUD"),
+            ("cloudachinacloud", "AzureChinaCloud"),
+            ("CloudAGermanCloud", "azuregermancloud"),
+        ] {
+            assert_eq!(Cloud::named(contract).unwrap(), Cloud::named(provider).unwrap());
+        }
+        assert_eq!(Cloud::named("").unwrap(), Cloud::named("AzurePublicCloud").unwrap());
+        let why = Cloud::named("AzureMoonCloud").unwrap_err().message;
+        assert!(why.contains("\"AzureMoonCloud\"") && why.contains("CloudAChinaCloud"), "{why}");
+    }
+
+    #[test]
+    fn the_grants_that_are_asked_for_are_the_places_of_the_table() {
+        let asked: Vec<&str> =
+            ASKS.iter().filter_map(|ask| ask.strip_prefix("http:")?.strip_suffix(":443")).collect();
+        let known: Vec<&str> =
+            CLOUDS.iter().flat_map(|cloud| [cloud.authority, cloud.manager, cloud.graph]).collect();
+        assert_eq!(asked, known);
+    }
+}

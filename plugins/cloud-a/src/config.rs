@@ -1,0 +1,143 @@
+//! `config`: whose tokens are taken, and as whom the cloud is asked about them.
+
+use crate::configuration::{Config, DUE, KEY, rfc3339};
+use crate::delay::Delay;
+use crate::root_records;
+use crate::settings::Settings;
+use bulkhead_sdk::rotation::Bounds;
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::{Answer, Call, Failure, Host};
+use serde_json::{Map, Value, json};
+
+/// What a configuration is made of, beside the settings of its rotation.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::text("tenant_id", "the directory whose tokens are taken; its GUID or a domain of it"),
+    Field::text("resource", "the audience that tokens must be for"),
+    Field::text("environment", "the national cloud; CloudAPublicCloud unless said"),
+    Field::text("client_id", "the application as which the cloud is asked"),
+    Field::text("client_secret", "a secret of that application").secret(),
+    Field::text("identity_token_audience", "instead of a secret: for whom identity tokens are"),
+    Field::seconds("identity_token_ttl", "seconds that identity tokens live").or_whole(3_600),
+    Field::seconds("root_password_ttl", "seconds that a rotated client secret lives")
+        .or_whole(15_768_000),
+    Field::whole("max_retries", "further tries of a request that failed; 0 is none").or_whole(3),
+    Field::text("retry_delay", "the first pause before a further try").or_text("4s"),
+    Field::text("max_retry_delay", "the longest pause; below zero is without limit").or_text("60s"),
+];
+
+impl Config {
+    fn merge(&mut self, host: &dyn Host, call: &Call) -> Result<(), Failure> {
+        let before = self.clone();
+        call.merge("tenant_id", &mut self.tenant_id)?;
+        call.merge("resource", &mut self.resource)?;
+        call.merge("environment", &mut self.environment)?;
+        call.merge("client_id", &mut self.client_id)?;
+        call.merge("client_secret", &mut self.client_secret)?;
+        call.merge("identity_token_audience", &mut self.identity_token_audience)?;
+        call.merge("identity_token_ttl", &mut self.identity_token_ttl)?;
+        call.merge("root_password_ttl", &mut self.root_password_ttl)?;
+        call.merge("max_retries", &mut self.max_retries)?;
+        for (field, delay) in
+            [("retry_delay", &mut self.retry_delay), ("max_retry_delay", &mut self.max_retry_delay)]
+        {
+            // A duration that comes as an empty text is not said (decision A6).
+            if !call.text(field).is_empty() {
+                *delay = Delay::read(field, call.text(field))?;
+            }
+        }
+        if self.rotation.merge(call, Bounds::CONFIG)? {
+            self.times = self.rotation.changed_at(&self.times, host.clock().now())?;
+        }
+        if self.is_another_credential_than(&before) {
+            self.generation = self.generation.saturating_add(1);
+            (self.secret_key_id, self.secret_expires) = (String::new(), None);
+        }
+        Ok(())
+    }
+
+    /// Whether it names another application, or another secret of it.
+    fn is_another_credential_than(&self, other: &Self) -> bool {
+        let credential = |config: &Self| {
+            let Self { tenant_id, environment, client_id, client_secret, .. } = config.clone();
+            (tenant_id, environment, client_id, client_secret)
+        };
+        credential(self) != credential(other)
+    }
+
+    /// # Errors
+    /// What contradicts itself, is missing, or does not work.
+    fn check(&self, host: &dyn Host) -> Result<(), Failure> {
+        let is_federated = !self.identity_token_audience.is_empty();
+        if is_federated && !self.client_secret.is_empty() {
+            return Err(Failure::invalid(
+                "only one of 'client_secret' or 'identity_token_audience' can be set: write the \
+                 other one as an empty text in the same request",
+            ));
+        }
+        let settings = Settings::of(host, self.clone())?;
+        if is_federated {
+            // What keeps it from working is told now, and not at the first login.
+            host.identity().token(&self.identity_token_audience, self.identity_token_ttl)?;
+        }
+        let rotates = self.rotation.has_time() && !self.rotation.is_disabled;
+        if rotates && (settings.client_secret.is_empty() || settings.client_id.is_empty()) {
+            return Err(Failure::invalid(
+                "there is no client_id with a client_secret that could be rotated; set them, or \
+                 leave rotation_period and rotation_schedule out",
+            ));
+        }
+        Ok(())
+    }
+
+    fn shown(&self, call: &Call) -> Map<String, Value> {
+        let in_nanoseconds = call.mount.kind == "azure";
+        let fields = [
+            ("tenant_id", json!(self.tenant_id)),
+            ("resource", json!(self.resource)),
+            ("environment", json!(self.environment)),
+            ("client_id", json!(self.client_id)),
+            ("identity_token_audience", json!(self.identity_token_audience)),
+            ("identity_token_ttl", json!(self.identity_token_ttl)),
+            ("root_password_ttl", json!(self.root_password_ttl)),
+            ("max_retries", json!(self.max_retries)),
+            ("retry_delay", self.retry_delay.show(in_nanoseconds)),
+            ("max_retry_delay", self.max_retry_delay.show(in_nanoseconds)),
+        ];
+        let mut shown: Map<String, Value> =
+            fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        shown.extend(self.rotation.show());
+        if let Some(expires) = self.secret_expires.and_then(rfc3339) {
+            shown.insert("root_password_expiration_date".to_owned(), json!(expires));
+        }
+        // Decision A2.
+        if call.caller.is_sudo() {
+            shown.insert("client_secret".to_owned(), json!(self.client_secret));
+        }
+        shown
+    }
+}
+
+/// Writes the configuration; what is absent stays.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let mut config = Config::find(host)?.unwrap_or_default();
+    config.merge(host, call)?;
+    config.check(host)?;
+    config.store(host)?;
+    Ok(Answer::nothing())
+}
+
+/// Shows it.
+pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let config = Config::find(host)?.ok_or_else(Failure::absent)?;
+    Answer::data(&config.shown(call))
+}
+
+/// Removes it, with its credentials and with what of a rotation is not finished.
+pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    host.storage().delete(KEY)?;
+    host.clock().cancel(DUE)?;
+    Ok(Answer::nothing().warn(root_records::forget(host)?))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! The configuration as it is stored, and the timer of its next rotation.
+
+use crate::delay::Delay;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::rotation::{self, Times};
+use bulkhead_sdk::{Failure, Host, stored};
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// Where it is stored.
+pub(crate) const KEY: &str = "config";
+/// The timer that rings when the client secret is to be rotated.
+pub(crate) const DUE: &str = "root";
+/// Seconds that a secret made by rotation lives: half a year.
+const ROOT_PASSWORD_TTL: u64 = 15_768_000;
+
+/// The configuration. No `Debug`: it holds a secret.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Config {
+    pub(crate) tenant_id: String,
+    pub(crate) resource: String,
+    /// As it was written; empty for the environment's, or the public cloud.
+    pub(crate) environment: String,
+    pub(crate) client_id: String,
+    pub(crate) client_secret: String,
+    pub(crate) identity_token_audience: String,
+    /// Seconds.
+    pub(crate) identity_token_ttl: u64,
+    /// Seconds.
+    pub(crate) root_password_ttl: u64,
+    pub(crate) max_retries: i64,
+    pub(crate) retry_delay: Delay,
+    pub(crate) max_retry_delay: Delay,
+    #[serde(flatten)]
+    pub(crate) rotation: rotation::Settings,
+    #[serde(flatten)]
+    pub(crate) times: Times,
+    /// The provider's id of the secret, once a rotation has made it.
+    pub(crate) secret_key_id: String,
+    /// When the secret ends, once a rotation has made it.
+    pub(crate) secret_expires: Option<StoreTime>,
+    /// Grows whenever the credential does change.
+    pub(crate) generation: u64,
+}
+
+stored!(Config, "config", reads_stored_configurations);
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            tenant_id: String::new(),
+            resource: String::new(),
+            environment: String::new(),
+            client_id: String::new(),
+            client_secret: String::new(),
+            identity_token_audience: String::new(),
+            identity_token_ttl: 3_600,
+            root_password_ttl: ROOT_PASSWORD_TTL,
+            max_retries: 3,
+            retry_delay: Delay(4_000),
+            max_retry_delay: Delay(60_000),
+            rotation: rotation::Settings::default(),
+            times: Times::default(),
+            secret_key_id: String::new(),
+            secret_expires: None,
+            generation: 0,
+        }
+    }
+}
+
+impl Config {
+    /// The stored one, if there is any.
+    pub(crate) fn find(host: &dyn Host) -> Result<Option<Self>, Failure> {
+        host.storage().get(KEY)
+    }
+
+    /// Stores it, and sets the timer of its next rotation.
+    pub(crate) fn store(&self, host: &dyn Host) -> Result<(), Failure> {
+        match self.times.due {
+            Some(at) => host.clock().schedule(DUE, at, DUE)?,
+            None => host.clock().cancel(DUE)?,
+        }
+        host.storage().put(KEY, self)
+    }
+}
+
+/// A time in UTC, in whole seconds.
+pub(crate) fn rfc3339(at: StoreTime) -> Option<String> {
+    let seconds = i64::try_from(at / 1_000).ok()?;
+    OffsetDateTime::from_unix_timestamp(seconds).ok()?.format(&Rfc3339).ok()
+}

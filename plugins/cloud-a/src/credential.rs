@@ -1,0 +1,89 @@
+//! Who we are to the cloud: a client secret, a federated identity, or the machine's own, in this
+//! order.
+
+use crate::settings::Settings;
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::access_token::{self, AccessToken};
+use bulkhead_sdk::http::Request;
+use bulkhead_sdk::provider::{Provider, Refusal, Url};
+
+/// The kind of a client's assertion that is a JWT.
+const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// An access token by which `audience`, an origin, is asked.
+///
+/// # Errors
+/// What the provider or the host refused; invalid request without a `client_id`.
+pub(crate) fn token(
+    provider: &Provider<'_>,
+    settings: &Settings,
+    audience: &str,
+) -> Result<String, Failure> {
+    let host = provider.host();
+    let federated = &settings.config.identity_token_audience;
+    if settings.client_secret.is_empty() && federated.is_empty() {
+        // The host keeps it until shortly before its end.
+        return Ok(host.ambient().cloud_token("azure", &format!("{audience}/"))?.token);
+    }
+    if settings.client_id.is_empty() {
+        return Err(Failure::invalid("client_id is required to ask the cloud about a login"));
+    }
+    let credential = [
+        settings.cloud.authority,
+        settings.tenant.as_str(),
+        settings.client_id.as_str(),
+        settings.client_secret.as_str(),
+        federated.as_str(),
+    ]
+    .join("\n");
+    access_token::kept(host, &credential, audience, || {
+        let asked = match settings.client_secret.as_str() {
+            "" => by_federation(provider, settings, audience)?,
+            secret => by_secret(provider, settings, secret, audience),
+        };
+        asked.map_err(|why| why.about("get an access token of the cloud"))
+    })
+}
+
+/// Asks for a token by a client secret. It is not kept.
+pub(crate) fn by_secret(
+    provider: &Provider<'_>,
+    settings: &Settings,
+    secret: &str,
+    audience: &str,
+) -> Result<AccessToken, Refusal> {
+    ask(provider, settings, audience, &[("client_secret", secret)], secret)
+}
+
+/// Asks for a token by one of ours, that says which mount this is.
+fn by_federation(
+    provider: &Provider<'_>,
+    settings: &Settings,
+    audience: &str,
+) -> Result<Result<AccessToken, Refusal>, Failure> {
+    let config = &settings.config;
+    let own = provider.host().identity();
+    let own = own.token(&config.identity_token_audience, config.identity_token_ttl)?.token;
+    let proof = [("client_assertion_type", ASSERTION), ("client_assertion", own.as_str())];
+    Ok(ask(provider, settings, audience, &proof, &own))
+}
+
+fn ask(
+    provider: &Provider<'_>,
+    settings: &Settings,
+    audience: &str,
+    proof: &[(&str, &str)],
+    secret: &str,
+) -> Result<AccessToken, Refusal> {
+    let scope = format!("{audience}/.default");
+    let mut form = vec![
+        ("grant_type", "client_credentials"),
+        ("client_id", settings.client_id.as_str()),
+        ("scope", scope.as_str()),
+    ];
+    form.extend_from_slice(proof);
+    let url =
+        Url::of(settings.cloud.authority).path(&[&settings.tenant, "oauth2", "v2.0", "token"]);
+    let url = url.map_err(Refusal::Unasked)?;
+    provider.json(&Request::asking(url.text()).secret(secret).form(&form))
+}

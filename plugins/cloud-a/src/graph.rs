@@ -1,0 +1,165 @@
+//! The directory's API: the application that we are, and its passwords.
+
+use crate::cloud::Cloud;
+use bulkhead_sdk::http::Request;
+use bulkhead_sdk::provider::{Provider, Refusal, Url, nonsense};
+use bulkhead_sdk::{Failure, Host};
+use serde::Deserialize;
+use serde_json::json;
+
+/// The directory of a cloud, asked by a token.
+pub(crate) struct Graph<'a> {
+    provider: Provider<'a>,
+    cloud: &'static Cloud,
+    token: String,
+}
+
+/// An application, as far as rotations need it.
+#[derive(Deserialize)]
+pub(crate) struct Application {
+    id: String,
+    #[serde(rename = "appId")]
+    app_id: String,
+    #[serde(rename = "passwordCredentials", default)]
+    pub(crate) passwords: Vec<Password>,
+}
+
+/// A password of an application, without its secret.
+#[derive(Clone, Deserialize)]
+pub(crate) struct Password {
+    #[serde(rename = "keyId")]
+    pub(crate) key_id: String,
+    #[serde(rename = "displayName")]
+    pub(crate) name: Option<String>,
+    /// The secret's first letters, of passwords that are not old.
+    hint: Option<String>,
+}
+
+/// A password that was made. No `Debug`: it is a secret.
+#[derive(Deserialize)]
+pub(crate) struct Added {
+    #[serde(rename = "keyId")]
+    pub(crate) key_id: String,
+    #[serde(rename = "secretText")]
+    pub(crate) secret: String,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    value: Vec<Application>,
+}
+
+impl Application {
+    /// The password whose secret that is, where there is no doubt: by its id, or as the only one
+    /// with that hint, or as the only one.
+    pub(crate) fn password_of(&self, secret: &str, key_id: &str) -> Option<&Password> {
+        if let Some(known) = self.passwords.iter().find(|one| one.key_id == key_id) {
+            return Some(known);
+        }
+        let may_be = |one: &&Password| match one.hint.as_deref() {
+            Some(hint) if !hint.is_empty() => secret.starts_with(hint),
+            _ => true,
+        };
+        let mut possible = self.passwords.iter().filter(may_be);
+        match (possible.next(), possible.next()) {
+            (Some(sole), None) => Some(sole),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Graph<'a> {
+    /// The directory of that cloud.
+    pub(crate) fn new(provider: Provider<'a>, cloud: &'static Cloud, token: String) -> Self {
+        Self { provider, cloud, token }
+    }
+
+    /// The application whose client id that is.
+    ///
+    /// # Errors
+    /// Invalid request where there is none, or no telling which; what the provider refused.
+    pub(crate) fn application(&self, client_id: &str) -> Result<Application, Failure> {
+        let filter = format!("appId eq '{client_id}'");
+        let url = Url::of(self.cloud.graph).path(&["v1.0", "applications"])?;
+        let url = url.query("$filter", &filter);
+        let asked = self.provider.json(&Request::get(url.text()).bearer(&self.token));
+        let found: Found = asked.map_err(|why| why.about("find the application"))?;
+        let mut found = found.value.into_iter();
+        match (found.next(), found.next()) {
+            (Some(sole), None) if sole.app_id.eq_ignore_ascii_case(client_id) => Ok(sole),
+            (Some(_), None) => Err(nonsense("it is about another application")),
+            (None, _) => Err(Failure::invalid("no application found: check client_id")),
+            _ => Err(Failure::invalid("multiple applications found: check client_id")),
+        }
+    }
+
+    /// Makes a password of that name, which ends at `end`, a time by RFC 3339.
+    pub(crate) fn add(
+        &self,
+        application: &Application,
+        name: &str,
+        end: &str,
+    ) -> Result<Added, Refusal> {
+        let body = json!({"passwordCredential": {"displayName": name, "endDateTime": end}});
+        let request = self.post(application, "addPassword", &body).map_err(Refusal::Unasked)?;
+        let added: Added = self.provider.json(&request)?;
+        match added.secret.is_empty() || added.key_id.is_empty() {
+            true => Err(Refusal::Nonsense(nonsense("a new password without its secret"))),
+            false => Ok(added),
+        }
+    }
+
+    /// Removes a password. One that is gone is success.
+    pub(crate) fn remove(&self, application: &Application, key_id: &str) -> Result<(), Failure> {
+        let request = self.post(application, "removePassword", &json!({"keyId": key_id}))?;
+        match self.provider.ask(&request) {
+            Ok(_) => Ok(()),
+            Err(refusal) if refusal.is(404) => Ok(()),
+            Err(refusal) => Err(refusal.about("remove a password of the application")),
+        }
+    }
+
+    fn post(
+        &self,
+        application: &Application,
+        act: &'static str,
+        body: &serde_json::Value,
+    ) -> Result<Request, Failure> {
+        let url = Url::of(self.cloud.graph);
+        let url = url.path(&["v1.0", "applications", &application.id, act])?;
+        Request::post(url.text()).bearer(&self.token).json(body)
+    }
+
+    /// The host through which it is asked.
+    pub(crate) fn host(&self) -> &'a dyn Host {
+        self.provider.host()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn application(passwords: &serde_json::Value) -> Application {
+        let body = json!({"id": "o", "appId": "a", "passwordCredentials": passwords});
+        serde_json::from_value(body).unwrap()
+    }
+
+    #[test]
+    fn the_password_of_a_secret_is_told_only_where_there_is_no_doubt() {
+        let of = |passwords: serde_json::Value, key_id: &str| {
+            let found = application(&passwords);
+            found.password_of("abc-secret", key_id).map(|one| one.key_id.clone())
+        };
+        let (ours, other) =
+            (json!({"keyId": "1", "hint": "abc"}), json!({"keyId": "2", "hint": "x"}));
+        let unhinted = json!({"keyId": "3", "hint": null, "displayName": null});
+        assert_eq!(of(json!([ours, other]), "").as_deref(), Some("1"));
+        assert_eq!(of(json!([unhinted]), "").as_deref(), Some("3"));
+        assert_eq!(of(json!([ours, unhinted]), ""), None);
+        assert_eq!(of(json!([ours, unhinted]), "3").as_deref(), Some("3"));
+        assert_eq!(of(json!([ours, {"keyId": "4", "hint": "abc"}]), ""), None);
+        assert_eq!(of(json!([other]), ""), None);
+        assert_eq!(of(json!([]), "1"), None);
+    }
+}

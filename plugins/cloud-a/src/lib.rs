@@ -1,0 +1,94 @@
+//! The auth method of Cloud-A, which is modelled on Azure: machines and managed identities show a
+//! token that their cloud signed, and get one of ours.
+//!
+//! One file for each noun of the URL. Beside them, in the order of a login: `claims` proves the
+//! token, `constraints` holds it against the role, `place` finds the resource that it is of, by
+//! `arm` and by ids that `arm_id` reads; `credential` is who we are to the cloud, `graph` and
+//! `root_rotation` replace it, `cloud` says where all that is. What a caller states and no
+//! signature covers is a question to the cloud here, and never an answer.
+
+mod arm;
+mod arm_id;
+mod claims;
+mod cloud;
+mod config;
+mod configuration;
+mod constraints;
+mod credential;
+mod delay;
+mod explain;
+#[cfg(test)]
+mod fixture;
+mod graph;
+mod login;
+mod place;
+mod renewal;
+mod role;
+mod root_records;
+mod root_rotation;
+mod rotate_root;
+mod settings;
+mod stated;
+
+use bulkhead_sdk::call::Context;
+use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
+use bulkhead_sdk::{AuthMethod, Failure, HeldLogin, Host, Login};
+use bulkhead_sdk::{rotation, token_params};
+
+/// The auth method.
+pub struct CloudA;
+
+const ROLE: &[Field] = &[Field::name_of("name", "the role's name")];
+
+impl AuthMethod for CloudA {
+    const NAME: &'static str = "cloud-a";
+    const ALIASES: &'static [&'static str] = &["azure"];
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const SCHEMA: u32 = 1;
+    const ABOUT: &'static str = "Lets in machines and managed identities of Azure.";
+    const ASKS: &'static [&'static str] = cloud::ASKS;
+    const TABLE: &'static [Row] = &[
+        read("config", config::read)
+            .about("Shows the configuration; its client secret to callers with sudo alone."),
+        write("config", config::write)
+            .about("Says whose tokens are taken, and as whom the cloud is asked about them.")
+            .fields(&[config::FIELDS, rotation::CONFIG_FIELDS])
+            .existence("config"),
+        delete("config", config::delete).about("Removes the configuration and its credentials."),
+        write("rotate-root", rotate_root::write)
+            .about("Replaces the client secret by one that no read ever shows."),
+        read("role/{name}", role::read).about("Shows a role.").fields(&[ROLE]),
+        write("role/{name}", role::write)
+            .about("Creates or changes a role.")
+            .fields(&[ROLE, role::FIELDS, token_params::FIELDS, token_params::OLD_FIELDS])
+            .existence("role/{name}"),
+        delete("role/{name}", role::delete)
+            .about("Removes a role; its tokens are not renewed any more.")
+            .fields(&[ROLE]),
+        list("role", "role/").about("Lists the names of roles."),
+        write("role/{name}/explain", explain::write)
+            .about("Tells which constraints of a role a login meets, and makes no token.")
+            .fields(&[ROLE, login::FIELDS])
+            .deadline(login::DEADLINE),
+        write("login", login::write)
+            .about("Lets in who shows a token that meets the constraints of a role.")
+            .fields(&[login::ROLE, login::FIELDS])
+            .login()
+            .deadline(login::DEADLINE),
+    ];
+
+    fn renew_login(
+        host: &dyn Host,
+        _context: &Context,
+        held: &HeldLogin,
+        _increment: u64,
+    ) -> Result<Login, Failure> {
+        renewal::renew(host, held)
+    }
+
+    fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
+        root_rotation::wake(host, context, key)
+    }
+}
+
+bulkhead_sdk::export_auth_method!(CloudA);

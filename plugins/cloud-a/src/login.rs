@@ -1,0 +1,186 @@
+//! `login`: lets in who shows a token that meets the constraints of a role.
+//!
+//! The attacks this file stops: words of the caller in the token that is given (alias and metadata
+//! hold what was proven, and nothing that was stated), and an outbound request that the caller
+//! chose: what is asked stands in ids that were read part by part.
+
+use crate::arm::Arm;
+use crate::claims::{Principal, Proven};
+use crate::place::{Kind, Place, Search};
+use crate::role::Role;
+use crate::settings::Settings;
+use crate::stated::Stated;
+use crate::{constraints, credential};
+use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::wire::cidr::Cidr;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Login, stored};
+use serde::{Deserialize, Serialize};
+
+/// Seconds that a login may take, with all its tries.
+pub(crate) const DEADLINE: u64 = 30;
+
+/// By which role.
+pub(crate) const ROLE: &[Field] = &[Field::text("role", "the role to log in by").required()];
+
+/// What a login states.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::text("jwt", "the token of the managed identity").required().secret(),
+    Field::text("subscription_id", "the machine's subscription, where the token does not say it"),
+    Field::text("resource_group_name", "its resource group, where the token does not say it"),
+    Field::text("vm_name", "the virtual machine; ignored beside vmss_name"),
+    Field::text("vmss_name", "the scale set"),
+    Field::text("resource_id", "any other resource; ignored beside vm_name and vmss_name"),
+];
+
+/// What renewals need to know, so that they prove again without the provider (decision A11).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) role: String,
+    pub(crate) principal: Principal,
+    pub(crate) place: Option<Place>,
+    /// The provider was asked about the place, because the role bound it.
+    pub(crate) is_located: bool,
+}
+
+stored!(Kept, "login", reads_stored_logins);
+
+/// Holds the call's token and statements against the role. `None` where an explanation found a
+/// constraint that does not hold.
+///
+/// # Errors
+/// For a login, the first constraint that does not hold.
+pub(crate) fn admit(
+    host: &dyn Host,
+    call: &Call,
+    (name, role): (&str, &Role),
+    constraints: &mut Constraints,
+) -> Result<Option<Kept>, Failure> {
+    let stated = Stated::read(call)?;
+    constraints.hold("token_bound_cidrs", is_near(call, role))?;
+    let settings = Settings::stored(host)?;
+    let proven = Proven::of(host, &settings, call.text("jwt"), call.deadline);
+    let proven = proven.map(|proven| {
+        let why = format!("it is of {} and for this service", proven.principal.oid);
+        (proven, why)
+    });
+    let Some(proven) = constraints.hold("jwt", proven)? else {
+        constraints.leave_out(&left_out(role), "jwt");
+        return Ok(None);
+    };
+    constraints::hold_principal(role, &proven.principal, constraints)?;
+    let place = match role.binds_place() {
+        true => find_place(host, call, &settings, role, (&stated, &proven), constraints)?,
+        // Signed, but not asked for: for metadata alone.
+        false => proven.ids().ok().and_then(|ids| ids.resource).as_ref().map(Place::of),
+    };
+    let principal = proven.principal;
+    Ok(Some(Kept { role: name.to_owned(), principal, place, is_located: role.binds_place() }))
+}
+
+/// The constraints that cannot be told without a token.
+fn left_out(role: &Role) -> Vec<&'static str> {
+    let of_principal = [
+        ("bound_service_principal_ids", &role.bound_service_principal_ids),
+        ("bound_group_ids", &role.bound_group_ids),
+    ];
+    let bound = of_principal.into_iter().filter(|(_, list)| !list.is_empty()).map(|(name, _)| name);
+    bound.chain(constraints::of_place(role)).collect()
+}
+
+/// Finds the place by the provider, and holds it against the role.
+fn find_place(
+    host: &dyn Host,
+    call: &Call,
+    settings: &Settings,
+    role: &Role,
+    (stated, proven): (&Stated, &Proven),
+    constraints: &mut Constraints,
+) -> Result<Option<Place>, Failure> {
+    let search = || {
+        // What cannot be meant costs no request.
+        stated.wanted(&proven.ids()?)?;
+        let provider = settings.provider(host, call.deadline);
+        let token = credential::token(&provider, settings, settings.cloud.manager_audience)?;
+        let arm = Arm::new(provider, settings.cloud, token);
+        Search { arm: &arm, role, stated, proven }.run()
+    };
+    match constraints.hold("resource", search())? {
+        Some(place) => {
+            constraints::hold_place(role, &place, constraints)?;
+            Ok(Some(place))
+        }
+        None => {
+            constraints.leave_out(&constraints::of_place(role), "resource");
+            Ok(None)
+        }
+    }
+}
+
+/// Whether the caller's address is one of the role's networks: before anything is asked of the
+/// provider.
+fn is_near(call: &Call, role: &Role) -> Result<((), String), Failure> {
+    let networks = &role.token.token_bound_cidrs;
+    if networks.is_empty() {
+        return Ok(((), "logins may come from everywhere".to_owned()));
+    }
+    let address = call.caller.remote_address.parse().ok();
+    let is_within = address.is_some_and(|address| {
+        let read = networks.iter().filter_map(|network| Cidr::parse(network).ok());
+        read.into_iter().any(|network| network.contains(address))
+    });
+    match is_within {
+        true => Ok(((), format!("{} is in a bound network", call.caller.remote_address))),
+        false => Err(Failure::denied("this login may not come from your address")),
+    }
+}
+
+/// The login of what was proven: its alias is the object id, and its metadata what was signed.
+pub(crate) fn login_of(kept: &Kept, role: &Role) -> Result<Login, Failure> {
+    let Kept { principal, place, .. } = kept;
+    let mut login = Login::of(&principal.oid, &role.token);
+    if let Some(app_id) = &principal.app_id {
+        login = login.with("app_id", app_id);
+    }
+    for (name, value) in place.iter().flat_map(described) {
+        login = login.with(name, value);
+    }
+    login.metadata.insert("role".to_owned(), kept.role.clone());
+    if !principal.has_more_groups {
+        login = login.in_groups(principal.groups.iter().cloned());
+    }
+    login.keeping(kept)
+}
+
+/// What metadata tells of a place.
+fn described(place: &Place) -> Vec<(&'static str, String)> {
+    let mut told = vec![
+        ("subscription_id", place.subscription.clone()),
+        ("resource_group_name", place.group.clone()),
+    ];
+    told.push(match place.kind {
+        Kind::Machine => ("vm_name", place.name.clone()),
+        Kind::ScaleSet => ("vmss_name", place.name.clone()),
+        Kind::Identity | Kind::Other => ("resource_id", place.id.clone()),
+    });
+    told
+}
+
+/// Logs in.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("role");
+    let unknown = || Failure::invalid(format!("invalid role name {}", quoted(name)));
+    // A name that none can have is no key to look for.
+    let role = match bulkhead_sdk::wire::name::is_name(name) {
+        true => Role::find(host, name)?.ok_or_else(unknown)?,
+        false => return Err(unknown()),
+    };
+    let admitted = admit(host, call, (name, &role), &mut Constraints::stopping())?;
+    let kept =
+        admitted.ok_or_else(|| Failure::internal("a login was neither let in nor refused"))?;
+    Ok(Answer::login(login_of(&kept, &role)?))
+}
+
+#[cfg(test)]
+mod tests;

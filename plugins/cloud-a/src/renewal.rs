@@ -1,0 +1,40 @@
+//! The renewal of a login: its role, held again against what the login proved, and without the
+//! provider, so that no token ends because a provider is down (decision A11).
+//!
+//! The fault this file stops: a token that outlives a change of its role. What the role binds by
+//! now must hold of what was proven then; what was not looked at then cannot.
+
+use crate::constraints;
+use crate::login::{Kept, login_of};
+use crate::role::Role;
+use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
+
+/// Proves again.
+///
+/// # Errors
+/// Invalid request where the role is gone, or does not let the login in any more.
+pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
+    let kept: Kept = held.internal()?;
+    let role = Role::find(host, &kept.role)?.ok_or_else(|| {
+        let role = quoted(&kept.role);
+        Failure::invalid(format!("role {role} does not exist during renewal; log in again"))
+    })?;
+    if kept.principal.oid != held.alias {
+        return Err(Failure::invalid("the login is of another identity; log in again"));
+    }
+    let mut constraints = Constraints::stopping();
+    constraints::hold_principal(&role, &kept.principal, &mut constraints)?;
+    if role.binds_place() {
+        let place = kept.place.as_ref().filter(|_| kept.is_located);
+        let place = place.ok_or_else(|| {
+            Failure::invalid(
+                "the role binds resources by now, of which the login knows none; log \
+                              in again",
+            )
+        })?;
+        constraints::hold_place(&role, place, &mut constraints)?;
+    }
+    login_of(&kept, &role)
+}

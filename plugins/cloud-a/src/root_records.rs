@@ -1,0 +1,110 @@
+//! What is stored of a root rotation between its steps: the secret that waits until it works, and
+//! the passwords that are on their way out.
+
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::{Failure, Host, stored};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Keys of the records, and of the timers that ring for them.
+pub(crate) const PENDING: &str = "root-pending";
+pub(crate) const RETIRED: &str = "root-retired";
+
+/// What is about to be made: its name at the provider, by which it is found again.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Candidate {
+    pub(crate) name: String,
+}
+
+stored!(Candidate, "root-candidate", reads_stored_root_candidates);
+
+/// A secret that was made and waits until it works. No `Debug`: it is a secret.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Pending {
+    pub(crate) secret: String,
+    pub(crate) key_id: String,
+    pub(crate) made: StoreTime,
+    pub(crate) expires: StoreTime,
+    /// That of the configuration whose secret it replaces.
+    pub(crate) generation: u64,
+    /// The password that it replaces, where that is known.
+    pub(crate) replaces: Option<String>,
+}
+
+stored!(Pending, "root-pending", reads_stored_pending_secrets);
+
+/// Passwords of the application that are to be removed.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Retired {
+    pub(crate) key_ids: BTreeSet<String>,
+    /// Of passwords that may have been made, and of which the answer was lost.
+    pub(crate) names: BTreeSet<String>,
+    /// When the latest of them was added.
+    pub(crate) since: StoreTime,
+}
+
+stored!(Retired, "root-retired", reads_stored_retired_secrets);
+
+impl Pending {
+    /// The one that waits, if there is one.
+    pub(crate) fn find(host: &dyn Host) -> Result<Option<Self>, Failure> {
+        host.storage().get(PENDING)
+    }
+
+    /// Stores it, to be looked at again at `at`.
+    pub(crate) fn store(&self, host: &dyn Host, at: StoreTime) -> Result<(), Failure> {
+        host.storage().put(PENDING, self)?;
+        host.clock().schedule(PENDING, at, PENDING)
+    }
+
+    /// Forgets the one that waits.
+    pub(crate) fn remove(host: &dyn Host) -> Result<(), Failure> {
+        host.storage().delete(PENDING)?;
+        host.clock().cancel(PENDING)
+    }
+}
+
+impl Retired {
+    /// Those that are on their way out, if there are any.
+    pub(crate) fn find(host: &dyn Host) -> Result<Option<Self>, Failure> {
+        host.storage().get(RETIRED)
+    }
+
+    /// Adds passwords by their ids and names, to be removed soon.
+    pub(crate) fn add(
+        host: &dyn Host,
+        key_ids: impl IntoIterator<Item = String>,
+        names: impl IntoIterator<Item = String>,
+    ) -> Result<(), Failure> {
+        let mut retired = Self::find(host)?.unwrap_or_default();
+        retired.key_ids.extend(key_ids);
+        retired.names.extend(names);
+        retired.since = host.clock().now();
+        retired.store(host, retired.since)
+    }
+
+    /// Stores them, to be looked at again at `at`.
+    pub(crate) fn store(&self, host: &dyn Host, at: StoreTime) -> Result<(), Failure> {
+        host.storage().put(RETIRED, self)?;
+        host.clock().schedule(RETIRED, at, RETIRED)
+    }
+
+    /// Forgets them.
+    pub(crate) fn remove(host: &dyn Host) -> Result<(), Failure> {
+        host.storage().delete(RETIRED)?;
+        host.clock().cancel(RETIRED)
+    }
+}
+
+/// Forgets all of it, because the configuration goes. Tells what stays at the provider.
+pub(crate) fn forget(host: &dyn Host) -> Result<Option<String>, Failure> {
+    let pending = Pending::find(host)?.map(|pending| pending.key_id);
+    let retired = Retired::find(host)?.map(|retired| retired.key_ids).unwrap_or_default();
+    Pending::remove(host)?;
+    Retired::remove(host)?;
+    let left: Vec<String> = pending.into_iter().chain(retired).collect();
+    Ok((!left.is_empty()).then(|| {
+        let left = left.join(", ");
+        format!("a rotation was not finished; remove from the application the passwords {left}")
+    }))
+}

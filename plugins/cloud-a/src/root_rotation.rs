@@ -1,0 +1,285 @@
+//! The rotation of the client secret: a new one is made, waits until it works, takes the place of
+//! the old one, and only then is the old one removed.
+//!
+//! The faults this file stops: a secret that was made and is known to no one, because its answer or
+//! the process was lost (its name is written down first, and what has that name is removed); a
+//! configuration that holds a secret which does not work, yet or any more; and other passwords of
+//! the application, which belong to others and are left alone (decision A9).
+
+use crate::arm_id::is_guid;
+use crate::configuration::{Config, DUE, rfc3339};
+use crate::credential;
+use crate::graph::{Added, Application, Graph};
+use crate::root_records::{Candidate, PENDING, Pending, RETIRED, Retired};
+use crate::settings::Settings;
+use bulkhead_sdk::call::Context;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::host::Level;
+use bulkhead_sdk::intent::{self, Ended, Intent};
+use bulkhead_sdk::provider::Refusal;
+use bulkhead_sdk::rotation::Decision;
+use bulkhead_sdk::wire::hexadecimal;
+use bulkhead_sdk::{Failure, Host};
+
+/// The key of the intent.
+const ROOT: &str = "root";
+/// Milliseconds after which a new secret is tried, for the first time and again.
+const PROPAGATION: u64 = 60_000;
+/// Milliseconds after which one that still does not work is given up.
+const PATIENCE: u64 = 3_600_000;
+/// Milliseconds in which a password of which the answer was lost may appear.
+const LOST: u64 = 600_000;
+
+/// Makes a new secret, which takes the place of the present one when it works. Gives what the
+/// operator should know.
+///
+/// # Errors
+/// Invalid request where there is nothing to rotate, or a rotation is not finished; what the
+/// provider refused. What was begun is then cleaned up by the guard.
+pub(crate) fn rotate(host: &dyn Host, deadline: StoreTime) -> Result<Vec<String>, Failure> {
+    let config = Config::find(host)?;
+    let config = config.ok_or_else(|| Failure::invalid("config is nil: write config first"))?;
+    refuse_second(host)?;
+    let settings = Settings::of(host, config)?;
+    check_rotatable(&settings)?;
+    let graph = graph(host, &settings, deadline)?;
+    let application = graph.application(&settings.client_id)?;
+    let key_id = &settings.config.secret_key_id;
+    let replaced = application.password_of(&settings.client_secret, key_id);
+    let replaced = replaced.map(|password| password.key_id.clone());
+    let pending = make(&graph, &application, &settings, replaced.clone())?;
+    log(host, Level::Info, "root-secret-made", &pending);
+    Ok(warnings(&application, replaced.as_deref()))
+}
+
+/// A timer of a rotation rang.
+///
+/// # Errors
+/// What keeps its step from being done; the timer rings again.
+pub(crate) fn wake(host: &dyn Host, context: &Context, key: &str) -> Result<(), Failure> {
+    match (intent::key_of(key), key) {
+        (Some(ROOT), _) => recover(host),
+        (None, DUE) => due(host, context.deadline),
+        (None, PENDING) => promote(host, context.deadline),
+        (None, RETIRED) => retire(host, context.deadline),
+        _ => Err(Failure::internal(format!("cloud-a knows no timer {key:?}"))),
+    }
+}
+
+fn refuse_second(host: &dyn Host) -> Result<(), Failure> {
+    match intent::is_open(host, ROOT)? || Pending::find(host)?.is_some() {
+        true => Err(Failure::invalid(
+            "a root rotation is already in progress; it is finished when its secret works",
+        )),
+        false => Ok(()),
+    }
+}
+
+fn check_rotatable(settings: &Settings) -> Result<(), Failure> {
+    if settings.client_secret.is_empty() {
+        return Err(Failure::invalid(
+            "there is no client_secret to rotate: the cloud is asked by a federated identity or \
+             by the machine's own",
+        ));
+    }
+    match is_guid(&settings.client_id) {
+        true => Ok(()),
+        false => Err(Failure::invalid("client_id is not the GUID of an application")),
+    }
+}
+
+fn graph<'a>(
+    host: &'a dyn Host,
+    settings: &Settings,
+    deadline: StoreTime,
+) -> Result<Graph<'a>, Failure> {
+    let provider = settings.provider(host, deadline);
+    let token = credential::token(&provider, settings, settings.cloud.graph)?;
+    Ok(Graph::new(provider, settings.cloud, token))
+}
+
+/// Makes a password whose name is written down first, and stores it as the one that waits.
+fn make(
+    graph: &Graph<'_>,
+    application: &Application,
+    settings: &Settings,
+    replaces: Option<String>,
+) -> Result<String, Failure> {
+    let host = graph.host();
+    let now = host.clock().now();
+    let expires = now.saturating_add(settings.config.root_password_ttl.saturating_mul(1_000));
+    let end = rfc3339(expires).ok_or_else(|| Failure::invalid("root_password_ttl is too long"))?;
+    let name = format!("bulkhead-{}", hexadecimal::text(&host.random().bytes(16)));
+    let intent = Intent::begin(host, ROOT, ROOT, Candidate { name })?;
+    let mut is_certain = false;
+    let made = intent.make(
+        |candidate| {
+            graph.add(application, &candidate.name, &end).map_err(|refusal| {
+                is_certain = matches!(refusal, Refusal::Said { .. });
+                refusal.about("add a password to the application")
+            })
+        },
+        // It works later only, and is tried then.
+        |_, _| Ok(()),
+    );
+    let proven = match made {
+        Ok(proven) => proven,
+        Err(why) if is_certain => {
+            if let Some(intent) = Intent::<Candidate>::recover(host, ROOT)? {
+                intent.give_up(host, Ended::Unchanged)?;
+                host.storage().checkpoint()?;
+            }
+            return Err(why);
+        }
+        Err(why) => return Err(why),
+    };
+    let generation = settings.config.generation;
+    proven.confirm(host, |_, Added { key_id, secret }| {
+        let shown = key_id.clone();
+        let pending = Pending { secret, key_id, made: now, expires, generation, replaces };
+        pending.store(host, now.saturating_add(PROPAGATION))?;
+        Ok(shown)
+    })
+}
+
+fn warnings(application: &Application, replaced: Option<&str>) -> Vec<String> {
+    let others = application.passwords.iter().filter(|one| Some(one.key_id.as_str()) != replaced);
+    let others: Vec<&str> = others.map(|one| one.key_id.as_str()).take(16).collect();
+    let (known, others) = (replaced.is_some(), others.join(", "));
+    let warning = match (known, others.is_empty()) {
+        (true, true) => return Vec::new(),
+        (true, false) => format!("the application has other passwords, which are kept: {others}"),
+        (false, _) => format!(
+            "it cannot be told which password of the application is replaced, and none is removed; \
+             it has {others}"
+        ),
+    };
+    vec![warning]
+}
+
+/// A call that made a secret ended unfinished: what it may have made is removed.
+fn recover(host: &dyn Host) -> Result<(), Failure> {
+    let Some(intent) = Intent::<Candidate>::recover(host, ROOT)? else { return Ok(()) };
+    let Some(config) = Config::find(host)? else {
+        return intent.give_up(host, Ended::Unwanted);
+    };
+    let names: Vec<String> = intent.candidates().map(|it| it.name.clone()).collect();
+    Retired::add(host, [], names)?;
+    again(host, &config)?;
+    intent.give_up(host, Ended::Unchanged)
+}
+
+/// Lets what is due be tried again in a minute.
+fn again(host: &dyn Host, config: &Config) -> Result<(), Failure> {
+    match config.times.due {
+        Some(due) => {
+            let soon = host.clock().now().saturating_add(PROPAGATION);
+            host.clock().schedule(DUE, due.max(soon), DUE)
+        }
+        None => Ok(()),
+    }
+}
+
+/// The time of a rotation has come.
+fn due(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
+    let Some(mut config) = Config::find(host)? else { return Ok(()) };
+    // What is unfinished sets the timer anew when it ends.
+    if intent::is_open(host, ROOT)? || Pending::find(host)?.is_some() {
+        return Ok(());
+    }
+    let now = host.clock().now();
+    match config.rotation.decide(&config.times, now)? {
+        Decision::Off => Ok(()),
+        Decision::Wait(_) => config.store(host),
+        Decision::Missed(next) => {
+            host.log().write(Level::Warn, "root-rotation-missed", &[]);
+            config.times.due = next;
+            config.store(host)
+        }
+        Decision::Rotate => rotate(host, deadline)
+            .map(drop)
+            .inspect_err(|_| host.log().write(Level::Warn, "root-rotation-failed", &[])),
+    }
+}
+
+/// Puts the secret that waits in force, if it works by now.
+fn promote(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
+    let Some(pending) = Pending::find(host)? else { return Ok(()) };
+    let Some(config) = Config::find(host)? else { return Pending::remove(host) };
+    let now = host.clock().now();
+    if config.generation != pending.generation {
+        // The operator wrote another credential meanwhile, which stays.
+        return abandon(host, &config, &pending);
+    }
+    let settings = Settings::of(host, config)?;
+    let provider = settings.provider(host, deadline);
+    let tried = credential::by_secret(&provider, &settings, &pending.secret, settings.cloud.graph);
+    match tried {
+        Ok(_) => put_in_force(host, settings.config, &pending),
+        Err(refusal) if is_not_yet(&refusal) && now < pending.made.saturating_add(PATIENCE) => {
+            pending.store(host, now.saturating_add(PROPAGATION))
+        }
+        Err(refusal) if is_not_yet(&refusal) => {
+            log(host, Level::Error, "root-secret-refused", &pending.key_id);
+            abandon(host, &settings.config, &pending)
+        }
+        Err(refusal) => Err(refusal.about("try the new client secret")),
+    }
+}
+
+/// The provider's servers learn of a new secret one by one.
+fn is_not_yet(refusal: &Refusal) -> bool {
+    refusal.is(400) || refusal.is(401)
+}
+
+/// Leaves the present credential as it is, and lets the secret that waited be removed.
+fn abandon(host: &dyn Host, config: &Config, pending: &Pending) -> Result<(), Failure> {
+    Pending::remove(host)?;
+    Retired::add(host, [pending.key_id.clone()], [])?;
+    again(host, config)
+}
+
+fn put_in_force(host: &dyn Host, mut config: Config, pending: &Pending) -> Result<(), Failure> {
+    config.client_secret.clone_from(&pending.secret);
+    config.secret_key_id.clone_from(&pending.key_id);
+    config.secret_expires = Some(pending.expires);
+    config.generation = config.generation.saturating_add(1);
+    config.times = config.rotation.rotated_at(host.clock().now())?;
+    config.store(host)?;
+    Pending::remove(host)?;
+    if let Some(old) = &pending.replaces {
+        Retired::add(host, [old.clone()], [])?;
+    }
+    log(host, Level::Info, "root-rotated", &pending.key_id);
+    Ok(())
+}
+
+/// Removes the passwords that are on their way out.
+fn retire(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
+    let Some(mut retired) = Retired::find(host)? else { return Ok(()) };
+    let Some(config) = Config::find(host)? else { return Retired::remove(host) };
+    let settings = Settings::of(host, config)?;
+    let graph = graph(host, &settings, deadline)?;
+    let application = graph.application(&settings.client_id)?;
+    for password in &application.passwords {
+        let is_named = password.name.as_ref().is_some_and(|name| retired.names.contains(name));
+        if is_named || retired.key_ids.contains(&password.key_id) {
+            graph.remove(&application, &password.key_id)?;
+            log(host, Level::Info, "root-secret-removed", &password.key_id);
+        }
+    }
+    retired.key_ids.clear();
+    let now = host.clock().now();
+    match retired.names.is_empty() || now >= retired.since.saturating_add(LOST) {
+        true => Retired::remove(host),
+        // What was made without an answer may appear in the list later.
+        false => retired.store(host, now.saturating_add(PROPAGATION)),
+    }
+}
+
+fn log(host: &dyn Host, level: Level, event: &str, key_id: &str) {
+    host.log().write(level, event, &[("key_id", key_id)]);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,312 @@
+//! Rotations of the client secret: step by step, cut at each of them, and beside other changes.
+
+use crate::configuration::DUE;
+use crate::fixture::{Bed, CLIENT, SECRET, TOKEN, answer, ready};
+use crate::root_records::{PENDING, RETIRED};
+use bulkhead_sdk::http::Response;
+use bulkhead_sdk::{Failure, Host, Kind};
+use serde_json::{Value, json};
+
+const LIST: &str = "GET https://graph.microsoft.com/v1.0/applications?%24filter=appId%20eq%20%27\
+                    c1111111-2222-3333-4444-555555555555%27";
+const ADD: &str = "POST https://graph.microsoft.com/v1.0/applications/app-1/addPassword";
+const REMOVE: &str = "POST https://graph.microsoft.com/v1.0/applications/app-1/removePassword";
+/// The new secret.
+const NEW: &str = "xyz-the-second-secret";
+
+fn listed(passwords: &Value) -> Response {
+    answer(
+        200,
+        &json!({"value": [
+            {"id": "app-1", "appId": CLIENT, "passwordCredentials": passwords},
+        ]}),
+    )
+}
+
+fn added() -> Response {
+    answer(200, &json!({"keyId": "key-2", "secretText": NEW, "hint": "xyz"}))
+}
+
+fn ours() -> Value {
+    json!({"keyId": "key-1", "displayName": "first", "hint": "abc"})
+}
+
+/// A bed whose application has our password and another one.
+fn with_application() -> Bed {
+    let bed = ready();
+    bed.host.answer(LIST, listed(&json!([ours(), {"keyId": "key-9", "hint": "oth"}])));
+    bed.host.answer(REMOVE, answer(204, &Value::Null));
+    bed
+}
+
+fn with_new_secret() -> Bed {
+    let bed = with_application();
+    bed.host.answer(ADD, added());
+    bed
+}
+
+fn rotate(bed: &Bed) -> Result<Vec<String>, Failure> {
+    bed.write("rotate-root", &json!({})).map(|reply| reply.warnings)
+}
+
+fn secret(bed: &Bed) -> String {
+    bed.host.stored("config").unwrap()["client_secret"].as_str().unwrap().to_owned()
+}
+
+/// What was removed since the last look.
+fn removed(bed: &Bed) -> Vec<Value> {
+    let of = |request: bulkhead_sdk::http::Request| {
+        request.url.ends_with("removePassword").then(|| {
+            let body: Value = serde_json::from_slice(&request.body).unwrap();
+            body["keyId"].clone()
+        })
+    };
+    bed.host.requests().into_iter().filter_map(of).collect()
+}
+
+fn ring(bed: &Bed, key: &str) {
+    assert!(bed.host.timer(key).unwrap() <= bed.host.clock().now(), "{key} is due");
+    bed.wake(key, 1).unwrap();
+}
+
+#[test]
+fn the_new_secret_counts_when_it_works_and_then_the_old_one_alone_is_removed() {
+    let bed = with_new_secret();
+    let warnings = rotate(&bed).unwrap();
+    assert_eq!(warnings, ["the application has other passwords, which are kept: key-9"]);
+    assert_eq!(secret(&bed), SECRET, "it waits until the new one works");
+    assert!(removed(&bed).is_empty());
+    bed.host.advance(60);
+    ring(&bed, PENDING);
+    assert_eq!(secret(&bed), NEW);
+    assert!(removed(&bed).is_empty(), "what is in force is stored first");
+    ring(&bed, RETIRED);
+    assert_eq!(removed(&bed), ["key-1"]);
+    assert_eq!((bed.host.stored(PENDING), bed.host.stored(RETIRED)), (None, None));
+    let shown = bed.read("config").unwrap().data;
+    assert_eq!(shown["root_password_expiration_date"], "2030-07-02T12:00:00Z");
+}
+
+#[test]
+fn a_second_rotation_waits_for_the_first() {
+    let bed = with_new_secret();
+    rotate(&bed).unwrap();
+    let refused = rotate(&bed).unwrap_err();
+    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert!(refused.message.starts_with("a root rotation is already in progress"));
+    bed.host.requests();
+    bed.host.advance(60);
+    ring(&bed, PENDING);
+    bed.host.answer(LIST, listed(&json!([{"keyId": "key-2"}, {"keyId": "key-9"}])));
+    assert!(rotate(&bed).is_ok());
+}
+
+/// Answers of the token endpoint behind those that were arranged: `None` refuses the secret.
+fn arrange_tokens(bed: &Bed, works: &[bool]) {
+    for works in works {
+        let answered = match works {
+            true => answer(200, &json!({"expires_in": 3_599, "access_token": "t-2"})),
+            false => answer(401, &json!({"error": "invalid_client"})),
+        };
+        bed.host.answer(TOKEN, answered);
+    }
+}
+
+#[test]
+fn a_secret_that_does_not_work_yet_is_tried_again_every_minute() {
+    let bed = with_new_secret();
+    bed.write("config", &json!({"max_retries": 0})).unwrap();
+    arrange_tokens(&bed, &[false, false, true]);
+    rotate(&bed).unwrap();
+    for _ in 0..2 {
+        bed.host.advance(60);
+        ring(&bed, PENDING);
+        assert_eq!(secret(&bed), SECRET);
+    }
+    bed.host.refuse("send", Failure::new(Kind::Unreachable, "down"));
+    bed.host.advance(60);
+    assert!(bed.wake(PENDING, 1).is_err(), "a provider that is down says nothing of the secret");
+    ring(&bed, PENDING);
+    assert_eq!(secret(&bed), NEW);
+}
+
+#[test]
+fn a_secret_that_never_works_is_given_up_after_an_hour_and_removed() {
+    let bed = with_new_secret();
+    arrange_tokens(&bed, &[false]);
+    rotate(&bed).unwrap();
+    bed.host.advance(60);
+    ring(&bed, PENDING);
+    bed.host.advance(3_600);
+    ring(&bed, PENDING);
+    assert_eq!((secret(&bed), bed.host.stored(PENDING)), (SECRET.to_owned(), None));
+    assert!(bed.host.steps().iter().any(|step| step.starts_with("log root-secret-refused")));
+    assert_eq!(bed.host.stored(RETIRED).unwrap()["key_ids"], json!(["key-2"]));
+}
+
+#[test]
+fn an_operator_who_writes_another_secret_meanwhile_keeps_it() {
+    let bed = with_application();
+    bed.host.answer(ADD, added());
+    bed.host.answer(LIST, listed(&json!([ours(), {"keyId": "key-2"}])));
+    rotate(&bed).unwrap();
+    bed.write("config", &json!({"client_secret": "of-the-operator"})).unwrap();
+    bed.host.advance(60);
+    ring(&bed, PENDING);
+    assert_eq!((secret(&bed), bed.host.stored(PENDING)), ("of-the-operator".to_owned(), None));
+    bed.host.requests();
+    ring(&bed, RETIRED);
+    assert_eq!(removed(&bed), ["key-2"]);
+}
+
+#[test]
+fn a_refusal_is_told_and_leaves_nothing_open() {
+    let bed = with_application();
+    let denied = json!({"error": {"code": "Authorization_RequestDenied"}});
+    bed.host.answer(ADD, answer(403, &denied));
+    let refused = rotate(&bed).unwrap_err();
+    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert!(refused.message.contains("403 (Authorization_RequestDenied)"), "{}", refused.message);
+    assert_eq!(bed.run_guards().unwrap(), 0);
+    bed.host.answer(ADD, added());
+    rotate(&bed).unwrap_err();
+    assert!(rotate(&bed).is_ok(), "the answer that was arranged next");
+}
+
+/// The name of the password that was asked for since the last look.
+fn asked_name(bed: &Bed) -> Option<String> {
+    bed.host.requests().into_iter().find_map(|request| {
+        let body: Value = serde_json::from_slice(&request.body).ok()?;
+        body["passwordCredential"]["displayName"].as_str().map(str::to_owned)
+    })
+}
+
+/// What is cleaned up after a rotation that was cut, where the application then has `orphan`.
+fn clean_up(bed: &Bed, orphan: Option<&str>) -> Vec<Value> {
+    assert_eq!(bed.run_guards().unwrap(), 1);
+    assert_eq!((secret(bed), bed.host.stored(PENDING)), (SECRET.to_owned(), None));
+    let orphan = orphan.map(|name| json!({"keyId": "key-2", "displayName": name}));
+    let passwords: Vec<Value> = [ours()].into_iter().chain(orphan).collect();
+    bed.host.answer(LIST, listed(&json!(passwords)));
+    // The list that was arranged first does not show it yet.
+    ring(bed, RETIRED);
+    assert!(removed(bed).is_empty());
+    bed.host.advance(60);
+    ring(bed, RETIRED);
+    let gone = removed(bed);
+    bed.host.answer(LIST, listed(&json!([ours()])));
+    bed.host.advance(600);
+    ring(bed, RETIRED);
+    assert_eq!(bed.host.stored(RETIRED), None);
+    gone
+}
+
+#[test]
+fn a_secret_whose_answer_was_lost_is_found_by_its_name_and_removed() {
+    let bed = with_application();
+    assert_eq!(rotate(&bed).unwrap_err().kind, Kind::Unreachable);
+    let name = asked_name(&bed).unwrap();
+    assert!(rotate(&bed).is_err(), "while it is open there is no second one");
+    assert_eq!(clean_up(&bed, Some(&name)), ["key-2"]);
+}
+
+#[test]
+fn a_process_that_dies_leaves_one_secret_that_is_known() {
+    // Before anything was made.
+    let bed = with_new_secret();
+    bed.host.die_after("checkpoint");
+    assert!(rotate(&bed).is_err());
+    assert_eq!(asked_name(&bed), None);
+    assert!(clean_up(&bed, None).is_empty());
+    // Once it was made, and before it was stored.
+    let bed = with_new_secret();
+    bed.host.die_after("schedule");
+    assert!(rotate(&bed).is_err());
+    let name = asked_name(&bed).unwrap();
+    assert_eq!(clean_up(&bed, Some(&name)), ["key-2"]);
+}
+
+#[test]
+fn a_process_that_dies_while_the_new_secret_is_put_in_force_goes_on() {
+    for step in ["send", "put", "schedule", "delete", "cancel"] {
+        let bed = with_new_secret();
+        rotate(&bed).unwrap();
+        bed.host.advance(60);
+        bed.host.die_after(step);
+        assert!(bed.wake(PENDING, 1).is_err(), "{step}");
+        assert_eq!(secret(&bed), SECRET, "{step}");
+        ring(&bed, PENDING);
+        assert_eq!(secret(&bed), NEW, "{step}");
+        bed.host.requests();
+        bed.host.die_after("send");
+        assert!(bed.wake(RETIRED, 1).is_err(), "{step}");
+        ring(&bed, RETIRED);
+        assert_eq!(removed(&bed), ["key-1"], "{step}");
+    }
+}
+
+#[test]
+fn an_answer_without_a_secret_is_none_and_is_cleaned_up() {
+    let bed = with_application();
+    bed.host.answer(ADD, answer(200, &json!({"keyId": "key-2", "secretText": ""})));
+    assert_eq!(rotate(&bed).unwrap_err().kind, Kind::Unreachable);
+    assert_eq!(bed.run_guards().unwrap(), 1);
+    assert_eq!(bed.host.stored(RETIRED).unwrap()["names"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn where_there_is_no_secret_there_is_nothing_to_rotate() {
+    let bed = ready();
+    for (update, why) in [
+        (json!({"client_secret": ""}), "no client_secret to rotate"),
+        (json!({"identity_token_audience": "api://x"}), "no client_secret to rotate"),
+        (
+            json!({"identity_token_audience": "", "client_secret": "x", "client_id": "a' or 1"}),
+            "client_id is not the GUID",
+        ),
+    ] {
+        bed.write("config", &update).unwrap();
+        let refused = rotate(&bed).unwrap_err();
+        assert!(refused.message.contains(why), "{}", refused.message);
+    }
+    bed.delete("config").unwrap();
+    assert!(rotate(&bed).unwrap_err().message.starts_with("config is nil"));
+}
+
+#[test]
+fn the_application_is_one_and_the_one_that_was_asked_for() {
+    for (body, kind) in [
+        (json!({"value": []}), Kind::InvalidRequest),
+        (json!({"value": [{"id": "a", "appId": "other"}]}), Kind::Unreachable),
+        (
+            json!({"value": [{"id": "a", "appId": CLIENT}, {"id": "b", "appId": CLIENT}]}),
+            Kind::InvalidRequest,
+        ),
+    ] {
+        let bed = ready();
+        bed.host.answer(LIST, answer(200, &body));
+        assert_eq!(rotate(&bed).unwrap_err().kind, kind, "{body}");
+    }
+}
+
+#[test]
+fn a_scheduled_rotation_comes_by_itself_and_again() {
+    let bed = with_new_secret();
+    bed.write("config", &json!({"rotation_period": "1h"})).unwrap();
+    bed.host.advance(3_600);
+    ring(&bed, DUE);
+    bed.host.advance(60);
+    ring(&bed, PENDING);
+    assert_eq!(secret(&bed), NEW);
+    let now = bed.host.clock().now();
+    assert_eq!(bed.host.timer(DUE), Some(now + 3_600_000));
+}
+
+#[test]
+fn a_configuration_that_goes_tells_what_stays_at_the_provider() {
+    let bed = with_new_secret();
+    rotate(&bed).unwrap();
+    let warnings = bed.delete("config").unwrap().warnings;
+    assert!(warnings[0].ends_with("the passwords key-2"), "{warnings:?}");
+    assert_eq!((bed.host.stored(PENDING), bed.host.timer(PENDING)), (None, None));
+}

@@ -1,0 +1,148 @@
+//! What a call goes by: the configuration as it is stored, and where that says nothing, the
+//! server's environment, in the contract's words before the provider's.
+
+use crate::arm_id::is_guid;
+use crate::cloud::Cloud;
+use crate::configuration::Config;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::provider::{Provider, Retries};
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, Host, Kind};
+
+/// Tenants that are none: with them anybody's tokens would be taken.
+const SHARED_TENANTS: [&str; 3] = ["common", "organizations", "consumers"];
+/// Retries that a configuration can ask for.
+const MOST_RETRIES: i64 = 100;
+
+/// The settings that count. No `Debug`: they hold a secret.
+pub(crate) struct Settings {
+    pub(crate) config: Config,
+    pub(crate) cloud: &'static Cloud,
+    pub(crate) tenant: String,
+    /// The audience that tokens must be for.
+    pub(crate) resource: String,
+    pub(crate) client_id: String,
+    pub(crate) client_secret: String,
+}
+
+impl Settings {
+    /// Those of the mount.
+    ///
+    /// # Errors
+    /// What is missing or wrong, as invalid request.
+    pub(crate) fn stored(host: &dyn Host) -> Result<Self, Failure> {
+        Self::of(host, Config::find(host)?.unwrap_or_default())
+    }
+
+    /// Those of a configuration.
+    ///
+    /// # Errors
+    /// As [`stored`](Self::stored).
+    pub(crate) fn of(host: &dyn Host, config: Config) -> Result<Self, Failure> {
+        let tenant = chosen(host, &config.tenant_id, ["CLOUDA_TENANT_ID", "AZURE_TENANT_ID"])?;
+        check_tenant(&tenant)?;
+        let resource = chosen(host, &config.resource, ["CLOUDA_AD_RESOURCE", "AZURE_AD_RESOURCE"])?;
+        if resource.is_empty() {
+            return Err(Failure::invalid(
+                "resource is required: the audience of the tokens that are shown at login",
+            ));
+        }
+        let cloud = chosen(host, &config.environment, ["CLOUDA_ENVIRONMENT", "AZURE_ENVIRONMENT"])?;
+        let client_id = chosen(host, &config.client_id, ["CLOUDA_CLIENT_ID", "AZURE_CLIENT_ID"])?;
+        // A federated identity takes the place of a secret, wherever that would come from.
+        let client_secret = match config.identity_token_audience.is_empty() {
+            true => chosen(
+                host,
+                &config.client_secret,
+                ["CLOUDA_CLIENT_SECRET", "AZURE_CLIENT_SECRET"],
+            )?,
+            false => String::new(),
+        };
+        let cloud = Cloud::named(&cloud)?;
+        Ok(Self { config, cloud, tenant, resource, client_id, client_secret })
+    }
+
+    /// The provider, asked until `deadline` as the configuration says.
+    pub(crate) fn provider<'a>(&self, host: &'a dyn Host, deadline: StoreTime) -> Provider<'a> {
+        Provider::new(host, self.retries(), deadline)
+    }
+
+    fn retries(&self) -> Retries {
+        let Config { max_retries, retry_delay, max_retry_delay, .. } = &self.config;
+        let whole = |number: i64| u64::try_from(number).unwrap_or_default();
+        Retries {
+            most: u32::try_from((*max_retries).clamp(0, MOST_RETRIES)).unwrap_or_default(),
+            delay: whole(retry_delay.0),
+            longest: u64::try_from(max_retry_delay.0).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// What is stored, or else the first of those names that the environment has. A name that the
+/// operator did not grant is as one that is not set.
+fn chosen(host: &dyn Host, stored: &str, names: [&str; 2]) -> Result<String, Failure> {
+    if !stored.is_empty() {
+        return Ok(stored.to_owned());
+    }
+    for name in names {
+        match host.ambient().environment(name) {
+            Ok(Some(value)) => return Ok(value),
+            Ok(None) => {}
+            Err(why) if why.kind == Kind::PermissionDenied => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(String::new())
+}
+
+/// A GUID, or a domain that the tenant has verified: what may stand in a URL's path.
+fn check_tenant(tenant: &str) -> Result<(), Failure> {
+    if tenant.is_empty() {
+        return Err(Failure::invalid("tenant_id is required: the directory whose tokens count"));
+    }
+    let is_label = |label: &str| {
+        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let is_domain = tenant.len() <= 253 && tenant.contains('.') && tenant.split('.').all(is_label);
+    let is_shared = SHARED_TENANTS.iter().any(|shared| tenant.eq_ignore_ascii_case(shared));
+    if is_shared || !(is_guid(tenant) || is_domain) {
+        let tenant = quoted(tenant);
+        return Err(Failure::invalid(format!(
+            "tenant_id {tenant} is neither the GUID of one tenant nor a domain of it"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_tenant;
+
+    #[test]
+    fn a_tenant_is_one_and_cannot_lead_elsewhere() {
+        for tenant in ["11111111-2222-3333-4444-555555555555", "contoso.onmicrosoft.com", "a-b.de"]
+        {
+            assert!(check_tenant(tenant).is_ok(), "{tenant}");
+        }
+        for tenant in [
+            "",
+            "common",
+            "Organizations",
+            "CONSUMERS",
+            "../x",
+            "x?y=",
+            "a.b/c",
+            "evil.example@x",
+            "a..b",
+            ".",
+            "..",
+            "contoso",
+            "a.b#",
+            "a.b%2f",
+            "a.b:443",
+            "a.b\n",
+        ] {
+            assert!(check_tenant(tenant).is_err(), "{tenant}");
+        }
+    }
+}

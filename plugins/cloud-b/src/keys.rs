@@ -1,0 +1,104 @@
+//! The keys of a service account at the provider: which there are, a new one, and one that ends.
+
+use crate::cloud::Cloud;
+use crate::credentials::Credentials;
+use crate::endpoints::Service;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::http::Request;
+use bulkhead_sdk::provider::{Refusal, nonsense};
+use serde::Deserialize;
+use serde_json::json;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A key as a list shows it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Listed {
+    /// `projects/p/serviceAccounts/e/keys/id`.
+    name: String,
+    #[serde(default)]
+    valid_after_time: String,
+}
+
+#[derive(Deserialize)]
+struct List {
+    #[serde(default)]
+    keys: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Made {
+    /// The file of the key, in base64.
+    private_key_data: String,
+}
+
+impl Listed {
+    /// The name by which tokens are signed with it.
+    pub(crate) fn id(&self) -> &str {
+        self.name.rsplit_once('/').map_or("", |(_, id)| id)
+    }
+
+    /// When it was made, where that is told.
+    pub(crate) fn made(&self) -> Option<StoreTime> {
+        let made = OffsetDateTime::parse(&self.valid_after_time, &Rfc3339).ok()?;
+        u64::try_from(made.unix_timestamp()).ok().map(|seconds| seconds.saturating_mul(1_000))
+    }
+}
+
+/// The keys of an account that were made for users, and by no other means than this.
+pub(crate) fn list(
+    cloud: &Cloud<'_>,
+    account: &str,
+) -> Result<Result<Vec<Listed>, Refusal>, Failure> {
+    let path = ["v1", "projects", "-", "serviceAccounts", account, "keys"];
+    let url = cloud.url(Service::Iam, &path)?.query("keyTypes", "USER_MANAGED");
+    Ok(cloud.get::<List>(&url)?.map(|list| list.keys))
+}
+
+/// Makes one more key of an account: an effect, which shows the key once.
+pub(crate) fn make(
+    cloud: &Cloud<'_>,
+    account: &str,
+) -> Result<Result<Credentials, Refusal>, Failure> {
+    let path = ["v1", "projects", "-", "serviceAccounts", account, "keys"];
+    let url = cloud.url(Service::Iam, &path)?;
+    let wanted = json!({
+        "keyAlgorithm": "KEY_ALG_RSA_2048",
+        "privateKeyType": "TYPE_GOOGLE_CREDENTIALS_FILE",
+    });
+    let request = Request::post(url.text()).bearer(&cloud.token()?).json(&wanted)?;
+    let made: Made = match cloud.provider.json(&request) {
+        Ok(made) => made,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let file = BASE64_STANDARD.decode(&made.private_key_data).ok();
+    let file = file.and_then(|file| String::from_utf8(file).ok());
+    let file = file.ok_or_else(|| nonsense("failed to decode credentials of the new key"))?;
+    let key = Credentials::read(cloud.host(), &file)
+        .map_err(|_| nonsense("api returned invalid credentials"))?;
+    match key.client_email == account {
+        true => Ok(Ok(key)),
+        false => Err(nonsense("the new key is of another service account")),
+    }
+}
+
+/// Ends a key of an account. One that is gone is success.
+pub(crate) fn remove(
+    cloud: &Cloud<'_>,
+    token: &str,
+    account: &str,
+    id: &str,
+) -> Result<Result<(), Refusal>, Failure> {
+    let path = ["v1", "projects", "-", "serviceAccounts", account, "keys", id];
+    let request = Request::new("DELETE", cloud.url(Service::Iam, &path)?.text()).bearer(token);
+    match cloud.provider.ask(&request) {
+        Ok(_) => Ok(Ok(())),
+        Err(refusal) if refusal.is(404) => Ok(Ok(())),
+        Err(refusal) => Ok(Err(refusal)),
+    }
+}

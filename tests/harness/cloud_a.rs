@@ -1,0 +1,320 @@
+//! Azure as its callers see it: the directory that signs tokens (`directory`), the resource manager
+//! (`resources`) and Graph (`graph`), as hosts of the internet of a test. What the real ones enforce
+//! is enforced: audiences, API versions, secrets that work only after a while, keys that are
+//! published or not.
+//!
+//! ```no_run
+//! use bulkhead_tests::cloud_a::{CloudA, Machine};
+//! use bulkhead_tests::internet::{Fault, Internet};
+//!
+//! let internet = Internet::start();
+//! let azure = CloudA::on(&internet);
+//! let application = azure.application(); // what Bulkhead's mount is in Azure
+//! let vm = azure.add(Machine::vm("group", "vm1").in_location("westus2"));
+//! let jwt = azure.token(&azure.claims(&vm)); // what the machine shows
+//! azure.rotate_keys("k2", true); // signs with k2; the old key stays published
+//! internet.fail("management.azure.com", "/subscriptions", Fault::Status(500), 3);
+//! # let _ = (application.client_id, application.secret, jwt);
+//! ```
+
+mod directory;
+mod graph;
+mod machine;
+mod resources;
+
+pub use machine::{Identity, Machine, Shape};
+
+use crate::internet::{Internet, Request, Response, held};
+use crate::signer::Signer;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The hosts of one environment of Azure.
+#[derive(Clone, Copy, Debug)]
+pub struct Environment {
+    /// The name by which configurations call it.
+    pub name: &'static str,
+    /// Discovery, keys and tokens.
+    pub login: &'static str,
+    /// The resource manager.
+    pub arm: &'static str,
+    /// The audiences of its tokens.
+    pub arm_audiences: &'static [&'static str],
+    /// Graph.
+    pub graph: &'static str,
+    /// What stands before the tenant in the issuer.
+    pub issuer: &'static str,
+}
+
+/// Every environment that a configuration may name.
+pub const ENVIRONMENTS: [Environment; 4] = [
+    Environment {
+        name: "AzurePublicCloud",
+        login: "login.microsoftonline.com",
+        arm: "management.azure.com",
+        arm_audiences: &["https://management.azure.com", "https://management.core.windows.net"],
+        graph: "graph.microsoft.com",
+        issuer: "https://sts.windows.net/",
+    },
+    Environment {
+        name: "AzureUSGovernmentCloud",
+        login: "login.microsoftonline.us",
+        arm: "management.usgovcloudapi.net",
+        arm_audiences: &["https://management.core.usgovcloudapi.net"],
+        graph: "graph.microsoft.us",
+        issuer: "https://sts.windows.net/",
+    },
+    Environment {
+        name: "AzureChinaCloud",
+        login: "login.chinacloudapi.cn",
+        arm: "management.chinacloudapi.cn",
+        arm_audiences: &["https://management.core.chinacloudapi.cn"],
+        graph: "microsoftgraph.chinacloudapi.cn",
+        issuer: "https://sts.chinacloudapi.cn/",
+    },
+    Environment {
+        name: "AzureGermanCloud",
+        login: "login.microsoftonline.de",
+        arm: "management.microsoftazure.de",
+        arm_audiences: &["https://management.core.cloudapi.de"],
+        graph: "graph.microsoft.de",
+        issuer: "https://sts.microsoftonline.de/",
+    },
+];
+
+/// The one tenant.
+pub const TENANT: &str = "7a1f0f3e-9b7c-4f35-8d1e-000000000001";
+/// The subscription of machines that name no other.
+pub const SUBSCRIPTION: &str = "5b0c1a52-6d3e-4c0f-9a70-000000000002";
+/// The audience of tokens for Bulkhead.
+pub const AUDIENCE: &str = "https://management.azure.com/";
+
+/// One tenant in one environment.
+pub struct CloudA {
+    /// Where it is.
+    pub environment: Environment,
+    state: Mutex<State>,
+    numbers: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    /// The first signs.
+    keys: Vec<Signer>,
+    applications: BTreeMap<String, Registered>,
+    /// By their id in lower case.
+    resources: BTreeMap<String, Value>,
+    /// Access tokens that were given, with their audience.
+    given: BTreeMap<String, Access>,
+    /// How long a new secret is refused.
+    propagation: Duration,
+    /// The keys whose assertions are taken in place of a secret, by issuer.
+    federated: BTreeMap<String, Federated>,
+}
+
+struct Access {
+    audience: String,
+    until: Instant,
+}
+
+/// Whose assertions an application takes.
+struct Federated {
+    jwks: Value,
+    subject: String,
+    audience: String,
+}
+
+/// An application of the tenant.
+#[derive(Default)]
+struct Registered {
+    object: String,
+    secrets: Vec<Secret>,
+}
+
+struct Secret {
+    key_id: String,
+    display_name: String,
+    text: String,
+    end: String,
+    usable: Instant,
+}
+
+/// An application, and the first secret that was made for it.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// Its client id.
+    pub client_id: String,
+    /// Its secret.
+    pub secret: String,
+}
+
+impl CloudA {
+    /// The public cloud.
+    pub fn on(internet: &Internet) -> Arc<Self> {
+        Self::of(internet, ENVIRONMENTS[0])
+    }
+
+    /// One environment.
+    pub fn of(internet: &Internet, environment: Environment) -> Arc<Self> {
+        let state = State { keys: vec![Signer::new("k1")], ..State::default() };
+        let cloud =
+            Arc::new(Self { environment, state: Mutex::new(state), numbers: AtomicU64::new(1) });
+        type Handler = fn(&CloudA, &Request) -> Response;
+        let sites: [(&str, Handler); 3] = [
+            (environment.login, directory::answer),
+            (environment.arm, resources::answer),
+            (environment.graph, graph::answer),
+        ];
+        for (host, handler) in sites {
+            let cloud = Arc::clone(&cloud);
+            internet.serve(host, move |request| handler(&cloud, request));
+        }
+        cloud
+    }
+
+    /// A new application with a secret that works at once.
+    pub fn application(&self) -> Application {
+        let client_id = self.guid();
+        let text = self.number("s3cret~A");
+        let secret = Secret {
+            key_id: self.guid(),
+            display_name: "first".to_owned(),
+            text: text.clone(),
+            end: "2099-01-01T00:00:00Z".to_owned(),
+            usable: Instant::now(),
+        };
+        let registered = Registered { object: self.guid(), secrets: vec![secret] };
+        held(&self.state).applications.insert(client_id.clone(), registered);
+        Application { client_id, secret: text }
+    }
+
+    /// The names and texts of the secrets that an application has.
+    pub fn secrets(&self, client_id: &str) -> Vec<(String, String)> {
+        let state = held(&self.state);
+        let found = state.applications.get(client_id).into_iter();
+        let secrets = found.flat_map(|application| &application.secrets);
+        secrets.map(|secret| (secret.display_name.clone(), secret.text.clone())).collect()
+    }
+
+    /// How long secrets that are added from now on are refused at first.
+    pub fn propagate_in(&self, time: Duration) {
+        held(&self.state).propagation = time;
+    }
+
+    /// Lets assertions of `issuer` stand for a secret: signed by a key of that set, of that subject
+    /// and for that audience.
+    pub fn federate(&self, issuer: &str, jwks: &Value, subject: &str, audience: &str) {
+        let federated = Federated {
+            jwks: jwks.clone(),
+            subject: subject.to_owned(),
+            audience: audience.to_owned(),
+        };
+        held(&self.state).federated.insert(issuer.to_owned(), federated);
+    }
+
+    /// Forgets the access tokens that were given: each is refused from now on.
+    pub fn revoke_access(&self) {
+        held(&self.state).given.clear();
+    }
+
+    /// The key that signs.
+    pub fn signer(&self) -> Signer {
+        held(&self.state).keys[0].clone()
+    }
+
+    /// Signs with a new key of that name; the old ones stay published, or are gone.
+    pub fn rotate_keys(&self, kid: &str, keeps: bool) {
+        let key = Signer::new(kid);
+        let mut state = held(&self.state);
+        if !keeps {
+            state.keys.clear();
+        }
+        state.keys.insert(0, key);
+    }
+
+    /// Adds a resource, or changes it.
+    pub fn add(&self, machine: Machine) -> Machine {
+        let mut state = held(&self.state);
+        for (id, resource) in machine.resources() {
+            state.resources.insert(id.to_ascii_lowercase(), resource);
+        }
+        machine
+    }
+
+    /// Puts any resource at an id.
+    pub fn put(&self, id: &str, resource: Value) {
+        held(&self.state).resources.insert(id.to_ascii_lowercase(), resource);
+    }
+
+    /// Takes a resource away.
+    pub fn remove(&self, id: &str) {
+        held(&self.state).resources.remove(&id.to_ascii_lowercase());
+    }
+
+    /// The claims of a machine's token, as its metadata service gives it for [`AUDIENCE`].
+    pub fn claims(&self, machine: &Machine) -> Value {
+        let now = now();
+        let mut claims = json!({
+            "aud": AUDIENCE, "iss": self.issuer(), "iat": now - 5, "nbf": now - 5,
+            "exp": now + 3_600, "appid": machine.identity.client, "idtyp": "app",
+            "oid": machine.identity.principal, "sub": machine.identity.principal, "tid": TENANT,
+            "xms_mirid": machine.identity.resource.as_deref().unwrap_or(&machine.id),
+            "ver": "1.0",
+        });
+        if machine.identity.resource.is_some() {
+            claims["xms_az_rid"] = json!(machine.id);
+        }
+        claims
+    }
+
+    /// A token of those claims by the key that signs.
+    pub fn token(&self, claims: &Value) -> String {
+        self.signer().token(claims)
+    }
+
+    /// The issuer of tokens.
+    pub fn issuer(&self) -> String {
+        format!("{}{TENANT}/", self.environment.issuer)
+    }
+
+    /// The client of a bearer token for one of `audiences`, or the refusal.
+    fn check_bearer(&self, request: &Request, audiences: &[&str]) -> Result<(), Response> {
+        let state = held(&self.state);
+        let access = request.bearer().and_then(|token| state.given.get(token));
+        let is_for = |access: &Access| {
+            let audience = access.audience.trim_end_matches('/');
+            access.until > Instant::now() && audiences.iter().any(|known| *known == audience)
+        };
+        match access {
+            Some(access) if is_for(access) => Ok(()),
+            Some(_) => Err(error(401, "InvalidAuthenticationToken", "wrong audience or expired")),
+            None => Err(error(401, "AuthenticationFailed", "Authentication failed.")),
+        }
+    }
+
+    fn guid(&self) -> String {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        format!("0f8fad5b-d9cb-469f-a165-{number:012x}")
+    }
+
+    fn number(&self, before: &str) -> String {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        format!("{before}{number:08x}Zq9xW7kJ4vB2nR")
+    }
+}
+
+/// An error as the resource manager and Graph write it.
+fn error(status: u16, code: &str, message: &str) -> Response {
+    Response::json(status, &json!({ "error": { "code": code, "message": message } }))
+}
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! A request as a site sees it, and its answer.
+
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method};
+use serde_json::Value;
+
+/// A request that arrived whole.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Its method.
+    pub method: Method,
+    /// Lower-case, without a port.
+    pub host: String,
+    /// Without the query, as it was sent.
+    pub path: String,
+    /// Behind the `?`, as it was sent.
+    pub raw_query: String,
+    /// All of them.
+    pub headers: HeaderMap,
+    /// Its bytes.
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// A header's text; empty where there is none.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// What stands behind `Bearer`; `None` without such a header.
+    pub fn bearer(&self) -> Option<&str> {
+        self.header("authorization").strip_prefix("Bearer ")
+    }
+
+    /// A parameter of the query, decoded.
+    pub fn query(&self, name: &str) -> Option<String> {
+        pair(&self.raw_query, name)
+    }
+
+    /// A field of a body that is a form, decoded.
+    pub fn form(&self, name: &str) -> Option<String> {
+        pair(std::str::from_utf8(&self.body).ok()?, name)
+    }
+
+    /// The body as JSON; null where it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// The value of `name` in `a=b&c=d`.
+fn pair(text: &str, name: &str) -> Option<String> {
+    let mut pairs = text.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find_map(|(known, value)| (decoded(known) == name).then(|| decoded(value)))
+}
+
+/// Without percent signs and pluses.
+pub fn decoded(text: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let [first, after @ ..] = rest {
+        let hex = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let byte = hex.and_then(|two| u8::from_str_radix(two, 16).ok());
+        (rest, _) = match (first, byte) {
+            (b'%', Some(byte)) => (&after[2..], bytes.push(byte)),
+            (b'+', _) => (after, bytes.push(b' ')),
+            _ => (after, bytes.push(*first)),
+        };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// Its status.
+    pub status: u16,
+    /// Besides its length.
+    pub headers: HeaderMap,
+    /// Its bytes.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// One with a body of JSON.
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self::text(status, &body.to_string()).with("content-type", "application/json")
+    }
+
+    /// One with a body of text.
+    pub fn text(status: u16, body: &str) -> Self {
+        Self { status, headers: HeaderMap::new(), body: body.as_bytes().to_vec() }
+    }
+
+    /// One without a body.
+    pub fn empty(status: u16) -> Self {
+        Self::text(status, "")
+    }
+
+    /// The same with a header.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        let name = HeaderName::from_bytes(name.as_bytes()).expect("a header's name");
+        self.headers.insert(name, HeaderValue::from_str(value).expect("a header's value"));
+        self
+    }
+
+    /// Whether it says that it is JSON.
+    pub fn is_json(&self) -> bool {
+        self.headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json")
+    }
+}

@@ -1,0 +1,112 @@
+//! A server whose way out leads into this internet, as its operators run it.
+
+use super::Internet;
+use crate::bulkhead::Bulkhead;
+use crate::client::Client;
+use crate::operators::Operators;
+use crate::paths::{Folder, binary};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+/// An open server without dev mode: nothing is mounted.
+pub struct Online {
+    /// The server.
+    pub server: Bulkhead,
+    /// What its operators know: it is sealed after each start.
+    pub operators: Operators,
+    /// A client with the root token.
+    pub root: Client,
+    folder: Folder,
+}
+
+impl Internet {
+    /// A server of the binary that ships, configured to leave through this proxy and to trust its
+    /// authority, open. `more` stands at the end of its configuration.
+    #[track_caller]
+    pub fn server(&self, more: &str) -> Online {
+        self.server_of(binary(), more, &[])
+    }
+
+    /// The same of another build, with additions to its environment.
+    #[track_caller]
+    pub fn server_of(&self, build: PathBuf, more: &str, environment: &[(&str, String)]) -> Online {
+        let folder = Folder::new("online");
+        let block = format!("http_proxy = \"{}\"", self.proxy());
+        Online::start(
+            self,
+            folder,
+            build,
+            &format!("outbound {{\n  {block}\n{CA}\n}}\n{more}"),
+            environment,
+        )
+    }
+
+    /// A server whose `outbound` block is `block`, and holds the authority besides. Files that it
+    /// names lie in `folder`.
+    #[track_caller]
+    pub fn server_with(
+        &self,
+        folder: Folder,
+        block: &str,
+        environment: &[(&str, String)],
+    ) -> Online {
+        let text = format!("outbound {{\n  {block}\n{CA}\n}}\n");
+        Online::start(self, folder, binary(), &text, environment)
+    }
+}
+
+/// Stands for the line that names the authority's file.
+const CA: &str = "  # ca";
+
+impl Online {
+    #[track_caller]
+    fn start(
+        internet: &Internet,
+        folder: Folder,
+        build: PathBuf,
+        text: &str,
+        environment: &[(&str, String)],
+    ) -> Self {
+        let authority = folder.path().join("authority.pem");
+        fs::write(&authority, internet.authority()).expect("a file can be written");
+        let data = Folder::new("online-data");
+        let named = format!("  ca_file = \"{}\"", authority.display());
+        let text = format!(
+            "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
+             storage \"sqlite\" {{ path = \"{}\" }}\n{}",
+            data.path().display(),
+            text.replace(CA, &named)
+        );
+        let file = folder.path().join("bulkhead.hcl");
+        fs::write(&file, text).expect("a file can be written");
+        let mut server = Bulkhead::prepared(build, data).configured(file);
+        server.start_with(environment).unwrap_or_else(|_| panic!("{}", server.printed()));
+        let operators = Operators::initialise(&server, 1, 1);
+        operators.unseal(&server);
+        let root = operators.root(&server);
+        Self { server, operators, root, folder }
+    }
+
+    /// The configuration's file.
+    pub fn configuration(&self) -> PathBuf {
+        self.folder.path().join("bulkhead.hcl")
+    }
+
+    /// Kills it as a power cut would, starts it again on what it left, and opens it.
+    #[track_caller]
+    pub fn restart(&mut self) {
+        self.server.kill();
+        self.server.start_again();
+        self.operators.unseal(&self.server);
+        self.root = self.operators.root(&self.server);
+    }
+}
+
+/// Writes a file that its owner alone may read, and returns its path.
+pub fn secret_file(folder: &Folder, name: &str, text: &str) -> PathBuf {
+    let file = folder.path().join(name);
+    fs::write(&file, text).expect("a file can be written");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("its mode can be set");
+    file
+}

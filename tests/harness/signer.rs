@@ -1,0 +1,165 @@
+//! Who signs tokens as a provider does: RSA keys that are made when they are needed, and what
+//! others verify them by. Headers and claims are a test's to choose, the wrong ones too.
+
+use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{
+    KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, UnparsedPublicKey,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use rcgen::{CertificateParams, DnType, KeyPair, PKCS_RSA_SHA256};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A key, and the name under which it is published. Cheap to clone.
+#[derive(Clone)]
+pub struct Signer {
+    /// Its name.
+    pub kid: String,
+    key: Arc<RsaKeyPair>,
+}
+
+impl Signer {
+    /// A new key of 2048 bits.
+    pub fn new(kid: &str) -> Self {
+        let key = RsaKeyPair::generate(KeySize::Rsa2048).expect("an RSA key");
+        Self { kid: kid.to_owned(), key: Arc::new(key) }
+    }
+
+    /// The same key under another name.
+    #[must_use]
+    pub fn named(&self, kid: &str) -> Self {
+        Self { kid: kid.to_owned(), key: Arc::clone(&self.key) }
+    }
+
+    /// A token with the usual header: RS256 and the key's name.
+    pub fn token(&self, claims: &Value) -> String {
+        self.token_with(&json!({ "alg": "RS256", "typ": "JWT", "kid": self.kid }), claims)
+    }
+
+    /// A token with that header, signed by RS256 whatever the header says.
+    pub fn token_with(&self, header: &Value, claims: &Value) -> String {
+        self.token_of(&header.to_string(), &claims.to_string())
+    }
+
+    /// The same of texts, which may be what no JSON library would write.
+    pub fn token_of(&self, header: &str, claims: &str) -> String {
+        let signed = format!("{}.{}", part(header.as_bytes()), part(claims.as_bytes()));
+        let signature = self.sign(signed.as_bytes());
+        format!("{signed}.{}", part(&signature))
+    }
+
+    fn sign(&self, message: &[u8]) -> Vec<u8> {
+        let mut signature = vec![0; self.key.public_modulus_len()];
+        let random = SystemRandom::new();
+        let signed = self.key.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature);
+        signed.expect("a signature");
+        signature
+    }
+
+    /// The claims of a token, if this key signed it by RS256.
+    pub fn claims(&self, token: &str) -> Option<Value> {
+        let (signed, signature) = token.rsplit_once('.')?;
+        let public = self.key.public_key().as_ref();
+        UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public)
+            .verify(signed.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).ok()?)
+            .ok()?;
+        unverified(token).map(|[_, claims]| claims)
+    }
+
+    /// The public half, as a member of a JWK set.
+    pub fn jwk(&self) -> Value {
+        let [modulus, exponent] = integers(self.key.public_key().as_ref());
+        let certificate = STANDARD.encode(self.certificate_der());
+        json!({
+            "kty": "RSA", "use": "sig", "kid": self.kid, "x5t": self.kid,
+            "n": part(&modulus), "e": part(&exponent), "x5c": [certificate],
+        })
+    }
+
+    /// The public half in an X.509 certificate that it signs itself, in PEM.
+    pub fn certificate(&self) -> String {
+        let text = STANDARD.encode(self.certificate_der());
+        let lines: Vec<String> =
+            text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line).into()).collect();
+        format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+    }
+
+    fn certificate_der(&self) -> Vec<u8> {
+        let key = PrivatePkcs8KeyDer::from(self.pkcs8_der());
+        let key = KeyPair::from_pkcs8_der_and_sign_algo(&key, &PKCS_RSA_SHA256).expect("a key");
+        let mut own = CertificateParams::new(Vec::new()).expect("no names");
+        own.distinguished_name.push(DnType::CommonName, "federated-signon");
+        own.self_signed(&key).expect("a certificate").der().to_vec()
+    }
+
+    fn pkcs8_der(&self) -> Vec<u8> {
+        let der: Pkcs8V1Der<'static> = self.key.as_der().expect("a key can be written");
+        der.as_ref().to_vec()
+    }
+
+    /// The private half: PKCS #8 in PEM.
+    pub fn private_pem(&self) -> String {
+        let text = STANDARD.encode(self.pkcs8_der());
+        let lines: Vec<String> =
+            text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line).into()).collect();
+        format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
+    }
+}
+
+/// Header and claims of a token, which nothing proves.
+pub fn unverified(token: &str) -> Option<[Value; 2]> {
+    let mut parts = token.split('.');
+    let mut next = || {
+        let bytes = URL_SAFE_NO_PAD.decode(parts.next()?).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    };
+    Some([next()?, next()?])
+}
+
+fn part(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// The two numbers of an `RSAPublicKey` (RFC 8017), without the zero that stands for their sign.
+fn integers(der: &[u8]) -> [Vec<u8>; 2] {
+    let (_, body, _) = element(der);
+    let (_, modulus, rest) = element(body);
+    let (_, exponent, _) = element(rest);
+    let bare = |bytes: &[u8]| bytes.iter().copied().skip_while(|byte| *byte == 0).collect();
+    [bare(modulus), bare(exponent)]
+}
+
+/// The first element: its tag, its content, and what follows it.
+fn element(der: &[u8]) -> (u8, &[u8], &[u8]) {
+    let (tag, first) = (der[0], usize::from(der[1]));
+    let (length, head) = match first.checked_sub(0x80) {
+        None => (first, 2),
+        Some(count) => {
+            let bytes = &der[2..2 + count];
+            (bytes.iter().fold(0, |length, byte| (length << 8) | usize::from(*byte)), 2 + count)
+        }
+    };
+    (tag, &der[head..head + length], &der[head + length..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_key_signed_it_and_what_it_publishes_verify_and_no_other() {
+        let (one, other) = (Signer::new("1"), Signer::new("2"));
+        let token = one.token(&json!({ "sub": "a" }));
+        assert_eq!(one.claims(&token), Some(json!({ "sub": "a" })));
+        assert_eq!(other.claims(&token), None);
+        let jwk = one.jwk();
+        let modulus = URL_SAFE_NO_PAD.decode(jwk["n"].as_str().unwrap()).unwrap();
+        assert_eq!((modulus.len(), jwk["e"].as_str()), (256, Some("AQAB")));
+        assert!(one.certificate().starts_with("-----BEGIN CERTIFICATE-----\nMI"));
+        assert!(one.private_pem().contains("BEGIN PRIVATE KEY"));
+    }
+}
