@@ -22,9 +22,6 @@ const OFFICIAL: [&str; 7] = [
     "database-postgresql",
     "directory",
 ];
-=======
-    ["cloud-a", "cluster", "database", "database-mysql", "database-postgresql", "directory"];
->>>>>>> cloud-a
 
 /// Reads a wasm binary from the front.
 struct Reader<'a>(&'a [u8]);
