@@ -53,6 +53,11 @@ impl Secured {
         Ok(Self { config, starttls, server_name: settings.server_name.clone() })
     }
 
+    /// Whether nothing goes to the server in clear.
+    pub(super) fn is_tls(&self, server: &LdapServer) -> bool {
+        server.tls || self.starttls
+    }
+
     /// A connection to `address`, which was vetted, with the server there.
     pub(super) async fn connect(
         &self,
@@ -62,7 +67,7 @@ impl Secured {
         let mut stream = TcpStream::connect(address).await.map_err(|error| broken(&error))?;
         // Without it a message in two pieces is only slower.
         let _ = stream.set_nodelay(true);
-        if !server.tls && !self.starttls {
+        if !self.is_tls(server) {
             return Ok(Box::new(stream));
         }
         let name = tls::server_name(&server.host, self.server_name.as_deref())
