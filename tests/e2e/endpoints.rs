@@ -238,7 +238,6 @@ fn the_directory_engine_answers_as_agreed() {
         branch.add(name, "Qd7-Vm3-Wx5-Bn8");
         branch.full(name)
     });
-    crate::directory::allow(&world.root, "directory", branch.server);
     walk(&world, &directory::rows(&branch.config(), &accounts));
 }
 

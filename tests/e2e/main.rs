@@ -29,6 +29,7 @@ mod logins;
 mod mounts;
 mod mysql;
 mod outbound;
+mod postgres;
 mod processes;
 mod readme;
 mod refusals;

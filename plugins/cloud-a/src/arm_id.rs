@@ -49,7 +49,7 @@ impl ArmId {
         let text = text.to_ascii_lowercase();
         let parts: Vec<&str> = text.strip_prefix('/')?.split('/').collect();
         let is_part = |part: &&str| !matches!(*part, "" | "." | "..") && part.len() <= LONGEST_PART;
-        if !parts.iter().all(|part| is_part(&part)) {
+        if !parts.iter().all(is_part) {
             return None;
         }
         let [word, subscription, of_groups, group, of_providers, namespace, rest @ ..] = &*parts

@@ -95,12 +95,12 @@ impl Proven {
 
     fn read(claims: &Claims, settings: &Settings) -> Result<Self, Failure> {
         let all = claims.all();
-        let tenant = text(all, "tid")?;
-        if let Some(tenant) = tenant.filter(|_| is_guid(&settings.tenant)) {
-            if !tenant.eq_ignore_ascii_case(&settings.tenant) {
-                let tenant = quoted(&tenant);
-                return Err(Failure::invalid(format!("the token is of tenant {tenant}")));
-            }
+        let is_other = |tenant: &String| {
+            is_guid(&settings.tenant) && !tenant.eq_ignore_ascii_case(&settings.tenant)
+        };
+        if let Some(tenant) = text(all, "tid")?.filter(is_other) {
+            let tenant = quoted(&tenant);
+            return Err(Failure::invalid(format!("the token is of tenant {tenant}")));
         }
         let oid = text(all, "oid")?.filter(|oid| !oid.is_empty());
         let oid = oid.ok_or_else(|| Failure::invalid("the token has no object id (oid)"))?;

@@ -238,13 +238,13 @@ impl Search<'_> {
             };
             let found = self.arm.find_identity(subscription, &group, is_wanted);
             let found = found.map_err(|why| why.about(&format!("list identities of {group:?}")))?;
-            if let Some(id) = found.and_then(|found| found.arm_id()) {
-                if id.kind() == IDENTITY
-                    && id.group().eq_ignore_ascii_case(&group)
+            let is_there = |id: &ArmId| {
+                id.kind() == IDENTITY
+                    && id.group() == group
                     && id.subscription().eq_ignore_ascii_case(subscription)
-                {
-                    return Ok(Place::of(&id));
-                }
+            };
+            if let Some(id) = found.and_then(|found| found.arm_id()).filter(is_there) {
+                return Ok(Place::of(&id));
             }
         }
         Err(unmatched())

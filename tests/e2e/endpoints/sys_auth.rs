@@ -1,5 +1,5 @@
-//! `sys/auth`. No auth method is part of the binary, so that none can be enabled without an upload
-//! (`tests/e2e/logins.rs`).
+//! `sys/auth`. Which methods are part of the binary is in the answer of a read; another one needs
+//! an upload (`tests/e2e/logins.rs`).
 
 use super::{Row, row};
 use serde_json::{Value, json};
