@@ -2,7 +2,7 @@
 # official components are compiled to wasm, then to machine code, then put into the server's binary.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fault fuzz bench lint build build-fault plugins guests golden demo-postgres \
+.PHONY: help run test test-mysql fault fuzz bench lint build build-fault plugins guests golden demo-postgres \
 	toolchain
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -10,7 +10,7 @@ SHELL := /bin/bash
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 WASM := $(TARGET)/wasm32-wasip2/plugin
 PLUGINS := $(TARGET)/plugins
-COMPONENTS := cloud-a cluster database database-postgresql database-mysql directory
+COMPONENTS := cloud-a cloud-b cluster database database-postgresql database-mysql directory
 GUESTS := doorman hostile keyring probe
 EXAMPLES := notes passphrase
 # The whole workspace is named at each build, so that cargo chooses the same features every time and
@@ -76,6 +76,12 @@ build-fault: build
 
 test: build build-fault guests ## every test, against the built binary and a real PostgreSQL
 	@tests/suite.sh
+
+# Its version cannot be pinned, so it is no part of `make test`.
+test-mysql: build ## what is asked of MariaDB, asked of MySQL, fetched as Debian has it
+	@tests/servers/install.sh
+	@tests/servers/mysql.sh --where
+	@BULKHEAD_TEST_MYSQL=1 cargo test --release --workspace --test e2e mysql::
 
 fault: build build-fault ## death, full disk and power cut at every point, tried at length
 	@tests/servers/install.sh

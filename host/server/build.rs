@@ -10,9 +10,11 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// What the binary embeds, as `make plugins` and `make build` leave it.
-const FILES: [&str; 12] = [
+const FILES: [&str; 14] = [
     "cloud-a.wasm",
     "cloud-a.cwasm",
+    "cloud-b.wasm",
+    "cloud-b.cwasm",
     "cluster.wasm",
     "cluster.cwasm",
     "database.wasm",

@@ -67,6 +67,11 @@ fn its_calls_about_auth_methods_are_answered_as_it_expects() {
 }
 
 #[test]
+fn its_calls_about_gcp_are_answered_as_it_expects() {
+    call("gcp");
+}
+
+#[test]
 fn its_calls_about_password_policies_are_answered_as_it_expects() {
     call("password_policies");
 }

@@ -237,6 +237,51 @@ def logins(client):
     assert "door/" not in client.sys.list_auth_methods()["data"]
 
 
+def gcp(client):
+    """What hvac's own suite asks of the method, without a provider."""
+    client.sys.enable_auth_method("gcp")
+    calls = client.auth.gcp
+    assert calls.read_config()["iam_alias"] == "role_id"
+    words = refused(exceptions.InvalidRequest, calls.configure, credentials="not json")
+    assert "credentials" in words and "not json" not in words, words
+    calls.configure(google_certs_endpoint="https://www.googleapis.com/oauth2/v3/certs")
+    refused(exceptions.UnsupportedOperation, calls.delete_config)
+
+    refused(exceptions.InvalidPath, calls.list_roles)
+    refused(exceptions.InvalidPath, calls.read_role, name="app")
+    words = refused(
+        exceptions.InvalidRequest, calls.create_role, name="app", role_type="iam", project_id="p1"
+    )
+    assert "IAM role type must have at least one service account" in words, words
+    accounts = ["a@p1.iam.gserviceaccount.com"]
+    calls.create_role(
+        name="app", role_type="iam", project_id="p1", bound_service_accounts=accounts
+    )
+    read = calls.read_role(name="app")
+    assert read["bound_projects"] == ["p1"] and read["type"] == "iam", read
+    assert read["bound_service_accounts"] == accounts, read
+    other = "b@p1.iam.gserviceaccount.com"
+    calls.edit_service_accounts_on_iam_role(name="app", add=[other], remove=accounts)
+    assert calls.read_role(name="app")["bound_service_accounts"] == [other]
+    nothing = "must provide at least one value to add or remove"
+    edits = calls.edit_service_accounts_on_iam_role
+    assert nothing in refused(exceptions.InvalidRequest, edits, name="app")
+
+    calls.create_role(
+        name="vm", role_type="gce", project_id="p1", bound_zones=["us-east1-b"],
+        bound_labels=["team:blue"], bound_service_accounts="",
+    )
+    calls.edit_labels_on_gce_role(name="vm", add=["tier:web"], remove=["team", "none"])
+    assert calls.read_role(name="vm")["bound_labels"] == {"tier": "web"}
+    assert calls.list_roles()["keys"] == ["app", "vm"]
+    login = {"role": "app", "jwt": "x.y.z", "use_token": False}
+    words = refused(exceptions.InvalidRequest, calls.login, **login)
+    assert "unable to parse signed JWT" in words, words
+    for role in ["app", "vm"]:
+        calls.delete_role(role)
+    refused(exceptions.InvalidPath, calls.list_roles)
+
+
 def server(client):
     assert client.sys.is_initialized() is True and client.sys.is_sealed() is False
     assert client.sys.read_seal_status()["sealed"] is False
@@ -274,6 +319,7 @@ PARTS = {
         entities,
         groups,
         logins,
+        gcp,
         server,
         refusals,
     ]

@@ -1,6 +1,6 @@
 //! The whole life of a credential, as the database sees it.
 
-use crate::world::World;
+use crate::world::{World, with};
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -344,6 +344,32 @@ fn a_root_user_that_is_no_superuser_is_enough() {
 }
 
 #[test]
+fn a_grant_that_another_gave_is_told_and_the_user_is_locked_out_until_it_is_gone() {
+    let world = World::empty();
+    world.postgres.query(
+        "CREATE ROLE manager LOGIN CREATEROLE PASSWORD 'of-the-manager';
+         CREATE TABLE managed (id int); ALTER TABLE managed OWNER TO manager",
+    );
+    let manager = json!({ "username": "manager", "password": "of-the-manager" });
+    let connection = with(world.connection(), manager);
+    world.root.write("database/config/demo", &connection).expect_success();
+    let creation = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' VALID UNTIL \
+                    '{{expiration}}'; GRANT SELECT ON managed TO \"{{name}}\"";
+    world.role("reader", json!({ "creation_statements": creation }));
+    let credential = world.credential("reader");
+    // The manager may not revoke this, and is told so by the database.
+    world.postgres.query(&format!("GRANT SELECT ON orders TO \"{}\"", credential.username));
+    let lease = json!({ "lease_id": credential.lease });
+    let told = world.root.write("sys/leases/revoke", &lease).expect(400);
+    assert!(told.errors().contains("table orders"), "{}", told.errors());
+    let login = world.postgres.login(&credential.username, &credential.password, "SELECT 1");
+    assert!(login.is_err(), "it is locked out");
+    world.postgres.query(&format!("REVOKE SELECT ON orders FROM \"{}\"", credential.username));
+    world.revoke(&credential.lease);
+    assert_eq!(world.postgres.users(), Vec::<String>::new());
+}
+
+#[test]
 fn a_connection_is_reset_and_goes_on() {
     let world = World::new();
     let before = world.credential("reader");
@@ -352,4 +378,23 @@ fn a_connection_is_reset_and_goes_on() {
     world.revoke(&before.lease);
     world.revoke(&after.lease);
     assert_eq!(world.postgres.users(), Vec::<String>::new());
+}
+
+#[test]
+fn an_object_with_too_many_grants_is_told_with_what_to_do_instead() {
+    let world = World::new();
+    world.postgres.query(
+        "DO $$ BEGIN FOR number IN 1..3000 LOOP BEGIN \
+         EXECUTE format('CREATE ROLE grantee_%s', number); \
+         EXECUTE format('GRANT SELECT ON orders TO grantee_%s', number); \
+         EXCEPTION WHEN program_limit_exceeded THEN EXIT; END; END LOOP; END $$",
+    );
+    let direct = "GRANT SELECT ON orders TO \"{{name}}\"";
+    let statements = json!({ "creation_statements": [crate::world::CREATION, direct] });
+    world.role("direct", statements);
+    let refused = world.root.read("database/creds/direct").expect(400);
+    assert!(refused.errors().contains("IN ROLE"), "{}", refused.errors());
+    assert_eq!(world.postgres.users(), Vec::<String>::new());
+    let credential = world.credential("reader");
+    world.revoke(&credential.lease);
 }

@@ -3,6 +3,8 @@
 
 mod config;
 mod creds;
+mod hazards;
+mod liar;
 mod library;
 mod root;
 
@@ -32,7 +34,6 @@ impl Quay {
         let accounts = ["svc1", "svc2", "svc3"].map(|name| (name.to_owned(), FIRST));
         branch.add_all(&accounts);
         let root = bulkhead.root();
-        allow(&root, "directory", branch.server);
         Self { bulkhead, branch, root }
     }
 
@@ -93,11 +94,4 @@ impl Quay {
     fn assert_silent(&self, password: &str) {
         self.bulkhead.assert_silent(password);
     }
-}
-
-/// Lets a mount reach the server, and one that is down.
-pub fn allow(root: &Client, mount: &str, server: &DirectoryServer) {
-    let urls = [server.url(), server.clear_url(), "ldaps://127.0.0.1:1".to_owned()];
-    let grants = urls.map(|url| format!("ldap:{url}"));
-    root.write(&format!("sys/mounts/{mount}/tune"), &json!({ "grants": grants })).expect(204);
 }

@@ -9,6 +9,7 @@
 mod auth_token;
 mod canaries;
 mod cloud_a;
+mod cloud_b;
 mod cluster;
 mod database;
 mod directory;
@@ -119,6 +120,7 @@ fn all_rows() -> Vec<Row> {
         cluster::rows(&Value::Null, ""),
         database::rows(&Value::Null),
         directory::rows(&Value::Null, &[String::new(), String::new()]),
+        cloud_b::rows(),
         auth_token::rows(),
         identity_oidc::rows(),
         identity::entities(),
@@ -223,6 +225,12 @@ fn the_cluster_engine_answers_as_agreed() {
 }
 
 #[test]
+fn the_auth_method_of_cloud_b_answers_as_agreed() {
+    let world = World::empty();
+    walk(&world, &cloud_b::rows());
+}
+
+#[test]
 fn the_directory_engine_answers_as_agreed() {
     let world = World::empty();
     let branch = DirectoryServer::shared(Kind::OpenLdap).branch_called("golden");
@@ -230,7 +238,6 @@ fn the_directory_engine_answers_as_agreed() {
         branch.add(name, "Qd7-Vm3-Wx5-Bn8");
         branch.full(name)
     });
-    crate::directory::allow(&world.root, "directory", branch.server);
     walk(&world, &directory::rows(&branch.config(), &accounts));
 }
 

@@ -77,18 +77,6 @@ impl Sea {
     }
 }
 
-trait Expected {
-    fn expect_success(self) -> Self;
-}
-
-impl Expected for Answer {
-    #[track_caller]
-    fn expect_success(self) -> Self {
-        assert!(self.status < 300, "{self:?}");
-        self
-    }
-}
-
 #[test]
 fn a_credential_logs_in_reads_what_it_may_and_is_gone_with_its_sessions() {
     let sea = Sea::connected();
@@ -235,11 +223,12 @@ fn a_connection_shows_its_certificate_and_checks_the_servers() {
          GRANT SELECT ON demo.orders TO 'certified'@'%' WITH GRANT OPTION",
     );
     let shown = |subject: &str, more: Value| {
+        let (certificate, key) = sea.mariadb.authority.client(subject);
         let usual = json!({
             "username": "certified",
             "password": "",
-            "tls_ca": sea.mariadb.authority(),
-            "tls_certificate_key": sea.mariadb.client_certificate(subject),
+            "tls_ca": sea.mariadb.authority.certificate(),
+            "tls_certificate_key": certificate + &key,
         });
         sea.connect(with(usual, more))
     };
@@ -291,4 +280,91 @@ fn a_server_that_breaks_its_protocol_fails_its_own_call_alone() {
     sea.connect(json!({ "connection_url": url })).expect(502);
     let credential = sea.credential("reader");
     sea.revoke(&credential);
+}
+
+#[test]
+fn a_certificate_that_is_issued_logs_in_until_its_lease_ends() {
+    let sea = Sea::connected();
+    let authority = &sea.mariadb.authority;
+    let config = json!({
+        "common_name_template": "app-{{.Username}}", "key_type": "ec",
+        "ca_cert": authority.certificate(), "ca_private_key": authority.key(),
+    });
+    let creation = "CREATE USER '{{name}}'@'%' REQUIRE SUBJECT '{{subject}}'; \
+                    GRANT SELECT ON demo.orders TO '{{name}}'@'%'";
+    let certified = json!({
+        "credential_type": "client_certificate", "credential_config": config,
+        "creation_statements": [creation],
+    });
+    sea.role("certified", certified);
+    let [one, other] = [(); 2].map(|()| sea.root.read("database/creds/certified").expect(200));
+    let login = |user: &Answer, shown: &Answer| {
+        let [certificate, key] = ["client_certificate", "private_key"].map(|name| shown.text(name));
+        let asked = "SELECT item FROM orders WHERE id = 1";
+        sea.mariadb.login_certified(user.text("username"), certificate, key, asked)
+    };
+    assert_eq!(login(&one, &one).as_deref(), Ok("rope"));
+    assert!(login(&one, &other).is_err(), "a certificate is of one user");
+    for answer in [&one, &other] {
+        sea.root.write("sys/leases/revoke", &json!({ "lease_id": answer.lease() })).expect(204);
+        assert!(login(answer, answer).is_err());
+    }
+}
+
+/// The password that is shown of `app`.
+fn shown(sea: &Sea) -> String {
+    let answer = sea.root.read("database/static-creds/app").expect(200);
+    answer.text("password").to_owned()
+}
+
+#[test]
+fn a_static_role_changes_its_account_at_every_host() {
+    let sea = Sea::connected();
+    for host in ["%", "127.0.0.1"] {
+        sea.mariadb.query(&format!("CREATE USER 'app'@'{host}' IDENTIFIED BY 'Hv3-Pq8-Lm5'"));
+    }
+    let role = json!({ "db_name": "sea", "username": "app", "rotation_period": "1h" });
+    sea.root.write("database/static-roles/app", &role).expect(204);
+    let first = shown(&sea);
+    sea.root.write("database/rotate-role/app", &json!({})).expect(204);
+    let second = shown(&sea);
+    let logs_in = |password: &str| sea.mariadb.login("app", password, "SELECT 1").is_ok();
+    assert_eq!([logs_in("Hv3-Pq8-Lm5"), logs_in(&first), logs_in(&second)], [false, false, true]);
+    sea.mariadb.query("DROP USER 'app'@'127.0.0.1'");
+    assert!(logs_in(&second), "nor was the other one left behind");
+}
+
+#[test]
+fn an_account_of_a_connection_without_a_user_changes_its_own_password() {
+    let sea = Sea::new(&[]);
+    sea.mariadb.query("CREATE USER 'app'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5'");
+    sea.mariadb.query("GRANT SELECT ON demo.orders TO 'app'@'%'");
+    let managed = json!({ "self_managed": true, "username": "", "password": "" });
+    sea.connect(managed).expect_success();
+    let role = json!({
+        "db_name": "sea", "username": "app", "rotation_period": "1h", "password": "Hv3-Pq8-Lm5",
+    });
+    let wrong = with(role.clone(), json!({ "password": "wrong-one" }));
+    sea.root.write("database/static-roles/app", &wrong).expect(400);
+    sea.root.write("database/static-roles/app", &role).expect(204);
+    sea.root.write("database/rotate-role/app", &json!({})).expect(204);
+    let login = sea.mariadb.login("app", &shown(&sea), "SELECT item FROM orders WHERE id = 1");
+    assert_eq!(login.as_deref(), Ok("rope"));
+    assert!(sea.mariadb.login("app", "Hv3-Pq8-Lm5", "SELECT 1").is_err());
+}
+
+#[test]
+fn the_connections_own_password_is_changed_and_goes_on_working() {
+    let sea = Sea::connected();
+    let before = sea.credential("reader");
+    sea.root.write("database/rotate-root/sea", &json!({})).expect(204);
+    let told = sea.mariadb.login("bulkhead", &sea.mariadb.password, "SELECT 1");
+    assert!(told.is_err(), "the first password is over");
+    sea.revoke(&before);
+    let after = sea.credential("reader");
+    assert!(sea.mariadb.login(&after.username, &after.password, "SELECT 1").is_ok());
+    sea.root.write("database/rotate-root/sea", &json!({})).expect(204);
+    sea.revoke(&after);
+    let login = sea.mariadb.login(&after.username, &after.password, "SELECT 1");
+    assert!(login.is_err());
 }

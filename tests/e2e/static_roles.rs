@@ -253,3 +253,26 @@ fn account_names_are_what_the_operator_wrote_and_no_syntax() {
         world.root.delete("database/static-roles/app").expect(204);
     }
 }
+
+#[test]
+fn after_the_database_was_restored_from_a_backup_a_rotation_heals_the_role() {
+    let world = world();
+    world.root.write("database/static-roles/app", &role("app")).expect(204);
+    let lease = world.credential("reader").lease;
+    // The account is as it was before, and the user of the lease was never made.
+    world.postgres.query(&format!("ALTER ROLE app PASSWORD '{FIRST}'"));
+    for user in world.postgres.users() {
+        world.postgres.query(&format!("DROP ROLE \"{user}\""));
+    }
+    assert!(!is_in_force(&world));
+    world.root.write("database/rotate-role/app", &json!({})).expect(204);
+    assert!(is_in_force(&world));
+    world.revoke(&lease);
+    world.postgres.query("CREATE ROLE bystander SUPERUSER LOGIN PASSWORD 'p'");
+    world.postgres.query("ALTER ROLE bulkhead PASSWORD 'of-the-backup'");
+    let told = world.root.write("database/reset/demo", &json!({})).expect(400);
+    assert!(told.errors().contains("demo"), "{}", told.errors());
+    let shown = shown(&world, "app");
+    world.root.write("database/rotate-role/app", &json!({})).expect(400);
+    assert!(logs_in(&world.postgres, "app", &shown), "what is shown stays what logs in");
+}

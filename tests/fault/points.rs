@@ -25,6 +25,15 @@ pub fn all() -> BTreeSet<Point> {
     found
 }
 
+/// How many of the points that a trace says were passed can have the fault.
+pub fn passed(fault: &str, trace: &Path) -> u32 {
+    let all = all().into_iter().filter(|point| point.fallible || fault == "abort");
+    let names: BTreeSet<String> = all.map(|point| point.name).collect();
+    let text = fs::read_to_string(trace).unwrap_or_default();
+    let count = text.lines().filter(|name| names.contains(*name)).count();
+    u32::try_from(count).expect("a life is short")
+}
+
 fn is_product(path: &Path) -> bool {
     let is_test =
         path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "benches");

@@ -10,9 +10,6 @@ use bulkhead_tests::paths::{Folder, fault_binary};
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What accounts log in with before a life knows them.
@@ -142,16 +139,7 @@ fn before_rotations(fault: &str) -> u32 {
     let environment = [("BULKHEAD_FAULT_TRACE", trace.display().to_string())];
     let life = Life::begin(&format!("{fault}0"), &environment).expect("without a fault it starts");
     assert!(life.configure().is_ok(), "{}", life.server.printed());
-    passed(fault, &trace)
-}
-
-/// How many of the points that were passed can have the fault.
-fn passed(fault: &str, trace: &Path) -> u32 {
-    let all = points::all().into_iter().filter(|point| point.fallible || fault == "abort");
-    let names: BTreeSet<String> = all.map(|point| point.name).collect();
-    let text = fs::read_to_string(trace).unwrap_or_default();
-    let count = text.lines().filter(|name| names.contains(*name)).count();
-    u32::try_from(count).expect("a life is short")
+    points::passed(fault, &trace)
 }
 
 /// One life with its fault. `false` where it was over before the fault came.
@@ -169,7 +157,7 @@ fn live(fault: &str, number: u32) -> bool {
     let ended = life.server.ended(Duration::from_secs(if lived.is_err() { 3 } else { 0 }));
     let fired = match fault {
         "abort" => ended.is_some(),
-        _ => passed(fault, &trace) >= number,
+        _ => points::passed(fault, &trace) >= number,
     };
     if ended.is_none() {
         life.server.kill();

@@ -217,6 +217,13 @@ impl Answer {
         self
     }
 
+    /// Itself, when it is of success, with or without a body.
+    #[track_caller]
+    pub fn expect_success(self) -> Self {
+        assert!(self.status < 300, "{} answered {}: {}", self.asked, self.status, self.body);
+        self
+    }
+
     /// A member of `data` as text; `""` when it is not there.
     pub fn text(&self, name: &str) -> &str {
         self.body["data"][name].as_str().unwrap_or_default()

@@ -1,7 +1,7 @@
-//! Azure as its callers see it: the directory that signs tokens (`directory`), the resource manager
-//! (`resources`) and Graph (`graph`), as hosts of the internet of a test. What the real ones enforce
-//! is enforced: audiences, API versions, secrets that work only after a while, keys that are
-//! published or not.
+//! Azure as its callers see it: the directory that signs tokens (`directory`), the resource
+//! manager (`resources`) and Graph (`graph`), as hosts of the internet of a test. What the real
+//! ones enforce is enforced: audiences, API versions, secrets that work only after a while, keys
+//! that are published or not.
 //!
 //! ```no_run
 //! use bulkhead_tests::cloud_a::{CloudA, Machine};

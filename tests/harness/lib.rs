@@ -5,9 +5,11 @@
 //! processes. What every answer to every request must be like is checked in one place,
 //! [`client`].
 
+pub mod authority;
 pub mod bulkhead;
 pub mod client;
 pub mod cloud_a;
+pub mod cloud_b;
 pub mod directory_server;
 pub mod disk;
 pub mod encoding;
@@ -24,6 +26,7 @@ pub mod signer;
 pub mod socket;
 pub mod wait;
 
+pub use authority::Authority;
 pub use bulkhead::Bulkhead;
 pub use client::{Answer, Client};
 pub use directory_server::{Branch, DirectoryServer, Kind};

@@ -1,13 +1,17 @@
-//! A private MariaDB, and what it knows of its users.
+//! A private MariaDB, or MySQL in its place, and what it knows of its users.
 
+use crate::authority::Authority;
+use crate::paths::Folder;
 use crate::server_script::ServerScript;
-use std::fs;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 /// A password without a word in it: texts about a call are cleaned of four characters in a row of
 /// its secrets.
 const ORDINARY: &str = "Xk7-Qz2-Wv9-Jt4";
+
+/// With this in the environment it is a MySQL that is started: `make test-mysql`.
+const MYSQL: &str = "BULKHEAD_TEST_MYSQL";
 
 /// A running server with the database `demo` and its table `orders`.
 pub struct MariaDb {
@@ -16,7 +20,8 @@ pub struct MariaDb {
     pub port: u16,
     /// The administrator's password; its name is `bulkhead`.
     pub password: String,
-    folder: String,
+    /// What the server trusts, and is known by.
+    pub authority: Authority,
 }
 
 impl MariaDb {
@@ -26,10 +31,11 @@ impl MariaDb {
     /// When MariaDB is not installed or does not start; `make test` installs it.
     pub fn start(options: &[&str]) -> Self {
         let environment = [("BULKHEAD_DB_PASSWORD", ORDINARY)];
-        let script = ServerScript::start("mariadb", options, &environment);
+        let name = if std::env::var_os(MYSQL).is_some() { "mysql" } else { "mariadb" };
+        let script = ServerScript::start(name, options, &environment);
         Self {
             port: script.said("port"),
-            folder: script.said("folder"),
+            authority: Authority(script.said("folder")),
             password: ORDINARY.to_owned(),
             _script: script,
         }
@@ -38,33 +44,6 @@ impl MariaDb {
     /// The connection URL for Bulkhead, with placeholders for user and password.
     pub fn url(&self) -> String {
         format!("{{{{username}}}}:{{{{password}}}}@tcp(127.0.0.1:{})/demo", self.port)
-    }
-
-    /// The certificate of the authority that the server trusts, and by which it is known; PEM.
-    pub fn authority(&self) -> String {
-        self.file("ca.pem")
-    }
-
-    /// A certificate of that authority with that subject (`/CN=app`), and its key, in one PEM.
-    ///
-    /// # Panics
-    /// When `openssl` refuses.
-    pub fn client_certificate(&self, subject: &str) -> String {
-        let folder = crate::paths::Folder::new("certificate");
-        let [certificate, key] = ["client.pem", "client.key"].map(|name| folder.path().join(name));
-        let ca = |name: &str| format!("{}/{name}", self.folder);
-        let mut command = Command::new("openssl");
-        command
-            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
-            .args(["-nodes", "-days", "2", "-addext", "extendedKeyUsage=clientAuth"])
-            .args(["-CA", &ca("ca.pem"), "-CAkey", &ca("ca.key"), "-subj", subject])
-            .arg("-keyout")
-            .arg(&key)
-            .arg("-out")
-            .arg(&certificate);
-        finished(command).expect("openssl makes a certificate");
-        let read = |path| fs::read_to_string(path).expect("openssl wrote it");
-        read(certificate) + &read(key)
     }
 
     /// Asks as administrator; the answer is rows of columns between tabs.
@@ -83,6 +62,25 @@ impl MariaDb {
     /// What the client printed, when the login or the statement is refused.
     pub fn login(&self, user: &str, password: &str, sql: &str) -> Result<String, String> {
         finished(self.client(user, password, sql))
+    }
+
+    /// Logs in with a certificate and without a password, and asks.
+    ///
+    /// # Errors
+    /// What the client printed, when the login or the statement is refused.
+    pub fn login_certified(
+        &self,
+        user: &str,
+        certificate: &str,
+        key: &str,
+        sql: &str,
+    ) -> Result<String, String> {
+        let folder = Folder::new("login");
+        let [certificate, key] = [("client.pem", certificate), ("client.key", key)]
+            .map(|(name, pem)| folder.file(name, pem));
+        let mut command = self.client(user, "", sql);
+        command.arg(format!("--ssl-cert={certificate}")).arg(format!("--ssl-key={key}"));
+        finished(command)
     }
 
     /// A session that stays open, asleep, until something ends it.
@@ -107,10 +105,6 @@ impl MariaDb {
             "SELECT CONCAT(User, '@', Host) FROM mysql.user WHERE User LIKE 'v-%' ORDER BY 1",
         );
         rows.lines().map(str::to_owned).collect()
-    }
-
-    fn file(&self, name: &str) -> String {
-        fs::read_to_string(format!("{}/{name}", self.folder)).expect("the server's file is there")
     }
 
     fn client(&self, user: &str, password: &str, sql: &str) -> Command {

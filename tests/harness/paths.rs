@@ -1,6 +1,8 @@
 //! Where things are: the repository, what was built, and folders that vanish with their owner.
 
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -104,6 +106,15 @@ impl Folder {
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// Writes a file into it that its owner alone may read. Its path.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create(true).mode(0o600).open(&path);
+        file.and_then(|mut file| file.write_all(text.as_bytes())).expect("a file can be written");
+        path.display().to_string()
     }
 }
 

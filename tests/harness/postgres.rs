@@ -1,5 +1,7 @@
 //! A private PostgreSQL, and what it knows of its users.
 
+use crate::authority::Authority;
+use crate::paths::Folder;
 use crate::server_script::ServerScript;
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
@@ -16,6 +18,8 @@ pub struct Postgres {
     pub port: u16,
     /// The superuser's password; its name is `bulkhead`.
     pub password: String,
+    /// What the server trusts, and is known by.
+    pub authority: Authority,
     pid: u32,
     log: String,
 }
@@ -39,6 +43,7 @@ impl Postgres {
             port: script.said("port"),
             pid: script.said("pid"),
             log: script.said("log"),
+            authority: Authority(script.said("folder")),
             password: password.to_owned(),
             script,
         }
@@ -67,10 +72,26 @@ impl Postgres {
     /// # Errors
     /// What `psql` printed, when the login or the statement is refused.
     pub fn login(&self, user: &str, password: &str, sql: &str) -> Result<String, String> {
-        let Output { status, stdout, stderr } =
-            self.psql(user, password, sql).output().expect("psql can be started");
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
-        if status.success() { Ok(text(stdout)) } else { Err(text(stderr)) }
+        finished(self.psql(user, password, sql))
+    }
+
+    /// Logs in with a certificate and without a password, and asks.
+    ///
+    /// # Errors
+    /// What `psql` printed, when the login or the statement is refused.
+    pub fn login_certified(
+        &self,
+        user: &str,
+        certificate: &str,
+        key: &str,
+        sql: &str,
+    ) -> Result<String, String> {
+        let folder = Folder::new("login");
+        let mut command = self.psql(user, "", sql);
+        command
+            .env("PGSSLCERT", folder.file("client.pem", certificate))
+            .env("PGSSLKEY", folder.file("client.key", key));
+        finished(command)
     }
 
     /// A session that stays open, asleep, until something ends it.
@@ -143,6 +164,12 @@ impl Postgres {
             .stdin(Stdio::null());
         command
     }
+}
+
+fn finished(mut command: Command) -> Result<String, String> {
+    let Output { status, stdout, stderr } = command.output().expect("psql can be started");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
+    if status.success() { Ok(text(stdout)) } else { Err(text(stderr)) }
 }
 
 /// A server that is stopped where it stands; it goes on when this is dropped.

@@ -5,7 +5,8 @@ use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{
-    KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, UnparsedPublicKey,
+    KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, RsaPublicKeyComponents,
+    UnparsedPublicKey,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -120,6 +121,16 @@ pub fn unverified(token: &str) -> Option<[Value; 2]> {
     Some([next()?, next()?])
 }
 
+/// Whether a key of a JWK set signed a token by RS256.
+pub fn is_signed(key: &Value, token: &str) -> bool {
+    let part = |name: &str| URL_SAFE_NO_PAD.decode(key[name].as_str()?).ok();
+    let (Some(n), Some(e)) = (part("n"), part("e")) else { return false };
+    let Some((signed, signature)) = token.rsplit_once('.') else { return false };
+    let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else { return false };
+    let public = RsaPublicKeyComponents { n, e };
+    public.verify(&RSA_PKCS1_2048_8192_SHA256, signed.as_bytes(), &signature).is_ok()
+}
+
 fn part(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
@@ -157,6 +168,7 @@ mod tests {
         assert_eq!(one.claims(&token), Some(json!({ "sub": "a" })));
         assert_eq!(other.claims(&token), None);
         let jwk = one.jwk();
+        assert!(is_signed(&jwk, &token) && !is_signed(&other.jwk(), &token));
         let modulus = URL_SAFE_NO_PAD.decode(jwk["n"].as_str().unwrap()).unwrap();
         assert_eq!((modulus.len(), jwk["e"].as_str()), (256, Some("AQAB")));
         assert!(one.certificate().starts_with("-----BEGIN CERTIFICATE-----\nMI"));

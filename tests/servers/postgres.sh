@@ -7,6 +7,10 @@
 #   to the server postgres.sh --demo             for people: runs until Ctrl-C, and prints the
 #   README's commands to type
 #
+# TLS is on, with certificates of an authority of this run, whose key lies beside it (see
+# certificates.sh); members of the group `certified` show a certificate of it that bears their name,
+# and no password.
+#
 # Nothing of a PostgreSQL that was there before is used or touched: own folder, own port, no socket
 # file. PostgreSQL refuses to run as root, so root hands over to `postgres` or `nobody`.
 #
@@ -15,6 +19,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/certificates.sh"
 
 # The caller's own PostgreSQL settings must not reach ours.
 unset "${!PG@}"
@@ -38,6 +43,9 @@ initialise() {
     "${as_user[@]}" "$bin/initdb" --pgdata="$folder/data" --username=bulkhead --auth=scram-sha-256 \
         --pwfile=password --encoding=UTF8 --locale=C --no-sync >initdb.log 2>&1 ||
         { cat initdb.log >&2; return 1; }
+    # The first line that fits a login decides.
+    { echo "hostssl all +certified 127.0.0.1/32 cert"; cat data/pg_hba.conf; } >pg_hba.conf
+    cat pg_hba.conf >data/pg_hba.conf
 }
 
 # Starts the server on port `$1`. Fails when it is taken: trying is the only test of a port without
@@ -45,6 +53,8 @@ initialise() {
 start_on() {
     "${as_user[@]}" "$bin/postgres" -D "$folder/data" -p "$1" -c listen_addresses=127.0.0.1 \
         -c unix_socket_directories= -c max_connections=50 -c shared_buffers=16MB \
+        -c ssl=on -c ssl_ca_file="$folder/ca.pem" -c ssl_cert_file="$folder/server.pem" \
+        -c ssl_key_file="$folder/server.key" \
         ${options[@]+"${options[@]}"} >server.log 2>&1 &
     server=$!
     for _ in $(seq 300); do
@@ -77,6 +87,7 @@ CREATE DATABASE demo;
 CREATE TABLE orders (id int PRIMARY KEY, item text NOT NULL);
 INSERT INTO orders VALUES (1, 'rope'), (2, 'lantern');
 CREATE ROLE readers NOLOGIN;
+CREATE ROLE certified NOLOGIN;
 GRANT SELECT ON orders TO readers;
 SQL
 }
@@ -110,7 +121,7 @@ case $mode in
     --where) echo "$bin"; exit 0 ;;
     --demo) BULKHEAD_PG_PORT=${BULKHEAD_PG_PORT:-15432} ;;
     --until-eof) ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 as_user=()
@@ -123,6 +134,7 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/bulkhead-postgres-XXXXXX")
 cd "$folder"
 trap stop EXIT
 trap 'exit 0' INT TERM HUP
+make_certificates
 initialise
 start
 populate
@@ -133,6 +145,7 @@ if [ "$mode" = --demo ]; then
     printf '\nServer log: %s\n' "$folder/server.log"
     wait "$server"
 else
-    printf 'ready port=%s pid=%s log=%s\n' "$chosen" "$server" "$folder/server.log"
+    printf 'ready port=%s pid=%s log=%s folder=%s\n' \
+        "$chosen" "$server" "$folder/server.log" "$folder"
     cat >/dev/null
 fi

@@ -13,8 +13,15 @@ const INITIAL_MEMORY: u64 = 384 * 1024;
 /// Bytes of a page of linear memory.
 const PAGE: u64 = 64 * 1024;
 
-const OFFICIAL: [&str; 6] =
-    ["cloud-a", "cluster", "database", "database-mysql", "database-postgresql", "directory"];
+const OFFICIAL: [&str; 7] = [
+    "cloud-a",
+    "cloud-b",
+    "cluster",
+    "database",
+    "database-mysql",
+    "database-postgresql",
+    "directory",
+];
 
 /// Reads a wasm binary from the front.
 struct Reader<'a>(&'a [u8]);

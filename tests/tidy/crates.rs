@@ -44,7 +44,7 @@ const BELONGS_TO: [(&str, &[&str]); 13] = [
     ("sqlx", &["host/store", "host/sandbox", "tests"]),
     ("hyper", &["host/server", "host/cli", "host/sandbox", "tests"]),
     ("rustls", &["host/sandbox", "host/server", "host/cli", "tests"]),
-    ("ldap3", &["host/sandbox"]),
+    ("ldap3", &["host/sandbox", "tests"]),
     ("tokio-rustls", &["host/sandbox", "host/server", "host/cli", "tests"]),
     ("webpki-roots", &["host/sandbox", "host/cli"]),
     ("url", &["host/sandbox"]),

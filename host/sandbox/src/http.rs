@@ -5,6 +5,7 @@
 //! it may, is decided in `imports/http.rs`. The attacks this folder stops: an answer without end, a
 //! server that drips, a redirect to where no grant leads, a header that becomes two.
 
+mod dial;
 mod exchange;
 mod fault;
 mod meter;

@@ -78,8 +78,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Reads `http://host:port`; `http://` and a `/` at the end may be left out, and `user:password@`
-    /// may stand before the host.
+    /// Reads `http://host:port`; `http://` and a `/` at the end may be left out, and
+    /// `user:password@` may stand before the host.
     ///
     /// # Errors
     /// What is wrong with it, which is not quoted: it may hold a password.

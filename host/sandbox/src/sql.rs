@@ -7,6 +7,7 @@
 //! or the host's certificates.
 
 mod failure;
+mod gate;
 mod lender;
 mod mysql;
 mod postgres;

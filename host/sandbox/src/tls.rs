@@ -6,12 +6,15 @@
 use crate::grants::Host;
 use crate::limits;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ClientConfig, Resumption};
+use rustls::client::{ClientConfig, Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::version::{TLS12, TLS13};
-use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion};
+use rustls::{
+    CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion,
+};
 use std::sync::Arc;
 
 /// Every version that is spoken.
@@ -31,6 +34,8 @@ pub(crate) struct Trust<'a> {
     pub(crate) versions: Vec<&'static SupportedProtocolVersion>,
     /// Any certificate is taken, for any name. That its key is the peer's is checked all the same.
     pub(crate) insecure: bool,
+    /// A certificate of an authority that is trusted is taken for any name.
+    pub(crate) any_name: bool,
 }
 
 impl Default for Trust<'_> {
@@ -42,6 +47,7 @@ impl Default for Trust<'_> {
             client_key: None,
             versions: VERSIONS.to_vec(),
             insecure: false,
+            any_name: false,
         }
     }
 }
@@ -71,23 +77,41 @@ pub(crate) fn server_name(host: &Host, named: Option<&str>) -> Result<ServerName
 /// What is wrong with the settings; no certificate or key is quoted.
 pub(crate) fn client_config(trust: &Trust<'_>) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let any = Arc::new(Anybody(Arc::clone(&provider)));
+    let roots = Arc::new(roots(trust)?);
+    let verifier = verifier(trust, &roots, &provider)?;
     let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&trust.versions)
         .map_err(|error| format!("the host's TLS does not start: {error}"))?
-        .with_root_certificates(roots(trust)?);
+        .with_root_certificates(roots);
     let mut config = match identity(trust)? {
         Some((chain, key)) => config.with_client_auth_cert(chain, key).map_err(|_| {
             "tls.client-certificate and tls.client-key do not belong together".to_owned()
         })?,
         None => config.with_no_client_auth(),
     };
-    if trust.insecure {
-        config.dangerous().set_certificate_verifier(any);
+    if let Some(verifier) = verifier {
+        config.dangerous().set_certificate_verifier(verifier);
     }
     // No connection remembers another.
     config.resumption = Resumption::disabled();
     Ok(config)
+}
+
+/// What looks at certificates in place of the usual rules.
+fn verifier(
+    trust: &Trust<'_>,
+    roots: &Arc<RootCertStore>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Option<Arc<dyn ServerCertVerifier>>, String> {
+    if trust.insecure {
+        return Ok(Some(Arc::new(Anybody(Arc::clone(provider)))));
+    }
+    if !trust.any_name {
+        return Ok(None);
+    }
+    let chains = WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), provider.clone());
+    let chains = chains.build().map_err(|_| "no certificate is trusted".to_owned())?;
+    Ok(Some(Arc::new(AnyName(chains))))
 }
 
 /// What is offered between two versions, by their words `tls12` and `tls13`; empty: no bound.
@@ -122,7 +146,11 @@ fn version(word: &str, usual: u8) -> Result<u8, String> {
     }
 }
 
-fn roots(trust: &Trust<'_>) -> Result<RootCertStore, String> {
+/// The authorities that were given alone; without them, the public ones, and those besides.
+///
+/// # Errors
+/// What is wrong with the text.
+pub(crate) fn roots(trust: &Trust<'_>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let Some(pem) = trust.root_certificates else {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
@@ -212,5 +240,50 @@ impl ServerCertVerifier for Anybody {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Takes every certificate whose chain holds.
+#[derive(Debug)]
+struct AnyName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        stapled: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        // The name is what it looks at last.
+        match self.0.verify_server_cert(end_entity, intermediates, name, stapled, now) {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
     }
 }

@@ -25,10 +25,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The components of every Bulkhead, as wasm and as code compiled when the binary was built.
 #[cfg(official_components)]
-const OFFICIALS: [Official; 6] = [
+const OFFICIALS: [Official; 7] = [
     Official {
         wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cloud-a.wasm")),
         compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cloud-a.cwasm")),
+    },
+    Official {
+        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cloud-b.wasm")),
+        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cloud-b.cwasm")),
     },
     Official {
         wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cluster.wasm")),

@@ -41,8 +41,8 @@ pub async fn run(
     server.serve(prepared).await
 }
 
-/// Reads `file`, and the certificates, keys and credentials that it names, and writes to `out` what a server
-/// started with it would do. Nothing is made, changed or listened on.
+/// Reads `file`, and the certificates, keys and credentials that it names, and writes to `out` what
+/// a server started with it would do. Nothing is made, changed or listened on.
 ///
 /// # Errors
 /// What is wrong with a file, or that `out` cannot be written.

@@ -195,9 +195,7 @@ fn kind_of(call: &Call, stored: Option<&Role>) -> Result<String, Failure> {
 /// changes is asked here.
 fn check_right(call: &Call, stored: Option<&Role>) -> Result<(), Failure> {
     let is_known = call.operation == Operation::Update || stored.is_none();
-    let may_change =
-        || call.caller.capabilities.iter().any(|word| word == Operation::Update.word());
-    if is_known || may_change() {
+    if is_known || call.caller.may(Operation::Update.word()) {
         return Ok(());
     }
     Err(Failure::denied("the role is there already, and to change it needs the capability update"))

@@ -2,7 +2,7 @@
 
 use crate::settings::Connection;
 use crate::sql_failure;
-use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
+use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost, Target};
 
 /// Numbers of a table or column that the connection's user may not read.
 const MAY_NOT_READ: [&str; 2] = ["1142", "1143"];
@@ -40,4 +40,12 @@ pub(crate) fn account(username: &str, host: &str) -> String {
 /// Any text, in quotes.
 fn text(value: &str) -> String {
     format!("'{}'", value.replace('\\', r"\\").replace('\'', "''"))
+}
+
+/// The account that a session of the target is of, quoted. It is asked for, because MariaDB takes
+/// `ALTER USER CURRENT_USER()` and leaves the password as it is.
+pub(crate) fn own(host: &dyn SqlHost, target: &Target) -> Result<Option<String>, SqlFailure> {
+    let rows = host.query(target, "SELECT CAST(CURRENT_USER() AS CHAR)", &[])?;
+    let told = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+    Ok(told.as_deref().and_then(|told| told.rsplit_once('@')).map(|(name, at)| account(name, at)))
 }

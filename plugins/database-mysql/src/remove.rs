@@ -59,7 +59,7 @@ fn drop_accounts(
 ) -> Result<(), SqlFailure> {
     for from in hosts {
         let text = format!("DROP USER {}", account(username, from));
-        match host.transact(&connection.target, &[Statement { text, secret: false }]) {
+        match host.transact(&connection.target, &[Statement::plain(text)]) {
             Err(failure) if sql_failure::has_number(&failure, &NO_ACCOUNT) => {}
             dropped => dropped?,
         }
@@ -79,7 +79,7 @@ fn end_sessions(
     };
     let sessions = found.into_iter().filter_map(|row| row.into_iter().next().flatten());
     for session in sessions.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
-        let kill = Statement { text: format!("KILL CONNECTION {session}"), secret: false };
+        let kill = Statement::plain(format!("KILL CONNECTION {session}"));
         match host.execute(&connection.target, &kill) {
             Err(failure) if failure.code == "statement-failed" => {}
             ended => ended?,

@@ -17,6 +17,15 @@ use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
 /// Milliseconds for which a session that tried a credential may be kept.
 const TRIAL_LIFETIME: u64 = 1000;
 
+/// Number of an act that the user may not do.
+const DENIED: &str = "1227";
+
+/// Number of a database that the user may not use, which is looked at behind the password.
+const NO_DATABASE: &str = "1044";
+
+/// MariaDB's way for a user without rights over others: `ALTER USER` is denied to it, of itself too.
+const SET_OWN_PASSWORD: &str = "SET PASSWORD = PASSWORD('{{password}}')";
+
 /// Creates `user`.
 pub(crate) fn create(
     host: &dyn SqlHost,
@@ -98,7 +107,7 @@ pub(crate) fn change_credential(
     }
     let of_itself = target.username == username;
     let accounts: Vec<String> = if of_itself {
-        vec!["CURRENT_USER()".to_owned()]
+        accounts::own(host, &target).map_err(refused)?.into_iter().collect()
     } else {
         let hosts = accounts::hosts(host, connection, username).map_err(refused)?;
         hosts.iter().map(|host| account(username, host)).collect()
@@ -108,8 +117,18 @@ pub(crate) fn change_credential(
     }
     let how = accounts.iter().map(|account| format!("{account} {}", secret.clause()));
     let own = format!("ALTER USER {}", how.collect::<Vec<_>>().join(", "));
-    let prepared = statements::prepare(Dialect::Mysql, &[own], &secret.values(username))?;
-    run(host, &target, prepared).map_err(|failure| {
+    let alter = |text: &str| {
+        let values = secret.values(username);
+        let prepared = statements::prepare(Dialect::Mysql, &[text.to_owned()], &values)?;
+        Ok::<_, Refusal>(run(host, &target, prepared))
+    };
+    let mut altered = alter(&own)?;
+    let is_denied =
+        altered.as_ref().is_err_and(|failure| sql_failure::has_number(failure, &[DENIED]));
+    if is_denied && of_itself && matches!(secret, Secret::Password(_)) {
+        altered = alter(SET_OWN_PASSWORD)?;
+    }
+    altered.map_err(|failure| {
         if sql_failure::has_number(&failure, &NO_ACCOUNT) {
             return Code::UserNotFound.refusal();
         }
@@ -145,6 +164,7 @@ pub(crate) fn check_credential(
     let target = login(connection, username, credential)?;
     match host.ping(&target) {
         Ok(()) => Ok(Some(true)),
+        Err(failure) if sql_failure::has_number(&failure, &[NO_DATABASE]) => Ok(Some(true)),
         Err(failure) if failure.code == "refused" => Ok(Some(false)),
         Err(failure) => Err(sql_failure::refusal(failure, &target)),
     }

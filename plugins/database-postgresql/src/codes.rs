@@ -39,7 +39,8 @@ bulkhead_sdk::refusal_codes! {
             "user {user} of connection {connection} may not do what {what} needs (SQLSTATE 42501); \
              give it CREATEROLE, and with grant option the privileges that it hands out",
         Unsupported = "unsupported":
-            "this plugin handles passwords only; set credential_type to password",
+            "this plugin handles passwords and client certificates; set credential_type to one of \
+             them",
         UserNotFound = "user-not-found":
             "the database of connection {connection} has no such user any more: a static role \
              needs it created again, any other client a new credential",
@@ -79,9 +80,9 @@ bulkhead_sdk::refusal_codes! {
              sslmode=verify-full",
         PasswordAuthentication = "password-authentication":
             "{setting} must be password or scram-sha-256",
-        SelfManaged = "self-managed-unsupported":
-            "{setting} is not available in this version; give the connection a user that may \
-             create roles",
+        SelfManaged = "self-managed":
+            "connection {connection} is self-managed: it has no user of its own, and users change \
+             their own passwords; give it username and password to let it do more",
         AuthType = "auth-type-unsupported":
             "{setting} is not available in this version; use username and password",
     }

@@ -24,7 +24,7 @@ pub(crate) fn description() -> DatabaseDescription {
         aliases: &["postgresql"],
         version: env!("CARGO_PKG_VERSION"),
         about: "Users of a PostgreSQL database, or of one that speaks its protocol and SQL.",
-        credential_types: &["password"],
+        credential_types: &["password", "client_certificate"],
         connection_url: "Where the database is: \
                          postgresql://{{username}}:{{password}}@host:5432/database, or host=… \
                          keywords. With tls_ca its sslmode is verify-full unless it is given.",
@@ -38,7 +38,7 @@ pub(crate) fn description() -> DatabaseDescription {
 fn settings() -> Vec<Field> {
     use FieldKind::{Bool, String as Words};
     let field = |name: &str, kind, about: &str| Field::new(name, kind, about);
-    let own = "Users change their own passwords; not available in this version.";
+    let own = "Users change their own passwords; the connection has no user of its own.";
     vec![
         field("tls_certificate", Words, "The certificate to show to the server, PEM."),
         field("private_key", Words, "The key of tls_certificate, PEM.").secret(),

@@ -72,16 +72,11 @@ impl DatabasePlugin for PostgreSql {
         settings: &Settings,
         username: &str,
         credential: &Credential,
-        _: Option<&Credential>,
+        current: Option<&Credential>,
         statements: &[String],
     ) -> Result<(), Refusal> {
-        users::change_credential(
-            host,
-            &Connection::read(settings)?,
-            username,
-            credential,
-            statements,
-        )
+        let connection = Connection::read(settings)?;
+        users::change_credential(host, &connection, username, credential, current, statements)
     }
 
     fn set_expiration(

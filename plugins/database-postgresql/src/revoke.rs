@@ -26,6 +26,9 @@ const INSUFFICIENT_PRIVILEGE: &str = "42501";
 /// SQLSTATE of a function that this server does not have.
 const UNDEFINED_FUNCTION: &str = "42883";
 
+/// SQLSTATE of a catalog that this server does not have.
+const UNDEFINED_TABLE: &str = "42P01";
+
 /// Owned objects that a refusal names at most.
 const NAMED_OBJECTS: usize = 10;
 
@@ -36,6 +39,15 @@ const DEPENDENCIES: &str = "SELECT DISTINCT CASE WHEN d.oid IS NULL THEN \
                             pg_shdepend s LEFT JOIN pg_database d ON d.oid = s.dbid AND d.datname \
                             <> current_database() WHERE s.refclassid = 'pg_authid'::regclass AND \
                             s.refobjid = $1::oid";
+
+/// A user's number, and whether anything depends on it: what it owns or was granted by itself, in
+/// any database. Memberships of groups do not.
+const USER: &str = "SELECT r.oid::text, EXISTS (SELECT FROM pg_shdepend s WHERE s.refclassid = \
+                    'pg_authid'::regclass AND s.refobjid = r.oid)::text FROM pg_roles r WHERE \
+                    r.rolname = $1";
+
+/// The same of a server without such a catalog.
+const USER_ALONE: &str = "SELECT oid::text FROM pg_roles WHERE rolname = $1";
 
 /// Schemas in which a table or column was granted to the user.
 const SCHEMAS: &str = "SELECT DISTINCT table_schema::text FROM \
@@ -56,23 +68,33 @@ pub(crate) fn delete(
     let prepared = statements::prepare(Dialect::Postgres, given, &values)?;
     let leaving = Leaving { host, connection, username, role: identifier(username) };
     let refused = |failure| sql_failure::refusal(failure, &connection.target);
-    let Some(oid) = leaving.oid().map_err(refused)? else {
+    let Some(user) = leaving.find().map_err(refused)? else {
         leaving.fence()?;
         // The operator's statements may clean up more than the user.
-        return match users::run(host, connection, prepared) {
+        return match users::run(host, &connection.target, prepared) {
             Err(failure) if has_sqlstate(&failure, UNDEFINED_OBJECT) => Ok(()),
             other => other.map_err(refused),
         };
     };
-    leaving.lock_out(&oid).map_err(refused)?;
-    if given.is_empty() {
-        leaving.remove(&oid)?;
-    } else {
-        users::run(host, connection, prepared).map_err(refused)?;
+    let oid = &user.oid;
+    if !given.is_empty() {
+        leaving.lock_out(oid).map_err(refused)?;
+        users::run(host, &connection.target, prepared).map_err(refused)?;
+    } else if user.holds_something || !leaving.remove_bare(oid)? {
+        leaving.lock_out(oid).map_err(refused)?;
+        leaving.remove(oid)?;
     }
     // Once more, for sessions that were logging in meanwhile; their role's number outlives its
     // name.
-    tolerate_refusal(leaving.terminate(&oid)).map_err(refused)
+    tolerate_refusal(leaving.terminate(oid)).map_err(refused)
+}
+
+/// A user, as the database knows it.
+struct User {
+    /// Its number, which its sessions keep when its name is gone.
+    oid: String,
+    /// It may own something, or have been granted something by itself.
+    holds_something: bool,
 }
 
 /// A user on its way out.
@@ -85,14 +107,16 @@ struct Leaving<'a> {
 }
 
 impl Leaving<'_> {
-    /// The user's number, which its sessions keep when its name is gone.
-    fn oid(&self) -> Result<Option<String>, SqlFailure> {
-        let found =
-            self.column("SELECT oid::text FROM pg_roles WHERE rolname = $1", self.username)?;
-        Ok(found
-            .into_iter()
-            .next()
-            .filter(|oid| !oid.is_empty() && oid.bytes().all(|byte| byte.is_ascii_digit())))
+    fn find(&self) -> Result<Option<User>, SqlFailure> {
+        let ask = |query| self.host.query(&self.connection.target, query, &[self.username]);
+        let found = match ask(USER) {
+            Err(failure) if has_sqlstate(&failure, UNDEFINED_TABLE) => ask(USER_ALONE),
+            found => found,
+        };
+        let mut cells = found?.into_iter().next().unwrap_or_default().into_iter().flatten();
+        let oid = cells.next().filter(|oid| is_number(oid));
+        let holds_something = cells.next().is_none_or(|holds| holds != "false");
+        Ok(oid.map(|oid| User { oid, holds_something }))
     }
 
     /// Proves that the user is gone, rather than about to appear: a `CREATE ROLE` whose answer was
@@ -100,7 +124,7 @@ impl Leaving<'_> {
     /// roles are unique, and fails when it came true.
     fn fence(&self) -> Result<(), Refusal> {
         let texts = [format!("CREATE ROLE {} NOLOGIN", self.role), self.drop_role()];
-        let statements = texts.map(|text| Statement { text, secret: false });
+        let statements = texts.map(Statement::plain);
         match self.host.transact(&self.connection.target, &statements) {
             Err(failure)
                 if has_sqlstate(&failure, DUPLICATE_OBJECT)
@@ -137,7 +161,7 @@ impl Leaving<'_> {
             format!("FROM pg_stat_activity WHERE usesysid = {oid} AND pid <> pg_backend_pid()");
         let ask = |call: &str| {
             let text = format!("SELECT {call} {of_user}");
-            self.host.execute(&self.connection.target, &Statement { text, secret: false })
+            self.host.execute(&self.connection.target, &Statement::plain(text))
         };
         match ask("pg_terminate_backend(pid, 2000)") {
             // Servers before version 14 cannot wait.
@@ -148,38 +172,51 @@ impl Leaving<'_> {
         }
     }
 
+    /// Removes a user that nothing depends on: to be without it is to be locked out. Whether that
+    /// still was so.
+    fn remove_bare(&self, oid: &str) -> Result<bool, Refusal> {
+        let dropped = self.end_sessions(oid).and_then(|()| self.run_alone(self.drop_role()));
+        match dropped {
+            Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => Ok(false),
+            dropped => dropped.map(|()| true).map_err(|failure| self.refusal(failure)),
+        }
+    }
+
     fn remove(&self, oid: &str) -> Result<(), Refusal> {
-        self.revoke_grants().map_err(|failure| self.refusal(failure))?;
-        match self.run_alone(self.drop_role()) {
+        let refused = |failure| self.refusal(failure);
+        let mut revoked = self.revocations().map_err(refused)?;
+        revoked.push(Statement::plain(self.drop_role()));
+        match self.host.transact(&self.connection.target, &revoked) {
             Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => {
+                revoked.pop();
+                // Whatever comes of the rest, this it does not keep.
+                let stripped = self.host.transact(&self.connection.target, &revoked);
+                tolerate_refusal(stripped).map_err(refused)?;
                 self.remove_with_dependencies(oid)
             }
-            dropped => dropped.map_err(|failure| self.refusal(failure)),
+            dropped => dropped.map_err(refused),
         }
     }
 
     /// What users are usually granted, each on its own: one that cannot be revoked must not keep
     /// the others.
-    fn revoke_grants(&self) -> Result<(), SqlFailure> {
+    fn revocations(&self) -> Result<Vec<Statement>, SqlFailure> {
         let mut schemas = self.column(SCHEMAS, self.username)?;
         schemas.retain(|schema| schema != "public");
         schemas.push("public".to_owned());
         let role = &self.role;
+        let mut texts = Vec::new();
         for schema in schemas.iter().map(|schema| identifier(schema)) {
-            tolerate_refusal(self.run_alone(format!(
-                "REVOKE ALL PRIVILEGES ON ALL TABLES IN SCHEMA {schema} FROM {role}"
-            )))?;
-            tolerate_refusal(self.run_alone(format!(
-                "REVOKE ALL PRIVILEGES ON ALL SEQUENCES IN SCHEMA {schema} FROM {role}"
-            )))?;
-            tolerate_refusal(
-                self.run_alone(format!("REVOKE USAGE ON SCHEMA {schema} FROM {role}")),
-            )?;
+            for what in ["TABLES", "SEQUENCES"] {
+                texts.push(format!(
+                    "REVOKE ALL PRIVILEGES ON ALL {what} IN SCHEMA {schema} FROM {role}"
+                ));
+            }
+            texts.push(format!("REVOKE USAGE ON SCHEMA {schema} FROM {role}"));
         }
         let database = identifier(&self.connection.target.database);
-        tolerate_refusal(
-            self.run_alone(format!("REVOKE CONNECT ON DATABASE {database} FROM {role}")),
-        )
+        texts.push(format!("REVOKE CONNECT ON DATABASE {database} FROM {role}"));
+        Ok(texts.into_iter().map(|text| Statement::plain(text).or_else_nothing()).collect())
     }
 
     /// Functions, types, default privileges, other databases' `CONNECT`: `DROP OWNED` revokes them
@@ -215,8 +252,7 @@ impl Leaving<'_> {
         texts.push(format!("REASSIGN OWNED BY {role} TO CURRENT_USER"));
         texts.push(format!("DROP OWNED BY {role}"));
         texts.push(self.drop_role());
-        let statements: Vec<Statement> =
-            texts.into_iter().map(|text| Statement { text, secret: false }).collect();
+        let statements: Vec<Statement> = texts.into_iter().map(Statement::plain).collect();
         self.host.transact(&self.connection.target, &statements)
     }
 
@@ -241,7 +277,7 @@ impl Leaving<'_> {
 
     /// One statement in a transaction of its own, for the host's retries.
     fn run_alone(&self, text: String) -> Result<(), SqlFailure> {
-        self.host.transact(&self.connection.target, &[Statement { text, secret: false }])
+        self.host.transact(&self.connection.target, &[Statement::plain(text)])
     }
 
     /// The first column of a query with one parameter.
@@ -265,6 +301,10 @@ fn tolerate_refusal(outcome: Result<(), SqlFailure>) -> Result<(), SqlFailure> {
 
 fn has_sqlstate(failure: &SqlFailure, sqlstate: &str) -> bool {
     failure.sqlstate.as_deref() == Some(sqlstate)
+}
+
+fn is_number(oid: &str) -> bool {
+    !oid.is_empty() && oid.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Any name, in quotes.

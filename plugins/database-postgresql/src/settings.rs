@@ -6,8 +6,8 @@
 use crate::codes::Code;
 use crate::{connection_url, target};
 use bulkhead_sdk::connection::{
-    CONNECTION_URL, Parameters, UsernameRules, addresses, credentials, flag, pool, text, warnings,
-    without_nulls,
+    CONNECTION_URL, Fault, Parameters, UsernameRules, addresses, credentials, flag, pool, text,
+    warnings, without_nulls,
 };
 use bulkhead_sdk::database_plugin::{Configured, Refusal, Settings, Target};
 
@@ -34,6 +34,8 @@ pub(crate) struct Connection {
     pub(crate) authentication: Authentication,
     /// The operator's template for user names; empty means the default.
     pub(crate) username_template: String,
+    /// There is no user that manages the others.
+    pub(crate) self_managed: bool,
 }
 
 impl Connection {
@@ -44,17 +46,25 @@ impl Connection {
     }
 
     fn from_parts(settings: &Settings, parameters: &Parameters) -> Result<Self, Refusal> {
-        refuse_what_is_missing(settings)?;
-        let credentials = credentials(settings)?;
+        if text(settings, "auth_type")?.is_some_and(|kind| !kind.is_empty()) {
+            return Err(Code::AuthType.about("auth_type"));
+        }
+        let self_managed = flag(settings, "self_managed")?;
+        let mut given = credentials(settings)?;
+        if self_managed {
+            // The placeholders of such a connection stand for each user in its turn.
+            given.username.get_or_insert_default();
+            given.password.get_or_insert_default();
+        }
+        let target = target::read(settings, parameters, &given.as_credentials(), pool(settings)?)?;
+        if target.username.is_empty() && !self_managed {
+            return Err(Fault::CredentialMissing.about("username"));
+        }
         Ok(Self {
-            target: target::read(
-                settings,
-                parameters,
-                &credentials.as_credentials(),
-                pool(settings)?,
-            )?,
+            target,
             authentication: authentication(settings)?,
             username_template: text(settings, "username_template")?.unwrap_or_default().to_owned(),
+            self_managed,
         })
     }
 }
@@ -75,17 +85,6 @@ pub(crate) fn configure(settings: &Settings) -> Result<Configured, Refusal> {
 
 fn parameters(settings: &Settings) -> Result<Parameters, Refusal> {
     connection_url::read(text(settings, CONNECTION_URL)?.unwrap_or_default())
-}
-
-/// Settings that this version knows and cannot honour.
-fn refuse_what_is_missing(settings: &Settings) -> Result<(), Refusal> {
-    if flag(settings, "self_managed")? {
-        return Err(Code::SelfManaged.about("self_managed"));
-    }
-    match text(settings, "auth_type")?.filter(|kind| !kind.is_empty()) {
-        Some(_) => Err(Code::AuthType.about("auth_type")),
-        None => Ok(()),
-    }
 }
 
 fn authentication(settings: &Settings) -> Result<Authentication, Refusal> {

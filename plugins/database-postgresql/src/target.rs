@@ -2,7 +2,7 @@
 
 use crate::tls;
 use bulkhead_sdk::connection::{
-    Credentials, Fault, KnownParameters, Parameters, endpoints, refused_value,
+    Credentials, KnownParameters, Parameters, endpoints, refused_value,
 };
 use bulkhead_sdk::database_plugin::{Pool, Refusal, Settings, Target};
 
@@ -103,11 +103,8 @@ pub(crate) fn read(
 
 fn username(parameters: &Parameters, credentials: &Credentials<'_>) -> Result<String, Refusal> {
     let written = parameters.last("user").map(|written| written.fill(credentials)).transpose()?;
-    let username =
-        written.filter(|name| !name.is_empty()).or_else(|| credentials.username.map(str::to_owned));
-    username
-        .filter(|name| !name.is_empty())
-        .ok_or_else(|| Fault::CredentialMissing.about("username"))
+    let written = written.filter(|name| !name.is_empty());
+    Ok(written.unwrap_or_else(|| credentials.username.unwrap_or_default().to_owned()))
 }
 
 /// Users can be made only where writes are, so the attributes that ask for a standby are refused.

@@ -34,7 +34,7 @@ pub(crate) fn create(
 ) -> Result<(), Refusal> {
     let prepared =
         prepare_creation(host, connection, user, creation).map_err(Refusal::with_nothing_made)?;
-    run(host, connection, prepared).map_err(|failure| {
+    run(host, &connection.target, prepared).map_err(|failure| {
         let is_sure = sql_failure::is_nothing_kept(&failure);
         let refusal = sql_failure::refusal(failure, &connection.target);
         if is_sure { refusal.with_nothing_made() } else { refusal }
@@ -48,13 +48,9 @@ fn prepare_creation(
     user: &NewUser,
     creation: &[String],
 ) -> Result<Vec<Prepared>, Refusal> {
-    let password = sent_password(host, connection, &user.credential)?;
-    let values = Values {
-        username: &user.username,
-        password: Some(&password),
-        subject: None,
-        expiration: Some(user.expires),
-    };
+    refuse_self_managed(connection)?;
+    let secret = Secret::of(host, connection, &user.credential)?;
+    let values = Values { expiration: Some(user.expires), ..secret.values(&user.username) };
     let prepared = statements::prepare(Dialect::Postgres, creation, &values)?;
     if prepared.is_empty() {
         return Err(Code::CreationStatementsRequired.refusal().with("placeholder", "{{name}}"));
@@ -62,17 +58,27 @@ fn prepare_creation(
     Ok(prepared)
 }
 
-/// Gives `username` a new password.
+/// Gives `username` a new password; the user itself does it where `current` is given.
 pub(crate) fn change_credential(
     host: &dyn SqlHost,
     connection: &Connection,
     username: &str,
     credential: &Credential,
+    current: Option<&Credential>,
     given: &[String],
 ) -> Result<(), Refusal> {
-    let password = sent_password(host, connection, credential)?;
-    let values = Values { username, password: Some(&password), subject: None, expiration: None };
-    given_or_own(host, connection, given, CHANGE_PASSWORD, &values)
+    let secret = Secret::of(host, connection, credential)?;
+    let target = match current {
+        Some(current) => login(connection, username, current)?,
+        None => {
+            refuse_self_managed(connection)?;
+            connection.target.clone()
+        }
+    };
+    if given.is_empty() && matches!(secret, Secret::Subject(_)) {
+        return Err(Code::Unsupported.refusal());
+    }
+    given_or_own(host, &target, given, CHANGE_PASSWORD, &secret.values(username))
 }
 
 /// Moves the date after which `username` can no longer log in by password.
@@ -84,26 +90,21 @@ pub(crate) fn set_expiration(
     given: &[String],
 ) -> Result<(), Refusal> {
     let values = Values { username, password: None, subject: None, expiration: Some(expires) };
-    given_or_own(host, connection, given, SET_EXPIRATION, &values)
+    given_or_own(host, &connection.target, given, SET_EXPIRATION, &values)
 }
 
-/// Whether the database lets `username` in with `credential`.
+/// Whether the database lets `username` in with `credential`; a certificate's key is not known
+/// here.
 pub(crate) fn check_credential(
     host: &dyn SqlHost,
     connection: &Connection,
     username: &str,
     credential: &Credential,
 ) -> Result<Option<bool>, Refusal> {
-    let target = Target {
-        username: username.to_owned(),
-        password: password(credential)?.to_owned(),
-        pool: Pool {
-            max_connections: 1,
-            max_lifetime: TRIAL_LIFETIME,
-            ..connection.target.pool.clone()
-        },
-        ..connection.target.clone()
-    };
+    if matches!(credential, Credential::SubjectDn(_)) {
+        return Ok(None);
+    }
+    let target = login(connection, username, credential)?;
     let Err(failure) = host.ping(&target) else { return Ok(Some(true)) };
     match (failure.code.as_str(), failure.sqlstate.as_deref()) {
         // Asked for behind the password: the user is who it says, and may not use this database.
@@ -115,10 +116,35 @@ pub(crate) fn check_credential(
     }
 }
 
+/// The server as `username` reaches it.
+fn login(
+    connection: &Connection,
+    username: &str,
+    credential: &Credential,
+) -> Result<Target, Refusal> {
+    let Credential::Password(password) = credential else {
+        return Err(Code::Unsupported.refusal());
+    };
+    Ok(Target {
+        username: username.to_owned(),
+        password: password.clone(),
+        pool: Pool {
+            max_connections: 1,
+            max_lifetime: TRIAL_LIFETIME,
+            ..connection.target.pool.clone()
+        },
+        ..connection.target.clone()
+    })
+}
+
+fn refuse_self_managed(connection: &Connection) -> Result<(), Refusal> {
+    if connection.self_managed { Err(Code::SelfManaged.refusal()) } else { Ok(()) }
+}
+
 /// Runs statements in one transaction. A failure counts them as the operator's list does.
 pub(crate) fn run(
     host: &dyn SqlHost,
-    connection: &Connection,
+    target: &Target,
     prepared: Vec<Prepared>,
 ) -> Result<(), SqlFailure> {
     if prepared.is_empty() {
@@ -126,7 +152,7 @@ pub(crate) fn run(
     }
     let (statements, places): (Vec<Statement>, Vec<u32>) =
         prepared.into_iter().map(|prepared| (prepared.statement, prepared.index)).unzip();
-    host.transact(&connection.target, &statements).map_err(|failure| {
+    host.transact(target, &statements).map_err(|failure| {
         let place = failure.statement.and_then(|at| places.get(usize::try_from(at).ok()?)).copied();
         SqlFailure { statement: place, ..failure }
     })
@@ -135,44 +161,61 @@ pub(crate) fn run(
 /// The operator's statements, or the plugin's own where the operator gave none.
 fn given_or_own(
     host: &dyn SqlHost,
-    connection: &Connection,
+    target: &Target,
     given: &[String],
     own: &str,
     values: &Values<'_>,
 ) -> Result<(), Refusal> {
     if !given.is_empty() {
         let prepared = statements::prepare(Dialect::Postgres, given, values)?;
-        return run(host, connection, prepared)
-            .map_err(|failure| sql_failure::refusal(failure, &connection.target));
+        return run(host, target, prepared)
+            .map_err(|failure| sql_failure::refusal(failure, target));
     }
     let prepared = statements::prepare(Dialect::Postgres, &[own.to_owned()], values)?;
-    run(host, connection, prepared).map_err(|failure| match failure.sqlstate.as_deref() {
+    run(host, target, prepared).map_err(|failure| match failure.sqlstate.as_deref() {
         Some(UNDEFINED_OBJECT) => Code::UserNotFound.refusal(),
-        _ => sql_failure::refusal(SqlFailure { statement: None, ..failure }, &connection.target),
+        _ => sql_failure::refusal(SqlFailure { statement: None, ..failure }, target),
     })
 }
 
-fn password(credential: &Credential) -> Result<&str, Refusal> {
-    match credential {
-        Credential::Password(password) => Ok(password),
-        Credential::PublicKeyPem(_) | Credential::SubjectDn(_) => Err(Code::Unsupported.refusal()),
-    }
+/// What a user proves itself with, as statements write it. No `Debug`: it may be a password.
+enum Secret {
+    /// Itself, or its verifier.
+    Password(String),
+    /// As the role gave it, `CN=app`. The server looks at certificates by its own rules, where the
+    /// common name is the user's: `common_name_template` is then `{{.Username}}`.
+    Subject(String),
 }
 
-/// What stands for the password in a statement: itself or its verifier. Either is a secret.
-fn sent_password(
-    host: &dyn SqlHost,
-    connection: &Connection,
-    credential: &Credential,
-) -> Result<String, Refusal> {
-    let password = password(credential)?;
-    match connection.authentication {
-        Authentication::Password => Ok(password.to_owned()),
-        Authentication::Scram => {
-            let salt = host.random(scram::SALT);
-            scram::verifier(host, password, &salt)
-                .ok_or_else(|| Code::PasswordNotAscii.about("password_policy"))
+impl Secret {
+    fn of(
+        host: &dyn SqlHost,
+        connection: &Connection,
+        credential: &Credential,
+    ) -> Result<Self, Refusal> {
+        let password = match credential {
+            Credential::Password(password) => password,
+            Credential::SubjectDn(subject) => return Ok(Self::Subject(subject.clone())),
+            Credential::PublicKeyPem(_) => return Err(Code::Unsupported.refusal()),
+        };
+        match connection.authentication {
+            Authentication::Password => Ok(Self::Password(password.clone())),
+            Authentication::Scram => {
+                let salt = host.random(scram::SALT);
+                let verifier = scram::verifier(host, password, &salt);
+                verifier
+                    .map(Self::Password)
+                    .ok_or_else(|| Code::PasswordNotAscii.about("password_policy"))
+            }
         }
+    }
+
+    fn values<'a>(&'a self, username: &'a str) -> Values<'a> {
+        let (password, subject) = match self {
+            Self::Password(password) => (Some(password.as_str()), None),
+            Self::Subject(subject) => (None, Some(subject.as_str())),
+        };
+        Values { username, password, subject, expiration: None }
     }
 }
 

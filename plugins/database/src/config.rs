@@ -71,7 +71,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         host.databases().configure(&connection.for_host(name)).map_err(|why| about(name, why))?;
     connection.settings = configured.settings;
     let before = connection.targets.replace(configured.targets.clone()).unwrap_or_default();
-    if connection.verify_connection {
+    if connection.is_verified() {
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
     }
     connection.store(host, name)?;

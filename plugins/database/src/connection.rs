@@ -194,6 +194,12 @@ impl Connection {
         }
     }
 
+    /// Whether it is logged in to before it is stored and when it is opened anew. Where each account
+    /// logs in as itself there is nothing to try it with.
+    pub(crate) fn is_verified(&self) -> bool {
+        self.verify_connection && !self.is_self_managed()
+    }
+
     /// A setting that is a text; empty where it is absent.
     pub(crate) fn setting(&self, name: &str) -> &str {
         self.settings.get(name).and_then(Value::as_str).unwrap_or_default()

@@ -27,7 +27,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     for (name, _) in &reloaded {
         host.databases().close(name);
     }
-    let verified = reloaded.iter().filter(|(_, connection)| connection.verify_connection);
+    let verified = reloaded.iter().filter(|(_, connection)| connection.is_verified());
     let warnings: Vec<String> =
         verified.filter_map(|(name, connection)| verify(host, call, name, connection)).collect();
     let names: Vec<&str> = reloaded.iter().map(|(name, _)| name.as_str()).collect();

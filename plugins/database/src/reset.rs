@@ -8,7 +8,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let connection = Connection::named(host, name, &call.mount.path)?;
     host.databases().close(name);
-    if connection.verify_connection {
+    if connection.is_verified() {
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
     }
     Ok(Answer::nothing())

@@ -18,10 +18,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text("url", "ldap:// or ldaps:// and a host; several, with commas, are tried in order"),
     Field::text("binddn", "the name by which the engine logs in: a DN, or a user of upndomain"),
     Field::text("bindpass", "the password of binddn").secret(),
-    Field::text(
-        "userdn",
-        "the DN below which accounts are searched; empty leaves it to the server",
-    ),
+    Field::text("userdn", "the DN below which accounts are; empty leaves it to the server"),
     Field::text("upndomain", "the domain that makes a user principal name of binddn"),
     Field::text("schema", "ad, or openldap: how a password is changed"),
     Field::flag("self_rotation", "accounts change their own passwords, each by its present one"),
@@ -173,7 +170,15 @@ impl Config {
             let url = quoted(url);
             format!("passwords pass the network in clear to {url}; use ldaps:// or starttls")
         });
-        insecure.into_iter().chain(clear).collect()
+        let unasked = (!self.starttls).then(|| servers::never_asked(&self.url)).flatten();
+        let unasked = unasked.map(|url| {
+            let url = quoted(url);
+            format!(
+                "{url} is never asked: in clear it does not take the place of a server with TLS; \
+                 use ldaps:// or starttls"
+            )
+        });
+        insecure.into_iter().chain(clear).chain(unasked).collect()
     }
 
     fn shown(&self, mount: &Mount) -> Map<String, Value> {

@@ -42,8 +42,13 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     answer(&role, &account)
 }
 
-/// While a change is under way it is not known which password is in force.
+/// While a change is under way it is not known which password is in force. One that another call is
+/// at work on is waited for; one that was left unfinished is not.
 fn check_settled(host: &dyn Host, role: &Role) -> Result<(), Failure> {
+    if !rotation::is_open(host, &role.account)? {
+        return Ok(());
+    }
+    rotation::wait_for(host, &role.account)?;
     if !rotation::is_open(host, &role.account)? {
         return Ok(());
     }

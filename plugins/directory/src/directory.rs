@@ -6,17 +6,17 @@
 //! password that a server of the other kind keeps as an attribute in clear.
 
 mod identity;
+mod lookup;
 mod name;
 mod server;
 
 use crate::settings::{AD, Config, OPENLDAP};
 use crate::times;
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::ldap::{Change, Code, Entry, Fault, Filter, Search, Target};
+use bulkhead_sdk::ldap::{Change, Code, Entry, Fault, Search, Target};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host};
 pub(crate) use identity::Identity;
-use name::{Name, name_of};
 use server::Server;
 
 /// What is asked of an entry.
@@ -65,53 +65,6 @@ impl<'a> Directory<'a> {
     ) -> Self {
         let target = config.target().log_in_as(name, password);
         Self { host, config, target, is_account: true }
-    }
-
-    /// The one account of that name.
-    ///
-    /// # Errors
-    /// Invalid request where there is none, or more than one.
-    pub(crate) fn find(&self, name: &str) -> Result<Found, Failure> {
-        let found = match name_of(name, &self.config.schema) {
-            Name::Dn(dn) => self.search(Search::entry(dn)),
-            Name::Values(conditions) => {
-                let filter = Filter::everything().and_any(&conditions);
-                self.search(Search::below(&self.base()?, filter).limit(2))
-            }
-        };
-        let found = absent_is_empty(found)?;
-        match found.as_slice() {
-            [entry] => self.found(entry),
-            [] => Err(Failure::invalid(format!(
-                "there is no account {} below {}; check the name, and userdn",
-                quoted(name),
-                quoted(&self.base()?)
-            ))),
-            _ => Err(Failure::invalid(format!(
-                "more than one account is called {}; name it by its DN",
-                quoted(name)
-            ))),
-        }
-    }
-
-    /// The account again, wherever it was moved and however it is called now; `None` where it is
-    /// gone.
-    pub(crate) fn find_again(
-        &self,
-        identity: &Identity,
-        dn: &str,
-    ) -> Result<Option<Found>, Failure> {
-        let here = absent_is_empty(self.search(Search::entry(dn)))?;
-        let is_it = |found: &Found| found.identity == *identity;
-        let here = here.first().map(|entry| self.found(entry)).transpose()?.filter(is_it);
-        if here.is_some() {
-            return Ok(here);
-        }
-        let Some((attribute, value)) = identity.condition() else { return Ok(None) };
-        let filter = Filter::equal(attribute, value);
-        let moved = self.search(Search::below(&self.root()?, filter).limit(2));
-        let moved = absent_is_empty(moved)?;
-        Ok(moved.first().map(|entry| self.found(entry)).transpose()?.filter(is_it))
     }
 
     /// Gives an account another password, by the right to do so or, where the account asks itself,

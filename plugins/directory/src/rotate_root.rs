@@ -87,9 +87,7 @@ fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
 
 /// The DN of the entry behind `binddn`.
 fn entry_of(host: &dyn Host, config: &Config) -> Result<String, Failure> {
-    let login = config.login_name();
-    let name = login.split_once('\\').map_or(login.as_str(), |(_, name)| name);
-    let found = Directory::new(host, config).find(name).map_err(|why| Failure {
+    let found = Directory::new(host, config).find_own().map_err(|why| Failure {
         message: format!("binddn has to be one entry of the directory: {}", why.message),
         ..why
     })?;

@@ -35,6 +35,21 @@ pub(crate) fn is_open(host: &dyn Host, identity: &Identity) -> Result<bool, Fail
     intent::is_open(host, &key(identity))
 }
 
+/// Waits until no call is at work on a change of the account, for ten seconds at most.
+///
+/// # Errors
+/// What the host refused.
+pub(crate) fn wait_for(host: &dyn Host, identity: &Identity) -> Result<(), Failure> {
+    let turn = turn(identity);
+    drop(host.cache().get_or_lead(&turn)?);
+    host.cache().remove(&turn)
+}
+
+/// What calls that change the same account take one after the other.
+fn turn(identity: &Identity) -> String {
+    format!("rotation/{}", identity.as_str())
+}
+
 /// Gives the account another password, commits it, and answers the account as it is then. `account`
 /// is written down as it is before the change. The loan `returns` ends with it, if it has that one.
 ///
@@ -52,7 +67,7 @@ pub(crate) fn rotate(
         returns: returns.to_owned(),
     };
     // Calls that come for the same account wait, and then see what this one stored.
-    let turn = format!("rotation/{}", identity.as_str());
+    let turn = turn(identity);
     drop(host.cache().get_or_lead(&turn)?);
     account.store(host, identity)?;
     let intent = Intent::begin(host, &key(identity), LANE, change)?;

@@ -50,7 +50,14 @@ impl Caller {
     /// Whether policy grants `sudo` on this path, as `root` does everywhere.
     #[must_use]
     pub fn is_sudo(&self) -> bool {
-        self.capabilities.iter().any(|capability| ["sudo", "root"].contains(&capability.as_str()))
+        self.may("sudo")
+    }
+
+    /// Whether policy grants a capability on this path. The root policy grants all of them, in one
+    /// word.
+    #[must_use]
+    pub fn may(&self, capability: &str) -> bool {
+        self.capabilities.iter().any(|granted| granted == capability || granted == "root")
     }
 }
 

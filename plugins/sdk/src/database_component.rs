@@ -177,7 +177,11 @@ impl SqlHost for Imports {
 }
 
 fn statement(one: &Statement) -> sql::Statement {
-    sql::Statement { text: one.text.clone(), secret: one.secret, ext: Vec::new() }
+    let ext = match one.may_fail {
+        true => vec![("may-fail".to_owned(), String::new())],
+        false => Vec::new(),
+    };
+    sql::Statement { text: one.text.clone(), secret: one.secret, ext }
 }
 
 fn target(at: &Target) -> sql::Target {

@@ -169,6 +169,22 @@ pub struct Statement {
     pub text: String,
     /// The text carries a credential.
     pub secret: bool,
+    /// In a transaction of PostgreSQL: where the database refuses it, the others go on.
+    pub may_fail: bool,
+}
+
+impl Statement {
+    /// A statement without a secret, that has to succeed.
+    #[must_use]
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), secret: false, may_fail: false }
+    }
+
+    /// The same, without which the others go on.
+    #[must_use]
+    pub fn or_else_nothing(self) -> Self {
+        Self { may_fail: true, ..self }
+    }
 }
 
 /// A failure of the `sql` import.

@@ -12,6 +12,7 @@ type Rows = Vec<Vec<Option<String>>>;
 pub struct SqlScript {
     asked: RefCell<Vec<String>>,
     secrets: RefCell<Vec<String>>,
+    logins: RefCell<Vec<String>>,
     rules: RefCell<Vec<Rule>>,
     drawn: Cell<u8>,
 }
@@ -28,6 +29,13 @@ impl SqlScript {
     pub fn answers(self, part: &str, column: &[&str]) -> Self {
         let rows = column.iter().map(|text| vec![Some((*text).to_owned())]).collect();
         self.rule(part, Ok(rows), false)
+    }
+
+    /// Queries that contain `part` answer one row.
+    #[must_use]
+    pub fn answers_row(self, part: &str, row: &[&str]) -> Self {
+        let row = row.iter().map(|text| Some((*text).to_owned())).collect();
+        self.rule(part, Ok(vec![row]), false)
     }
 
     /// A question that contains `part` fails.
@@ -47,7 +55,8 @@ impl SqlScript {
         self
     }
 
-    /// Everything that was asked: `ping user`, `query …`, `transact a; b`, `execute …`.
+    /// Everything that was asked: `ping user`, `query …`, `execute …`, and
+    /// `transact a; [b]`, where what may fail stands in brackets.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         self.asked.borrow().clone()
@@ -57,6 +66,12 @@ impl SqlScript {
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
         self.secrets.borrow().clone()
+    }
+
+    /// Who ran transactions, each as `user:password`.
+    #[must_use]
+    pub fn logins(&self) -> Vec<String> {
+        self.logins.borrow().clone()
     }
 
     fn ask(&self, asked: String) -> Result<Rows, SqlFailure> {
@@ -86,9 +101,13 @@ impl SqlHost for SqlScript {
         self.ask(format!("query {statement} <- {}", parameters.join(", ")))
     }
 
-    fn transact(&self, _: &Target, statements: &[Statement]) -> Result<(), SqlFailure> {
+    fn transact(&self, at: &Target, statements: &[Statement]) -> Result<(), SqlFailure> {
         self.note(statements);
-        let texts: Vec<&str> = statements.iter().map(|statement| statement.text.as_str()).collect();
+        self.logins.borrow_mut().push(format!("{}:{}", at.username, at.password));
+        let texts: Vec<String> = statements
+            .iter()
+            .map(|one| if one.may_fail { format!("[{}]", one.text) } else { one.text.clone() })
+            .collect();
         self.ask(format!("transact {}", texts.join("; "))).map(drop)
     }
 

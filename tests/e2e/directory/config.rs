@@ -1,7 +1,7 @@
 //! `config`: what is wrong is found where it is typed, and no word is said to a server that does
 //! not show who it is.
 
-use super::{FIRST, Quay, allow};
+use super::{FIRST, Quay};
 use bulkhead_tests::paths::Folder;
 use bulkhead_tests::{DirectoryServer, Kind};
 use rcgen::{
@@ -9,6 +9,8 @@ use rcgen::{
 };
 use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 #[test]
 fn a_dry_run_tells_what_is_wrong_and_stores_nothing() {
@@ -105,9 +107,14 @@ fn without_tls_active_directory_takes_no_password_and_the_operator_is_told() {
 }
 
 #[test]
-fn a_certificate_that_is_over_or_bears_no_name_is_not_believed() {
+fn a_certificate_that_is_over_weak_or_bears_no_name_is_not_believed() {
     let authority = Authority::new();
-    for (what, why) in [("expired", "expired"), ("nameless", "name"), ("of another host", "name")] {
+    for (what, why) in [
+        ("expired", "expired"),
+        ("nameless", "name"),
+        ("of another host", "name"),
+        ("signed with SHA-1", "certificate"),
+    ] {
         let folder = authority.server(what);
         let server = DirectoryServer::with_certificate(folder.path());
         let quay = Quay::of(server.branch());
@@ -130,6 +137,22 @@ fn a_certificate_that_is_over_or_bears_no_name_is_not_believed() {
 }
 
 #[test]
+fn tls_is_spoken_in_the_versions_that_are_configured() {
+    let server = DirectoryServer::own(Kind::OpenLdap);
+    let quay = Quay::of(server.branch());
+    let spoken = |changes: Value| {
+        let before = server.log().len();
+        quay.configure(crate::world::with(changes, json!({ "verify": true }))).expect(200);
+        let log = server.log()[before..].to_owned();
+        ["TLS1.2", "TLS1.3"].map(|version| log.contains(&format!("tls_proto={version}")))
+    };
+    assert_eq!(spoken(json!({})), [false, true]);
+    assert_eq!(spoken(json!({ "tls_max_version": "tls12" })), [true, false]);
+    assert_eq!(spoken(json!({ "tls_min_version": "tls13" })), [false, true]);
+    server.stop();
+}
+
+#[test]
 fn the_next_server_is_asked_where_one_is_not_there_and_not_where_one_refuses() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::empty(kind);
@@ -145,17 +168,36 @@ fn the_next_server_is_asked_where_one_is_not_there_and_not_where_one_refuses() {
 }
 
 #[test]
-fn a_mount_reaches_the_servers_that_it_is_granted_and_no_other() {
+fn a_mount_reaches_what_its_configuration_names_and_narrowed_what_it_is_granted() {
     let quay = Quay::new(Kind::OpenLdap);
     quay.role("build", "svc1");
-    let elsewhere = json!({ "grants": ["ldap:ldaps://dc1.corp.example"] });
-    quay.root.write("sys/mounts/directory/tune", &elsewhere).expect(204);
+    let grant = |line: String| {
+        let grants = json!({ "grants": [line] });
+        quay.root.write("sys/mounts/directory/tune", &grants).expect(204);
+    };
+    grant("ldap:ldaps://dc1.corp.example".to_owned());
     let refused = quay.root.read("directory/creds/build");
     assert!((400..500).contains(&refused.status), "{refused:?}");
     assert!(refused.errors().contains("secrets tune --grant"), "{}", refused.errors());
     assert!(quay.takes("svc1", FIRST));
-    allow(&quay.root, "directory", quay.branch.server);
+    grant(format!("ldap:{}", quay.branch.server.url()));
     quay.creds("build");
+}
+
+#[test]
+fn no_configuration_leads_to_the_clouds_metadata_or_to_this_very_server() {
+    let quay = Quay::empty(Kind::OpenLdap);
+    let own = quay.bulkhead.address().port();
+    for url in [
+        format!("ldap://127.0.0.1:{own}"),
+        format!("ldap://localhost:{own}"),
+        "ldap://169.254.169.254:80".to_owned(),
+        "ldap://[::ffff:169.254.169.254]:80".to_owned(),
+        "ldap://[fe80::1]:389".to_owned(),
+    ] {
+        let refused = quay.configure(json!({ "url": url, "verify": true })).expect(400);
+        assert!(refused.errors().contains("never dialled"), "{url}: {}", refused.errors());
+    }
 }
 
 /// Clients know the engine by the name of an earlier one.
@@ -163,7 +205,6 @@ fn a_mount_reaches_the_servers_that_it_is_granted_and_no_other() {
 fn a_mount_of_the_type_ad_is_this_engine() {
     let quay = Quay::empty(Kind::Samba);
     quay.root.write("sys/mounts/ad", &json!({ "type": "ad" })).expect(204);
-    allow(&quay.root, "ad", quay.branch.server);
     quay.root.write("ad/config", &quay.branch.config()).expect(204);
     let role = json!({ "service_account_name": quay.branch.upn_of("svc1") });
     quay.root.write("ad/roles/build", &role).expect(204);
@@ -227,6 +268,10 @@ impl Authority {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.certificate).expect("a certificate");
         let folder = Folder::new("certificates");
+        if what == "signed with SHA-1" {
+            self.sign_with_sha1(folder.path());
+            return folder;
+        }
         for (name, pem) in [
             ("ca.pem", self.certificate.pem()),
             ("server.pem", certificate.pem()),
@@ -235,5 +280,22 @@ impl Authority {
             fs::write(folder.path().join(name), pem).expect("a file of ours");
         }
         folder
+    }
+
+    /// As nothing but old programs do.
+    fn sign_with_sha1(&self, folder: &Path) {
+        let file = |name: &str| folder.join(name).display().to_string();
+        fs::write(file("ca.pem"), self.certificate.pem()).expect("a file of ours");
+        let key = self.certificate.key().serialize_pem();
+        fs::write(file("ca.key"), key).expect("a file of ours");
+        let done = Command::new("openssl")
+            .args(["req", "-x509", "-sha1", "-nodes", "-days", "2", "-newkey", "ec"])
+            .args(["-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=127.0.0.1"])
+            .args(["-addext", "subjectAltName=IP:127.0.0.1"])
+            .args(["-CA", &file("ca.pem"), "-CAkey", &file("ca.key")])
+            .args(["-out", &file("server.pem"), "-keyout", &file("server.key")])
+            .output()
+            .expect("openssl starts");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 }

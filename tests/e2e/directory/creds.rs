@@ -4,6 +4,7 @@ use super::{FIRST, Quay};
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{DirectoryServer, Kind};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long what is due may take.
@@ -98,6 +99,20 @@ fn an_account_that_was_renamed_is_found_again_and_one_that_is_gone_is_400() {
 }
 
 #[test]
+fn many_who_read_a_role_that_is_due_are_shown_one_password() {
+    for quay in Quay::both() {
+        quay.role("build", "svc1");
+        let shown: BTreeSet<String> = std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..32).map(|_| scope.spawn(|| quay.creds("build"))).collect();
+            let shown = readers.into_iter().map(|reader| reader.join().expect("no panic"));
+            shown.map(|answer| answer.text("current_password").to_owned()).collect()
+        });
+        assert_eq!(shown.len(), 1, "it was rotated more than once");
+        assert!(quay.takes("svc1", shown.first().expect("one")));
+    }
+}
+
+#[test]
 fn two_roles_of_one_account_show_one_password() {
     for quay in Quay::both() {
         quay.role("build", "svc1");
@@ -142,6 +157,31 @@ fn a_name_is_a_value_and_never_a_piece_of_a_filter() {
         for account in ["svc1", "svc2", "svc3"] {
             assert!(quay.takes(account, FIRST), "{account}");
         }
+    }
+}
+
+/// By its DN an account elsewhere would be another's; the engine's own would be shown to who may
+/// read the role.
+#[test]
+fn no_role_or_set_is_for_an_account_elsewhere_or_for_the_engines_own() {
+    for quay in Quay::both() {
+        let elsewhere = quay.branch.server.branch();
+        elsewhere.add("other", FIRST);
+        let engine = quay.branch.config()["bindpass"].as_str().expect("a text").to_owned();
+        for (name, why) in [
+            (elsewhere.dn_of("other"), "no account"),
+            (quay.branch.dn_of("engine"), "logs in by"),
+            (quay.branch.dn_of("engine").to_lowercase(), "logs in by"),
+            (quay.name("engine"), "logs in by"),
+        ] {
+            let role = json!({ "service_account_name": name });
+            let refused = quay.root.write("directory/roles/odd", &role).expect(400);
+            assert!(refused.errors().contains(why), "{name}: {}", refused.errors());
+            let set = json!({ "service_account_names": [name] });
+            let refused = quay.root.write("directory/library/odd", &set).expect(400);
+            assert!(refused.errors().contains(why), "{name}: {}", refused.errors());
+        }
+        assert!(elsewhere.takes("other", FIRST) && quay.takes("engine", &engine));
     }
 }
 

@@ -61,7 +61,7 @@ fn read(below: &str, routes: &Value) -> Vec<Endpoint> {
     let endpoint = |route: &Value| Endpoint {
         verb: text(route, "verb"),
         path: format!("{below}{}", text(route, "path")),
-        unauthenticated: route["unauthenticated"] == true,
+        unauthenticated: route["unauthenticated"] == true || route["login"] == true,
         sudo: route["sudo"] == true,
         about: text(route, "about"),
         fields: route["fields"].as_array().cloned().unwrap_or_default(),

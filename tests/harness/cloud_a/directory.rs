@@ -2,10 +2,7 @@
 
 use super::{Access, CloudA, State, TENANT};
 use crate::internet::{Request, Response, held};
-use crate::signer::unverified;
-use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use crate::signer::{is_signed, unverified};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -103,15 +100,7 @@ fn is_federated(state: &State, assertion: &str) -> bool {
             || claims["aud"] == json!([federated.audience]))
         && claims["exp"].as_u64().is_some_and(|end| end > super::now());
     let mut named = keys.filter(|key| key["kid"] == header["kid"]);
-    is_ours && named.any(|key| is_signed(key, assertion).unwrap_or(false))
-}
-
-fn is_signed(key: &Value, token: &str) -> Option<bool> {
-    let part = |name: &str| URL_SAFE_NO_PAD.decode(key[name].as_str()?).ok();
-    let (signed, signature) = token.rsplit_once('.')?;
-    let public = RsaPublicKeyComponents { n: part("n")?, e: part("e")? };
-    let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-    Some(public.verify(&RSA_PKCS1_2048_8192_SHA256, signed.as_bytes(), &signature).is_ok())
+    is_ours && named.any(|key| is_signed(key, assertion))
 }
 
 /// A refusal as the directory writes it.

@@ -22,7 +22,8 @@ fn request(method: Method, path: &str, query: &str, bearer: &str, body: &str) ->
 
 fn access(cloud: &CloudA, client: &str, secret: &str, audience: &str) -> (u16, String) {
     let body = format!(
-        "grant_type=client_credentials&client_id={client}&client_secret={secret}&scope={audience}/.default"
+        "grant_type=client_credentials&client_id={client}&client_secret={secret}&\
+         scope={audience}/.default"
     );
     let path = format!("/{TENANT}/oauth2/v2.0/token");
     let answer = directory::answer(cloud, &request(Method::POST, &path, "", "", &body));

@@ -9,6 +9,7 @@ use crate::mounts::{Class, Mount};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// The rows of this file.
@@ -39,7 +40,7 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
         (mount.record.accessor.clone(), names)
     });
     let mut locked: Vec<_> = locked.filter(|(_, names)| !names.is_empty()).collect();
-    locked.sort_by(|(_, one), (_, other)| other.len().cmp(&one.len()));
+    locked.sort_by_key(|(_, names)| Reverse(names.len()));
     let total: usize = locked.iter().map(|(_, names)| names.len()).sum();
     let of_mounts: Vec<Value> = locked
         .into_iter()

@@ -1,6 +1,7 @@
 //! One request and its answer: resolve, vet, dial what was vetted, or have a proxy dial what was
 //! granted; secure, speak.
 
+use super::dial::dial;
 use super::fault::{HttpFault, ProxyFault};
 use super::meter::{Meter, Metered};
 use super::tls::Secured;
@@ -18,8 +19,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 /// Where a request goes, and what may be spent on it.
@@ -119,24 +119,6 @@ pub(crate) async fn ask_metadata(
         speak(stream, meter, request, limits::METADATA_ANSWER_BYTES).await
     };
     timeout_at(until, asked).await.unwrap_or(Err(HttpFault::TimedOut))
-}
-
-/// A connection to the first address that answers. All of them together have the time of one.
-pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, HttpFault> {
-    let tries = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
-    let mut last = HttpFault::Unknown;
-    for address in addresses {
-        match timeout(limits::HTTP_CONNECT_TIME / tries, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => {
-                // Without it a request in two pieces is only slower.
-                let _ = stream.set_nodelay(true);
-                return Ok(stream);
-            }
-            Ok(Err(error)) => last = HttpFault::Broken(error.kind()),
-            Err(_) => last = HttpFault::TimedOut,
-        }
-    }
-    Err(last)
 }
 
 async fn speak(

@@ -1,11 +1,11 @@
-//! A connection through the proxy of the network: a tunnel to a server with TLS, or the proxy itself
-//! for what is asked in the clear.
+//! A connection through the proxy of the network: a tunnel to a server with TLS, or the proxy
+//! itself for what is asked in the clear.
 //!
 //! Nothing is resolved here: the proxy is asked for the name that the component asked for and was
 //! granted. The attacks this file stops: a proxy's answer without end, one that hangs, and the
 //! credentials that are for the proxy at any server behind it.
 
-use super::exchange::dial;
+use super::dial::dial;
 use super::fault::{HttpFault, ProxyFault};
 use crate::grants::{Host, Origin, Reach, Refused};
 use crate::limits;

@@ -47,9 +47,15 @@ impl Secured {
             client_key: settings.client_key.as_deref(),
             versions: tls::versions(&settings.min_version, &settings.max_version)?,
             insecure: settings.insecure,
+            any_name: false,
         };
         let (config, starttls) = (Arc::new(tls::client_config(&trust)?), settings.starttls);
         Ok(Self { config, starttls, server_name: settings.server_name.clone() })
+    }
+
+    /// Whether nothing goes to the server in clear.
+    pub(super) fn is_tls(&self, server: &LdapServer) -> bool {
+        server.tls || self.starttls
     }
 
     /// A connection to `address`, which was vetted, with the server there.
@@ -61,7 +67,7 @@ impl Secured {
         let mut stream = TcpStream::connect(address).await.map_err(|error| broken(&error))?;
         // Without it a message in two pieces is only slower.
         let _ = stream.set_nodelay(true);
-        if !server.tls && !self.starttls {
+        if !self.is_tls(server) {
             return Ok(Box::new(stream));
         }
         let name = tls::server_name(&server.host, self.server_name.as_deref())

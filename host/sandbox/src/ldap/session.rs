@@ -45,13 +45,20 @@ impl Drop for Session {
 }
 
 impl Session {
-    /// Dials the servers in their order and logs in with the first that is there.
+    /// Dials the servers in their order and logs in with the first that is there. None is asked in
+    /// clear after one that was to be asked by TLS: who breaks that would be given the password.
     ///
     /// # Errors
     /// The last server's failure; the first one's that refuses, or may not be dialled.
     pub(crate) async fn open(login: &Login) -> Result<Self, LdapFailure> {
         let mut last = failed("invalid-request", "no URL is given");
+        let mut is_tls_asked = false;
         for (server, reach) in &login.servers {
+            let is_tls = login.secured.is_tls(server);
+            if is_tls_asked && !is_tls {
+                continue;
+            }
+            is_tls_asked |= is_tls;
             let opened = timeout(login.connect_time, Self::open_at(login, server, reach)).await;
             let opened = opened
                 .unwrap_or_else(|_| Err(failed("timed-out", "the server did not answer in time")));

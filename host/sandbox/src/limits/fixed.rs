@@ -107,6 +107,12 @@ pub(crate) const WARNINGS: usize = 32;
 pub(crate) const QUERY_ROWS: usize = 10_000;
 /// Bytes of one query's result.
 pub(crate) const QUERY_BYTES: usize = 4 << 20;
+/// Bytes of one message of a database, such as a row.
+pub(crate) const SQL_MESSAGE_BYTES: usize = 1 << 20;
+/// Bytes of all messages that answer one message to a database.
+pub(crate) const SQL_ANSWER_BYTES: usize = 16 << 20;
+/// Columns of one result: the most that a table of either kind of server has.
+pub(crate) const SQL_COLUMNS: u64 = 4096;
 /// Longest time that one effect may take. It is never begun with less time left in its call.
 pub(crate) const EFFECT_TIME: Duration = Duration::from_secs(30);
 /// What a call must have left besides the time of an effect that it begins.
@@ -201,6 +207,7 @@ const _: () = assert!(POOL_SESSIONS < SQL_SESSIONS);
 const _: () = assert!(VALUE_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(PAGE_BYTES + VALUE_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(QUERY_BYTES < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(SQL_MESSAGE_BYTES < SQL_ANSWER_BYTES && QUERY_BYTES < SQL_ANSWER_BYTES);
 const _: () = assert!(LDAP_RESULT_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(LDAP_MESSAGE_BYTES < LDAP_ANSWER_BYTES);
 const _: () = assert!(HTTP_ANSWER_BYTES + HTTP_ANSWER_HEAD_BYTES < HOST_CALL_FUEL_BYTES);

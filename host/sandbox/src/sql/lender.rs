@@ -1,9 +1,12 @@
 //! One pool of sessions, of either protocol: lending them, with patience, and not the broken ones.
 
-use super::failure::{SqlFailure, failed, of_login};
+use super::failure::{SqlFailure, failed, of_login, of_statement};
 use crate::limits;
 use sqlx::pool::{PoolConnection, PoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Database, Pool, Transaction};
+use sqlx::{
+    AssertSqlSafe, ColumnIndex, ConnectOptions, Connection, Database, Decode, Executor,
+    IntoArguments, Pool, Row as _, Transaction, Type,
+};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -38,6 +41,47 @@ pub(super) struct Lender<D: Database> {
 impl<D: Database> Clone for Lender<D> {
     fn clone(&self) -> Self {
         Self { pool: self.pool.clone(), bounds: self.bounds }
+    }
+}
+
+/// Logs in once before there is a pool: the pool itself would try a dead server again and again.
+/// `asked`: a question whose answer is that word where the server is read-only, which is refused.
+pub(super) async fn probe<C>(
+    options: &C::Options,
+    asked: Option<(&'static str, &str)>,
+) -> Result<(), SqlFailure>
+where
+    C: Connection<Options: ConnectOptions<Connection = C>>,
+    for<'c> &'c mut C: Executor<'c, Database = C::Database>,
+    for<'a> <C::Database as Database>::Arguments: IntoArguments<C::Database>,
+    for<'r> String: Decode<'r, C::Database> + Type<C::Database>,
+    usize: ColumnIndex<<C::Database as Database>::Row>,
+{
+    let mut session = C::connect_with(options).await.map_err(|error| of_login(&error))?;
+    let answer = match asked {
+        Some((question, _)) => sqlx::query(question).fetch_one(&mut session).await.map(Some),
+        None => Ok(None),
+    };
+    let answer = answer.map_err(|error| of_statement(&error, false))?;
+    // The answer is in; how the farewell goes changes nothing.
+    drop(session.close().await);
+    match (answer.map(|row| row.try_get::<String, _>(0)), asked) {
+        (Some(Ok(word)), Some((_, read_only))) if word == read_only => {
+            Err(failed("unreachable", "the server is read-only"))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl<D: Database> Lender<D>
+where
+    for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
+{
+    /// Asks the server for nothing in particular.
+    pub(super) async fn ping(&self) -> Result<(), SqlFailure> {
+        let mut session = self.session().await?;
+        let asked = session.execute(sqlx::raw_sql("SELECT 1")).await;
+        asked.map(drop).map_err(|error| of_statement(&error, false))
     }
 }
 

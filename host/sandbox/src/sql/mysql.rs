@@ -5,14 +5,14 @@
 //! set at each use: no statement of an earlier use decides how a later one is read. And a
 //! server that asks is sent the password in clear over TLS alone, and a file never.
 
-use super::failure::{SqlFailure, failed, of_commit, of_login, of_statement};
+use super::failure::{SqlFailure, of_commit, of_statement};
 use super::lender::Lender;
 use super::rows::{self, Cells};
-use super::way::{Mode, Way};
+use super::way::Way;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Statement, Target};
 use crate::limits;
 use sqlx::mysql::{MySqlConnectOptions, MySqlRow, MySqlSslMode};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, MySqlConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
 use sqlx::{MySql, Row as _};
 
 /// Modes that change what quotes and backslashes mean, or bring in one that does. A longer name
@@ -44,20 +44,15 @@ const COMMITTING: [&str; 12] = [
     "uninstall",
 ];
 
+/// What a server is asked where writes have to be possible, and how one answers where they are not.
+pub(super) const READ_ONLY: (&str, &str) = ("SELECT CAST(@@global.read_only AS CHAR)", "1");
+
 /// How the server is reached and logged in to.
 pub(super) fn options(target: &Target, way: &Way) -> MySqlConnectOptions {
-    let tls = &target.tls;
     let mut options = MySqlConnectOptions::new()
-        .host(&way.name)
-        .port(way.port)
+        .socket(way.relay.socket())
         .username(&target.username)
-        .ssl_mode(match way.mode {
-            Mode::Disable => MySqlSslMode::Disabled,
-            Mode::Prefer => MySqlSslMode::Preferred,
-            Mode::Require => MySqlSslMode::Required,
-            Mode::VerifyCa => MySqlSslMode::VerifyCa,
-            Mode::VerifyFull => MySqlSslMode::VerifyIdentity,
-        })
+        .ssl_mode(MySqlSslMode::Disabled)
         .charset("utf8mb4")
         .pipes_as_concat(false)
         .no_engine_substitution(false)
@@ -72,43 +67,10 @@ pub(super) fn options(target: &Target, way: &Way) -> MySqlConnectOptions {
     if !target.database.is_empty() {
         options = options.database(&target.database);
     }
-    if let Some(pem) = &tls.root_certificates {
-        options = options.ssl_ca_from_pem(pem.clone().into_bytes());
-    }
-    if let (Some(certificate), Some(key)) = (&tls.client_certificate, &tls.client_key) {
-        options = options.ssl_client_cert_from_pem(certificate).ssl_client_key_from_pem(key);
-    }
-    if let Some(relay) = &way.relay {
-        options = options.socket(relay.socket());
-    }
     options
 }
 
-/// Logs in once before there is a pool.
-pub(super) async fn probe(options: &MySqlConnectOptions, writable: bool) -> Result<(), SqlFailure> {
-    let mut session =
-        MySqlConnection::connect_with(options).await.map_err(|error| of_login(&error))?;
-    let asked = "SELECT CAST(@@global.read_only AS CHAR)";
-    let read_only = match writable {
-        true => sqlx::query(asked).fetch_one(&mut session).await.map(Some),
-        false => Ok(None),
-    };
-    let read_only = read_only.map_err(|error| of_statement(&error, false))?;
-    // The answer is in; how the farewell goes changes nothing.
-    drop(session.close().await);
-    match read_only.map(|row| row.try_get::<String, _>(0)) {
-        Some(Ok(word)) if word == "1" => Err(failed("unreachable", "the server is read-only")),
-        _ => Ok(()),
-    }
-}
-
 impl Lender<MySql> {
-    pub(super) async fn ping(&self) -> Result<(), SqlFailure> {
-        let mut session = self.session().await?;
-        let asked = session.execute(sqlx::raw_sql("SELECT 1")).await;
-        asked.map(drop).map_err(|error| of_statement(&error, false))
-    }
-
     pub(super) async fn query(
         &self,
         sql: &str,

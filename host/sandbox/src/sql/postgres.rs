@@ -2,71 +2,41 @@
 //!
 //! Every field of a session is set; what the library took from the environment is overwritten.
 
-use super::failure::{SqlFailure, failed, of_commit, of_login, of_statement};
+use super::failure::{SqlFailure, of_commit, of_statement};
 use super::lender::Lender;
 use super::rows::{self, Cells};
-use super::way::{Mode, Way};
+use super::way::Way;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Statement, Target};
 use crate::limits;
 use sqlx::postgres::{PgConnectOptions, PgRow, PgSslMode};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
 use sqlx::{Postgres, Row as _};
+
+/// What a server is asked where writes have to be possible, and how one answers where they are not.
+pub(super) const READ_ONLY: (&str, &str) = ("SHOW transaction_read_only", "on");
+
+/// The pair of a statement without which its transaction goes on.
+const MAY_FAIL: &str = "may-fail";
+/// Around such a statement: nothing of it is kept where it fails.
+const SAVE: &str = "SAVEPOINT bulkhead";
+const RELEASE: &str = "RELEASE SAVEPOINT bulkhead";
+const GO_BACK: &str = "ROLLBACK TO SAVEPOINT bulkhead; RELEASE SAVEPOINT bulkhead";
 
 /// How the server is reached and logged in to.
 pub(super) fn options(target: &Target, way: &Way) -> PgConnectOptions {
-    let tls = &target.tls;
-    let mut options = PgConnectOptions::new_without_pgpass()
-        .host(&way.name)
+    PgConnectOptions::new_without_pgpass()
+        .socket(way.relay.folder())
         .port(way.port)
         .username(&target.username)
         .password(&target.password)
         .database(if target.database.is_empty() { &target.username } else { &target.database })
-        .ssl_mode(match way.mode {
-            Mode::Disable => PgSslMode::Disable,
-            Mode::Prefer => PgSslMode::Prefer,
-            Mode::Require => PgSslMode::Require,
-            Mode::VerifyCa => PgSslMode::VerifyCa,
-            Mode::VerifyFull => PgSslMode::VerifyFull,
-        })
+        .ssl_mode(PgSslMode::Disable)
         .application_name("bulkhead")
         .statement_cache_capacity(0)
-        .disable_statement_logging();
-    if let Some(pem) = &tls.root_certificates {
-        options = options.ssl_root_cert_from_pem(pem.clone().into_bytes());
-    }
-    if let (Some(certificate), Some(key)) = (&tls.client_certificate, &tls.client_key) {
-        options = options.ssl_client_cert_from_pem(certificate).ssl_client_key_from_pem(key);
-    }
-    if let Some(relay) = &way.relay {
-        options = options.socket(relay.folder());
-    }
-    options
-}
-
-/// Logs in once before there is a pool: the pool itself would try a dead server again and again.
-pub(super) async fn probe(options: &PgConnectOptions, writable: bool) -> Result<(), SqlFailure> {
-    let mut session =
-        PgConnection::connect_with(options).await.map_err(|error| of_login(&error))?;
-    let read_only = match writable {
-        true => sqlx::query("SHOW transaction_read_only").fetch_one(&mut session).await.map(Some),
-        false => Ok(None),
-    };
-    let read_only = read_only.map_err(|error| of_statement(&error, false))?;
-    // The answer is in; how the farewell goes changes nothing.
-    drop(session.close().await);
-    match read_only.map(|row| row.try_get::<String, _>(0)) {
-        Some(Ok(word)) if word == "on" => Err(failed("unreachable", "the server is read-only")),
-        _ => Ok(()),
-    }
+        .disable_statement_logging()
 }
 
 impl Lender<Postgres> {
-    pub(super) async fn ping(&self) -> Result<(), SqlFailure> {
-        let mut session = self.session().await?;
-        let asked = session.execute(sqlx::raw_sql("SELECT 1")).await;
-        asked.map(drop).map_err(|error| of_statement(&error, false))
-    }
-
     pub(super) async fn query(
         &self,
         sql: &str,
@@ -86,11 +56,20 @@ impl Lender<Postgres> {
     pub(super) async fn transact(&self, statements: &[Statement]) -> Result<(), SqlFailure> {
         let mut transaction = self.begin(&bounded("BEGIN")).await?;
         for (index, statement) in statements.iter().enumerate() {
-            let run =
-                transaction.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
-            if let Err(error) = run {
-                return Err(of_statement(&error, statement.secret).at(index));
+            let may_fail = statement.ext.iter().any(|(name, _)| name == MAY_FAIL);
+            let text = match may_fail {
+                // A comment at its end must not swallow what follows.
+                true => format!("{SAVE}; {}\n; {RELEASE}", statement.text),
+                false => statement.text.clone(),
+            };
+            let run = transaction.execute(sqlx::raw_sql(AssertSqlSafe(text))).await;
+            let Err(error) = run else { continue };
+            let failure = of_statement(&error, statement.secret).at(index);
+            if !may_fail || failure.code != "statement-failed" {
+                return Err(failure);
             }
+            let back = transaction.execute(sqlx::raw_sql(GO_BACK)).await;
+            back.map_err(|error| of_statement(&error, false).at(index))?;
         }
         transaction.commit().await.map_err(|error| of_commit(&error))
     }

@@ -1,12 +1,11 @@
-//! A way to one vetted address for sessions whose certificate is held against a name.
+//! A way to one vetted address, behind a gate.
 //!
 //! The attack this file stops: a resolver that answers with an allowed address while a name is
-//! vetted, and with another one when the session is dialled, at once or hours later. The SQL
-//! library has one field for the name in the certificate and for the host to dial. So it is given
-//! the name for the certificate alone; what it dials is a socket of this process, and what it says
-//! there is carried to the address that was vetted. TLS goes through from end to end: nothing is
-//! read here.
+//! vetted, and with another one when the session is dialled, at once or hours later. What the SQL
+//! library dials is a socket of this process, and what it says there is carried to the address that
+//! was vetted.
 
+use super::gate::{Fault, Gate};
 use bulkhead_wire::sync;
 use std::io;
 use std::net::SocketAddr;
@@ -30,21 +29,21 @@ pub(super) struct Relay {
 
 struct Way {
     to: SocketAddr,
-    connect_timeout: Duration,
-    /// Why the address could not be dialled last.
-    fault: Mutex<Option<io::ErrorKind>>,
+    gate: Gate,
+    /// Why the last session was ended here.
+    fault: Mutex<Option<Fault>>,
 }
 
 impl Relay {
-    /// Opens a socket through which `to` is dialled, within `connect_timeout` each time.
+    /// Opens a socket through which `to` is dialled, within the gate's `connect_timeout` each time.
     ///
     /// # Errors
     /// The system's, where it has no such sockets or no more of them, or no randomness.
-    pub(super) fn open(to: SocketAddr, connect_timeout: Duration) -> io::Result<Self> {
+    pub(super) fn open(to: SocketAddr, gate: Gate) -> io::Result<Self> {
         let folder = folder()?;
         let port = to.port();
         let listener = UnixListener::bind(socket_in(&folder, port))?;
-        let way = Arc::new(Way { to, connect_timeout, fault: Mutex::default() });
+        let way = Arc::new(Way { to, gate, fault: Mutex::default() });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&way)));
         Ok(Self { folder, port, way, accepting })
     }
@@ -60,9 +59,9 @@ impl Relay {
         socket_in(&self.folder, self.port)
     }
 
-    /// Why the address could not be dialled last; `None` when it was.
-    pub(super) fn fault(&self) -> Option<io::ErrorKind> {
-        *sync::lock(&self.way.fault)
+    /// Why the last session was not made, or was ended here; `None` when that was not done here.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        sync::lock(&self.way.fault).clone()
     }
 }
 
@@ -107,15 +106,19 @@ fn is_ours(near: &UnixStream) -> bool {
 }
 
 impl Way {
-    async fn carry(&self, mut near: UnixStream) {
-        let dialled = timeout(self.connect_timeout, TcpStream::connect(self.to)).await;
-        let dialled = dialled.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        *sync::lock(&self.fault) = dialled.as_ref().err().map(io::Error::kind);
-        let Ok(mut far) = dialled else { return };
-        // Without it a message in two pieces is only slower.
-        let _ = far.set_nodelay(true);
-        // However it ends, both ends learn it by their own connection.
-        let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+    async fn carry(&self, near: UnixStream) {
+        *sync::lock(&self.fault) = None;
+        if let Err(fault) = self.dial(near).await {
+            *sync::lock(&self.fault) = Some(fault);
+        }
+    }
+
+    /// The library's end is closed once it is known why, and not before.
+    async fn dial(&self, mut near: UnixStream) -> Result<(), Fault> {
+        let dialled = timeout(self.gate.connect_timeout, TcpStream::connect(self.to)).await;
+        let dialled = dialled.map_err(|_| Fault::TimedOut)?;
+        let far = dialled.map_err(|error| Fault::Broken(error.kind().to_string()))?;
+        self.gate.carry(&mut near, far).await
     }
 }
 

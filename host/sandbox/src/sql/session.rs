@@ -5,11 +5,11 @@ use super::lender::{Bounds, Lender};
 use super::relay::Relay;
 use super::rows::Cells;
 use super::way::Way;
-use super::{mysql, postgres};
+use super::{lender, mysql, postgres};
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Statement, Target};
 use crate::grants::{self, Reach, Refused};
 use crate::limits;
-use sqlx::{MySql, Postgres};
+use sqlx::{MySql, MySqlConnection, PgConnection, Postgres};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,8 @@ use tokio::time::timeout;
 pub(crate) struct Sessions {
     pool: Pool,
     address: SocketAddr,
-    /// What the pool dials in place of the address, where a certificate is held against a name.
-    _relay: Option<Arc<Relay>>,
+    /// What the pool dials in place of the address.
+    _relay: Arc<Relay>,
     /// That many of the process's, until the pool is closed and nothing uses it any more.
     _room: Option<Arc<OwnedSemaphorePermit>>,
 }
@@ -41,12 +41,14 @@ impl Pool {
         match target.driver.as_str() {
             "postgres" => {
                 let options = postgres::options(target, way);
-                postgres::probe(&options, target.writable).await?;
+                let asked = target.writable.then_some(postgres::READ_ONLY);
+                lender::probe::<PgConnection>(&options, asked).await?;
                 Ok(Self::Postgres(Lender::new(options, bounds)))
             }
             "mysql" => {
                 let options = mysql::options(target, way);
-                mysql::probe(&options, target.writable).await?;
+                let asked = target.writable.then_some(mysql::READ_ONLY);
+                lender::probe::<MySqlConnection>(&options, asked).await?;
                 Ok(Self::Mysql(Lender::new(options, bounds)))
             }
             other => Err(failed("invalid-request", format!("there is no SQL driver {other:?}"))),

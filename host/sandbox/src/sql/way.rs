@@ -2,16 +2,19 @@
 //! to prove itself.
 
 use super::failure::{SqlFailure, failed};
+use super::gate::{Fault, Gate, Security, Speech, Tls};
 use super::relay::Relay;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Target};
 use crate::grants::Host;
+use crate::tls::{self, Trust};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use zeroize::Zeroizing;
 
 /// How much of TLS is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+enum Mode {
     Disable,
     Prefer,
     Require,
@@ -21,13 +24,9 @@ pub(super) enum Mode {
 
 /// How the library reaches one vetted address.
 pub(super) struct Way {
-    pub(super) mode: Mode,
-    /// What a certificate is held against: the address itself, unless the connection has a name
-    /// and asks that the certificate bears it.
-    pub(super) name: String,
+    /// Leads to the address, in clear: TLS is taken off on the way.
+    pub(super) relay: Arc<Relay>,
     pub(super) port: u16,
-    /// Leads to the address where the name does not.
-    pub(super) relay: Option<Arc<Relay>>,
 }
 
 impl Way {
@@ -37,20 +36,52 @@ impl Way {
         endpoint: &Endpoint,
         connect_timeout: Duration,
     ) -> Result<Self, SqlFailure> {
-        let (mode, port) = (Mode::read(&target.tls.mode)?, address.port());
-        let name = proven_name(mode, target, endpoint)?.filter(|name| *name != address.ip().into());
-        let Some(name) = name else {
-            return Ok(Self { mode, name: address.ip().to_string(), port, relay: None });
+        let speech = match target.driver.as_str() {
+            "postgres" => Speech::Postgres,
+            "mysql" => Speech::Mysql,
+            other => {
+                return Err(failed("invalid-request", format!("there is no SQL driver {other:?}")));
+            }
         };
-        let relay = Relay::open(address, connect_timeout)
+        let security = security(address, target, endpoint)?;
+        let password = Zeroizing::new(target.password.clone());
+        let relay = Relay::open(address, Gate { speech, security, password, connect_timeout })
             .map_err(|error| failed("unreachable", format!("no relay opens: {error}")))?;
-        Ok(Self { mode, name: bare(&name), port, relay: Some(Arc::new(relay)) })
+        Ok(Self { relay: Arc::new(relay), port: address.port() })
     }
 
-    /// Why the address could not be dialled: the library hears of a relay that closes.
+    /// Why there is no session, where that was found on the way: the library hears of nothing but a
+    /// relay that closes.
     pub(super) fn fault(&self) -> Option<SqlFailure> {
-        let kind = self.relay.as_ref()?.fault()?;
-        Some(failed("unreachable", kind.to_string()))
+        let fault = self.relay.fault()?;
+        let code = if fault == Fault::TimedOut { "timed-out" } else { "unreachable" };
+        Some(failed(code, fault.to_string()))
+    }
+}
+
+fn security(
+    address: SocketAddr,
+    target: &Target,
+    endpoint: &Endpoint,
+) -> Result<Security, SqlFailure> {
+    let mode = Mode::read(&target.tls.mode)?;
+    if mode == Mode::Disable {
+        return Ok(Security::Clear);
+    }
+    let name = proven_name(mode, target, endpoint)?.unwrap_or_else(|| address.ip().into());
+    let trust = Trust {
+        root_certificates: target.tls.root_certificates.as_deref(),
+        client_certificate: target.tls.client_certificate.as_deref(),
+        client_key: target.tls.client_key.as_deref(),
+        insecure: matches!(mode, Mode::Prefer | Mode::Require),
+        any_name: mode == Mode::VerifyCa,
+        ..Trust::default()
+    };
+    let secured = tls::server_name(&name, None).and_then(|name| Tls::new(&trust, name));
+    let secured = secured.map_err(|why| failed("invalid-request", why))?;
+    match mode {
+        Mode::Prefer => Ok(Security::Preferred(secured)),
+        _ => Ok(Security::Required(secured)),
     }
 }
 
@@ -66,14 +97,6 @@ impl Mode {
                 return Err(failed("invalid-request", format!("there is no TLS mode {other:?}")));
             }
         })
-    }
-}
-
-/// As certificates write it.
-fn bare(host: &Host) -> String {
-    match host {
-        Host::Name(name) => name.clone(),
-        Host::Address(address) => address.to_string(),
     }
 }
 

@@ -34,7 +34,7 @@ type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 /// What the file says, before other files and the environment are read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutboundSettings {
-    /// Empty: none, whatever the environment says.
+    /// Empty: none, also where the environment says one.
     http_proxy: Option<String>,
     credentials_file: Option<PathBuf>,
     no_proxy: Option<Vec<String>>,

@@ -119,7 +119,9 @@ fn a_password_changes_at_every_host_and_the_connections_own_where_it_logged_in()
     let changed = |script: &SqlScript, username: &str, given: &[&str]| {
         change_credential(script, &connection(), username, &password("n'w"), None, &list(given))
     };
-    let script = SqlScript::default().answers("mysql.user", &["%", "10.0.0.'1"]);
+    let script = SqlScript::default()
+        .answers("mysql.user", &["%", "10.0.0.'1"])
+        .answers("CURRENT_USER", &["ro@ot@10.%"]);
     changed(&script, "a\\'b", &[]).unwrap();
     changed(&script, "root", &[]).unwrap();
     changed(&script, "u", &["SET PASSWORD FOR '{{username}}' = PASSWORD('{{password}}')"]).unwrap();
@@ -131,7 +133,7 @@ fn a_password_changes_at_every_host_and_the_connections_own_where_it_logged_in()
         [
             "transact ALTER USER 'a\\\\''b'@'%' IDENTIFIED BY 'n''w', 'a\\\\''b'@'10.0.0.''1' \
              IDENTIFIED BY 'n''w'",
-            "transact ALTER USER CURRENT_USER() IDENTIFIED BY 'n''w'",
+            "transact ALTER USER 'ro@ot'@'10.%' IDENTIFIED BY 'n''w'",
             "transact SET PASSWORD FOR 'u' = PASSWORD('n''w')",
         ]
     );
@@ -146,10 +148,15 @@ fn a_password_changes_at_every_host_and_the_connections_own_where_it_logged_in()
 
 #[test]
 fn a_user_that_manages_itself_logs_in_with_what_it_has() {
-    let script = SqlScript::default();
+    let script = SqlScript::default()
+        .answers("CURRENT_USER", &["app@%"])
+        .fails("ALTER", SqlScript::state("1227"));
     let (old, new) = (password("old"), password("new"));
     change_credential(&script, &self_managed(), "app", &new, Some(&old), &[]).unwrap();
-    assert_eq!(script.asked(), ["transact ALTER USER CURRENT_USER() IDENTIFIED BY 'new'"]);
+    let altered = ["ALTER USER 'app'@'%' IDENTIFIED BY 'new'", "SET PASSWORD = PASSWORD('new')"];
+    let asked = script.asked();
+    assert_eq!(asked[1..], altered.map(|text| format!("transact {text}")), "as MariaDB wants it");
+    assert_eq!(script.logins(), ["app:old", "app:old"]);
     for refused in [
         change_credential(&script, &self_managed(), "app", &new, None, &[]),
         create(&script, &self_managed(), &user(new.clone()), &list(&[CREATION]), &[]),

@@ -25,7 +25,7 @@ fn a_user_that_is_gone_is_success() {
     assert_eq!(
         script.asked(),
         [
-            "query SELECT oid::text FROM pg_roles WHERE rolname = $1 <- u",
+            &format!("query {USER} <- u"),
             "transact CREATE ROLE \"u\" NOLOGIN; DROP ROLE IF EXISTS \"u\"",
         ]
     );
@@ -63,11 +63,10 @@ fn a_plain_user_is_locked_out_stripped_dropped_and_its_sessions_ended() {
     let order = [
         "transact ALTER ROLE \"v-a\" NOLOGIN",
         TERMINATE,
-        "transact REVOKE ALL PRIVILEGES ON ALL TABLES IN SCHEMA \"public\" FROM \"v-a\"",
-        "transact REVOKE ALL PRIVILEGES ON ALL SEQUENCES IN SCHEMA \"public\" FROM \"v-a\"",
-        "transact REVOKE USAGE ON SCHEMA \"public\" FROM \"v-a\"",
-        "transact REVOKE CONNECT ON DATABASE \"orders\" FROM \"v-a\"",
-        "transact DROP ROLE IF EXISTS \"v-a\"",
+        "transact [REVOKE ALL PRIVILEGES ON ALL TABLES IN SCHEMA \"public\" FROM \"v-a\"]; [REVOKE \
+         ALL PRIVILEGES ON ALL SEQUENCES IN SCHEMA \"public\" FROM \"v-a\"]; [REVOKE USAGE ON \
+         SCHEMA \"public\" FROM \"v-a\"]; [REVOKE CONNECT ON DATABASE \"orders\" FROM \"v-a\"]; \
+         DROP ROLE IF EXISTS \"v-a\"",
         TERMINATE,
     ];
     let places: Vec<usize> = order
@@ -92,16 +91,39 @@ fn names_of_schemas_and_users_cannot_break_out_of_their_quotes() {
     for schema in
         ["\"a\"\"; drop role x; --\"", "\"Mixed Case\"", "\"public; select 1\"", "\"public\""]
     {
-        let revoked = format!("transact REVOKE USAGE ON SCHEMA {schema} FROM {role}");
-        assert_eq!(asked.iter().filter(|asked| **asked == revoked).count(), 1, "{revoked}");
+        let revoked = format!("[REVOKE USAGE ON SCHEMA {schema} FROM {role}]");
+        assert_eq!(asked.iter().filter(|asked| asked.contains(&revoked)).count(), 1, "{revoked}");
     }
 }
 
 #[test]
-fn what_cannot_be_revoked_does_not_keep_the_rest() {
-    let script = living()
-        .fails("REVOKE", SqlScript::state("42501"))
-        .fails("NOLOGIN", SqlScript::state("42501"));
+fn a_user_that_nothing_depends_on_goes_in_one_commit() {
+    let bare = || SqlScript::default().answers_row("FROM pg_roles", &["16400", "false"]);
+    let script = bare();
+    assert_eq!(deleted(&script, "u", &[]), Ok(()));
+    let found = format!("query {USER} <- u");
+    let dropped = "transact DROP ROLE IF EXISTS \"u\"";
+    assert_eq!(script.asked(), [found.as_str(), TERMINATE, dropped, TERMINATE]);
+
+    // Something came to depend on it meanwhile.
+    let script = bare().fails_once(dropped, SqlScript::state("2BP01"));
+    assert_eq!(deleted(&script, "u", &[]), Ok(()));
+    let asked = script.asked();
+    assert!(asked.iter().any(|asked| asked.ends_with("]; DROP ROLE IF EXISTS \"u\"")), "{asked:?}");
+}
+
+#[test]
+fn a_server_that_does_not_say_what_depends_on_a_user_is_asked_without() {
+    let script = SqlScript::default()
+        .fails("pg_shdepend", SqlScript::state("42P01"))
+        .answers("FROM pg_roles", &["16400"]);
+    assert_eq!(deleted(&script, "u", &[]), Ok(()));
+    assert!(script.asked().iter().any(|asked| asked.contains("[REVOKE")));
+}
+
+#[test]
+fn what_cannot_be_locked_out_is_removed_all_the_same() {
+    let script = living().fails("NOLOGIN", SqlScript::state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     assert!(script.asked().iter().any(|asked| asked.contains("DROP ROLE")));
 }
@@ -126,7 +148,7 @@ fn an_outage_at_any_step_is_an_outage() {
 
 #[test]
 fn other_privileges_go_with_drop_owned_after_everything_owned_changed_hands() {
-    let script = living().fails_once("transact DROP ROLE", SqlScript::state("2BP01"));
+    let script = living().fails_once("]; DROP ROLE", SqlScript::state("2BP01"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let asked = script.asked();
     let drop = "transact REASSIGN OWNED BY \"u\" TO CURRENT_USER; DROP OWNED BY \"u\"; DROP ROLE \
@@ -138,7 +160,7 @@ fn other_privileges_go_with_drop_owned_after_everything_owned_changed_hands() {
 #[test]
 fn membership_is_taken_only_where_it_is_needed() {
     let script = living()
-        .fails_once("transact DROP ROLE", SqlScript::state("2BP01"))
+        .fails_once("]; DROP ROLE", SqlScript::state("2BP01"))
         .fails_once("transact REASSIGN", SqlScript::state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let granted = "transact GRANT \"u\" TO CURRENT_USER; REASSIGN OWNED BY";
@@ -156,9 +178,8 @@ fn membership_is_taken_only_where_it_is_needed() {
 fn what_a_user_owns_is_never_dropped() {
     let owned: Vec<String> = (0..11).map(|number| format!("table t{number}")).collect();
     let owned: Vec<&str> = owned.iter().map(String::as_str).collect();
-    let script = living()
-        .fails("transact DROP ROLE", SqlScript::state("2BP01"))
-        .answers("deptype = 'o'", &owned);
+    let script =
+        living().fails("]; DROP ROLE", SqlScript::state("2BP01")).answers("deptype = 'o'", &owned);
     let refusal = deleted(&script, "u", &[]).unwrap_err();
     assert_eq!(refusal.code, "owns-objects");
     let (name, objects) = refusal.ext.first().unwrap();

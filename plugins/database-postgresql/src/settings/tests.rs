@@ -181,8 +181,6 @@ fn wrong_settings_are_named() {
         ("max_connection_lifetime", json!("soon"), "duration-expected"),
         ("connect_timeout", json!(-5), "duration-expected"),
         ("disable_escaping", json!("maybe"), "flag-expected"),
-        ("self_managed", json!(true), "self-managed-unsupported"),
-        ("self_managed", json!("1"), "self-managed-unsupported"),
         ("auth_type", json!("gcp_iam"), "auth-type-unsupported"),
         ("password_authentication", json!("md5"), "password-authentication"),
         ("username_template", json!("{{ .X }}"), "invalid-username-template"),
@@ -262,4 +260,14 @@ fn what_is_risky_is_warned_of() {
     for code in ["password-in-url", "password-not-templated", "tls-off", "scram-recommended"] {
         assert!(known.contains_key(code), "{code}");
     }
+}
+
+#[test]
+fn a_self_managed_connection_needs_no_user_of_its_own() {
+    let url = "postgresql://{{username}}:{{password}}@db/orders";
+    assert!(Connection::read(&SqlScript::settings(url)).is_err());
+    let settings = SqlScript::settings_with(url, &[("self_managed", json!(true))]);
+    let connection = Connection::read(&settings).unwrap();
+    assert!(connection.self_managed);
+    assert_eq!(connection.target.database, "orders");
 }

@@ -51,6 +51,7 @@ fn with_scram_the_password_itself_is_never_sent() {
         &connection("scram-sha-256"),
         "u",
         &user("hunter22").credential,
+        None,
         &[],
     )
     .unwrap();
@@ -97,34 +98,65 @@ fn a_failed_statement_is_counted_as_the_operator_counts() {
 }
 
 #[test]
-fn only_passwords_are_handled() {
+fn a_user_with_a_certificate_has_its_subject_and_no_password() {
     let script = SqlScript::default();
-    for credential in
-        [Credential::PublicKeyPem("k".to_owned()), Credential::SubjectDn("CN=x".to_owned())]
-    {
-        let new = NewUser { credential: credential.clone(), ..user("pw") };
-        let connection = connection("password");
-        assert_eq!(
-            create(&script, &connection, &new, &list(&[CREATION])).unwrap_err().code,
-            "unsupported"
-        );
-        assert_eq!(
-            change_credential(&script, &connection, "u", &credential, &[]).unwrap_err().code,
-            "unsupported"
-        );
-        assert_eq!(
-            check_credential(&script, &connection, "u", &credential).unwrap_err().code,
-            "unsupported"
-        );
-    }
+    let subject = Credential::SubjectDn("CN=v-a-1".to_owned());
+    let new = NewUser { credential: subject.clone(), ..user("pw") };
+    let connection = connection("scram-sha-256");
+    let creation = "CREATE ROLE \"{{name}}\" LOGIN; COMMENT ON ROLE \"{{name}}\" IS '{{subject}}'";
+    create(&script, &connection, &new, &list(&[creation])).unwrap();
+    assert_eq!(
+        script.asked(),
+        ["transact CREATE ROLE \"v-a-1\" LOGIN; COMMENT ON ROLE \"v-a-1\" IS 'CN=v-a-1'"]
+    );
+    assert_eq!(check_credential(&script, &connection, "v-a-1", &subject), Ok(None));
+    let refused = [
+        create(&script, &connection, &new, &list(&[CREATION])),
+        change_credential(&script, &connection, "u", &subject, None, &[]),
+    ];
+    assert_eq!(
+        refused.map(|refused| refused.unwrap_err().code),
+        ["invalid-statement", "unsupported"]
+    );
+}
+
+#[test]
+fn public_keys_are_not_handled() {
+    let script = SqlScript::default();
+    let credential = Credential::PublicKeyPem("k".to_owned());
+    let new = NewUser { credential: credential.clone(), ..user("pw") };
+    let connection = connection("password");
+    let refused = [
+        create(&script, &connection, &new, &list(&[CREATION])),
+        change_credential(&script, &connection, "u", &credential, None, &[]),
+        check_credential(&script, &connection, "u", &credential).map(drop),
+    ];
+    assert!(refused.into_iter().all(|refused| refused.unwrap_err().code == "unsupported"));
     assert!(script.asked().is_empty());
+}
+
+#[test]
+fn a_user_that_manages_itself_logs_in_with_what_it_has() {
+    let script = SqlScript::default();
+    let settings = SqlScript::settings_with(URL, &[("self_managed", json!(true))]);
+    let connection = Connection::read(&settings).unwrap();
+    let (new, old) = (user("new").credential, user("old").credential);
+    change_credential(&script, &connection, "app", &new, Some(&old), &[]).unwrap();
+    assert_eq!(script.asked(), ["transact ALTER ROLE \"app\" WITH PASSWORD 'new'"]);
+    assert_eq!(script.logins(), ["app:old"]);
+    for refused in [
+        change_credential(&script, &connection, "app", &new, None, &[]),
+        create(&script, &connection, &user("new"), &list(&[CREATION])),
+    ] {
+        assert_eq!(refused.unwrap_err().code, "self-managed");
+    }
 }
 
 #[test]
 fn changes_have_statements_of_their_own_unless_the_operator_gives_some() {
     let script = SqlScript::default();
     let connection = connection("password");
-    change_credential(&script, &connection, "a\"b", &user("n'w").credential, &[]).unwrap();
+    change_credential(&script, &connection, "a\"b", &user("n'w").credential, None, &[]).unwrap();
     set_expiration(&script, &connection, "u", 0, &[]).unwrap();
     set_expiration(&script, &connection, "u", 0, &list(&["SELECT '{{expiration}}'"])).unwrap();
     set_expiration(&script, &connection, "u", 0, &list(&["-- leave it"])).unwrap();

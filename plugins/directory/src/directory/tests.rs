@@ -1,7 +1,7 @@
 //! What is asked of a directory, and how its answers are read.
 
 use super::*;
-use crate::fixture::{configured, dn};
+use crate::fixture::{ENGINE, configured, dn};
 use bulkhead_sdk::testbed::Flavour;
 
 #[test]
@@ -46,5 +46,28 @@ fn an_account_is_found_by_each_of_its_names() {
             let found = Directory::new(&bed.host, &config).find(name).unwrap();
             assert_eq!(found.dn, dn("svc1"), "{name}");
         }
+    }
+}
+
+#[test]
+fn a_name_means_no_account_elsewhere_and_never_the_engines_own() {
+    for flavour in [Flavour::ActiveDirectory, Flavour::OpenLdap] {
+        let bed = configured(flavour);
+        let elsewhere = "CN=keeper,OU=services,DC=corp,DC=example";
+        bed.host.directory().add("OU=services,DC=corp,DC=example", "", &[("ou", "services")]);
+        bed.host.directory().add(elsewhere, "of-keeper", &[("cn", "keeper")]);
+        let config = Config::find(&bed.host).unwrap().unwrap();
+        let directory = Directory::new(&bed.host, &config);
+        for (name, why) in [
+            (elsewhere, "no account"),
+            ("keeper", "no account"),
+            (ENGINE, "logs in by"),
+            (&ENGINE.to_lowercase(), "logs in by"),
+        ] {
+            let refused = directory.find(name).unwrap_err();
+            assert!(refused.message.contains(why), "{name}: {}", refused.message);
+        }
+        assert_eq!(directory.find_own().unwrap().dn, ENGINE);
+        assert_eq!(directory.find(&dn("svc1")).unwrap().dn, dn("svc1"));
     }
 }

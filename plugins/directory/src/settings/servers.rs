@@ -38,6 +38,12 @@ pub(crate) fn in_clear(list: &str) -> Option<&str> {
     of(list).find(|url| scheme_of(url) == Some("ldap") && !is_here(url))
 }
 
+/// The first URL that is never asked: in clear, behind one with TLS.
+pub(crate) fn never_asked(list: &str) -> Option<&str> {
+    let mut behind = of(list).skip_while(|url| scheme_of(url) != Some("ldaps"));
+    behind.find(|url| scheme_of(url) == Some("ldap"))
+}
+
 fn scheme_of(url: &str) -> Option<&'static str> {
     let (scheme, _) = url.split_once("://")?;
     ["ldap", "ldaps"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme))
@@ -86,6 +92,14 @@ mod tests {
             assert!(check(bad).is_err(), "{bad}");
         }
         assert!(check(&["ldap://a"; 17].join(",")).is_err());
+    }
+
+    #[test]
+    fn what_is_in_clear_behind_what_is_secured_is_never_asked() {
+        assert_eq!(never_asked("ldap://a, ldaps://b, ldap://c"), Some("ldap://c"));
+        for list in ["ldap://a, ldaps://b", "ldap://a, ldap://b", "ldaps://a"] {
+            assert_eq!(never_asked(list), None, "{list}");
+        }
     }
 
     #[test]

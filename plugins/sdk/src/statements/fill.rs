@@ -89,7 +89,7 @@ pub(super) fn fill(
         return Err(Located { at, fault: LexFault::UnsafePlaceholder(placeholder.written) });
     }
     let secret = statement.segments.iter().any(|segment| segment.text.contains("{{password}}"));
-    Ok(Statement { text, secret })
+    Ok(Statement { text, secret, may_fail: false })
 }
 
 /// Whether the finished text is still one statement made of the same pieces. Values such as `x--y`

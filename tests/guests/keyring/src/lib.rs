@@ -53,8 +53,7 @@ fn key(credential: &Credential) -> Result<&str, Refusal> {
 }
 
 fn run(host: &dyn SqlHost, settings: &Settings, texts: &[String]) -> Result<(), Refusal> {
-    let statements: Vec<Statement> =
-        texts.iter().map(|text| Statement { text: text.clone(), secret: false }).collect();
+    let statements: Vec<Statement> = texts.iter().map(Statement::plain).collect();
     host.transact(&target(settings), &statements).map_err(failed)
 }
 

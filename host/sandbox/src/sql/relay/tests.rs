@@ -1,11 +1,24 @@
 //! Who is carried through a relay, and where to.
 
 use super::*;
+use crate::sql::gate::{Security, Speech};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net;
 use std::process::Command;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use zeroize::Zeroizing;
+
+/// A gate to a server that speaks as PostgreSQL does.
+fn gate() -> Gate {
+    Gate {
+        speech: Speech::Postgres,
+        security: Security::Clear,
+        password: Zeroizing::default(),
+        connect_timeout: PATIENCE,
+    }
+}
 
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Tells this test program that it is run as the stranger, and by which name.
@@ -15,29 +28,30 @@ const STRANGER: &str = "BULKHEAD_TEST_RELAY";
 async fn what_is_said_is_carried_to_the_address_and_back() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
-    let relay = Relay::open(to, PATIENCE).unwrap();
+    let relay = Relay::open(to, gate()).unwrap();
     let mut near = UnixStream::connect(relay.socket()).await.unwrap();
     let (mut far, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
     near.write_all(b"asked").await.unwrap();
     let mut heard = [0; 5];
     far.read_exact(&mut heard).await.unwrap();
     drop(relay);
-    far.write_all(b"ready").await.unwrap();
+    far.write_all(b"Z\0\0\0\x05I").await.unwrap();
     drop(far);
-    let mut answer = String::new();
-    timeout(PATIENCE, near.read_to_string(&mut answer)).await.unwrap().unwrap();
-    assert_eq!((&heard, answer.as_str()), (b"asked", "ready"), "also once nothing more is taken");
+    let mut answer = Vec::new();
+    timeout(PATIENCE, near.read_to_end(&mut answer)).await.unwrap().unwrap();
+    assert_eq!(&heard, b"asked");
+    assert_eq!(answer, b"Z\0\0\0\x05I", "also once nothing more is taken");
 }
 
 #[tokio::test]
 async fn an_address_that_does_not_answer_is_told_in_its_own_words() {
     let to = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let relay = Relay::open(to, PATIENCE).unwrap();
+    let relay = Relay::open(to, gate()).unwrap();
     let mut near = UnixStream::connect(relay.socket()).await.unwrap();
     let mut answer = Vec::new();
     timeout(PATIENCE, near.read_to_end(&mut answer)).await.unwrap().unwrap();
     assert!(answer.is_empty());
-    assert_eq!(relay.fault(), Some(io::ErrorKind::ConnectionRefused));
+    assert_eq!(relay.fault(), Some(Fault::Broken("connection refused".to_owned())));
 }
 
 #[tokio::test]
@@ -47,7 +61,7 @@ async fn another_process_that_finds_the_socket_reaches_nothing_through_it() {
     }
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
-    let relay = Relay::open(to, PATIENCE).unwrap();
+    let relay = Relay::open(to, gate()).unwrap();
     let name = relay.socket();
     let this = std::thread::current().name().unwrap().to_owned();
     let stranger = tokio::task::spawn_blocking(move || {

@@ -1,5 +1,7 @@
 //! Which server a session reaches, and by which name that server has to prove itself.
 
+mod mysql;
+
 use super::*;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Pool, Tls};
 use crate::grants::Part;
@@ -16,6 +18,7 @@ use tokio_rustls::TlsAcceptor;
 const AUTHORITY: &str = include_str!("../../http/fixtures/authority.pem");
 const SERVER: &str = include_str!("../../http/fixtures/server.pem");
 const SERVER_KEY: &str = include_str!("../../http/fixtures/server.key");
+const OTHER_AUTHORITY: &str = include_str!("../../http/fixtures/other-authority.pem");
 const ELSEWHERE: &str = include_str!("../../http/fixtures/elsewhere.pem");
 
 /// A server that speaks as much of PostgreSQL as a login and one statement need, over TLS alone. It
@@ -166,6 +169,27 @@ async fn the_certificate_is_held_against_the_name_and_the_address_is_what_is_dia
     assert!(open("localhost", elsewhere.address, "verify-ca").await.is_ok());
     let numbered = Server::start("127.0.0.1", 0, SERVER).await;
     assert!(open("0x7f.1", numbered.address, "verify-full").await.is_ok(), "one spelling");
+}
+
+#[tokio::test]
+async fn a_connection_with_authorities_of_its_own_trusts_no_other() {
+    let server = Server::start("127.0.0.1", 0, SERVER).await;
+    for (roots, lets_in) in [(AUTHORITY, true), (OTHER_AUTHORITY, false)] {
+        for mode in ["verify-ca", "verify-full"] {
+            let mut target = target("127.0.0.1", server.address.port(), mode);
+            target.tls.root_certificates = Some(roots.to_owned());
+            let opened =
+                Sessions::open_vetted(&target, &target.endpoints[0], &[server.address]).await;
+            assert_eq!(opened.is_ok(), lets_in, "{mode}");
+            if let Err(failure) = opened {
+                assert_eq!(failure.code, "unreachable");
+                assert!(failure.message.contains("trusted"), "{}", failure.message);
+            }
+        }
+    }
+    let trust = crate::tls::Trust { root_certificates: Some(AUTHORITY), ..Default::default() };
+    let given = crate::tls::roots(&trust).unwrap();
+    assert_eq!(given.len(), 1, "they stand in the place of the public ones");
 }
 
 #[tokio::test]

@@ -1,0 +1,162 @@
+//! MySQL: TLS begins behind the server's greeting, and packets have a length and a number.
+//!
+//! The library believes that it speaks in clear, so what it does differently within TLS is done
+//! here: it asks for TLS in its answer to the greeting, whose packets are counted, and it sends the
+//! password itself where the server asks for that.
+
+use super::secure::{Security, Stream};
+use super::{Fault, broken, read_message};
+use crate::limits;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
+use zeroize::Zeroizing;
+
+/// Bytes before the body of a packet: its length, and its number.
+pub(super) const HEAD: usize = 4;
+/// A packet of that length goes on in the next one.
+const UNENDED: usize = 0xff_ff_ff;
+/// The capability to speak TLS, of server and client.
+const TLS: u16 = 0x0800;
+/// What the request for TLS and the answer to the greeting begin with alike: capabilities, the
+/// largest packet, the character set, and room.
+const ANSWER_HEAD: usize = 32;
+/// First bytes of packets: success, failure, and the wish for another proof of the password.
+const OK: u8 = 0x00;
+const ERROR: u8 = 0xff;
+const SWITCH: u8 = 0xfe;
+/// Asks for the password itself: in `caching_sha2_password`, and as another plugin.
+const FULL_PROOF: &[u8] = &[0x01, 0x04];
+const SHA256_PLUGIN: &[u8] = b"\xfesha256_password\0";
+
+/// Agrees on TLS and stays until the server lets the library in, or not.
+pub(super) async fn enter(
+    security: &Security,
+    password: &str,
+    near: &mut UnixStream,
+    mut far: TcpStream,
+) -> Result<Option<Box<dyn Stream>>, Fault> {
+    let Some(greeting) = read(&mut far).await? else { return Ok(None) };
+    let tls = match has_tls(&greeting) {
+        Some(has_tls) => security.with(has_tls)?,
+        // A refusal, or what the library will make nothing of.
+        None => None,
+    };
+    write(near, &greeting).await?;
+    let Some(mut answer) = read(near).await? else { return Ok(None) };
+    let Some(tls) = tls else {
+        write(&mut far, &answer).await?;
+        return Ok(Some(Box::new(far)));
+    };
+    let request = ask_for_tls(&mut answer).ok_or(Fault::Protocol)?;
+    write(&mut far, &request).await?;
+    let mut far = tls.secure(far).await?;
+    write(&mut far, &answer).await?;
+    let goes_on = prove(password, near, &mut far).await?;
+    Ok(goes_on.then_some(far))
+}
+
+/// Lets the library prove itself, and sends the password where the server asks for nothing less.
+/// Whether it is over with neither end gone.
+async fn prove(
+    password: &str,
+    near: &mut UnixStream,
+    far: &mut Box<dyn Stream>,
+) -> Result<bool, Fault> {
+    loop {
+        let Some(packet) = read(far).await? else { return Ok(false) };
+        let body = packet.get(HEAD..).unwrap_or_default();
+        if body == FULL_PROOF || body.starts_with(SHA256_PLUGIN) {
+            write(far, &in_clear(password, &packet)).await?;
+            continue;
+        }
+        write(near, &packet).await?;
+        match body.first() {
+            Some(&OK | &ERROR) => return Ok(true),
+            Some(&SWITCH) => {
+                let Some(proof) = read(near).await? else { return Ok(false) };
+                write(far, &proof).await?;
+            }
+            // The server goes on by itself.
+            _ => {}
+        }
+    }
+}
+
+/// The password as a packet that answers to another.
+fn in_clear(password: &str, asked: &[u8]) -> Zeroizing<Vec<u8>> {
+    let length = u32::try_from(password.len() + 1).unwrap_or(u32::MAX).to_le_bytes();
+    let [low, middle, high, _] = length;
+    let number = asked.get(HEAD - 1).map_or(0, |number| number.wrapping_add(1));
+    let mut packet = Zeroizing::new(vec![low, middle, high, number]);
+    packet.extend_from_slice(password.as_bytes());
+    packet.push(0);
+    packet
+}
+
+/// Whether a greeting says that its server has TLS; `None` where it is none.
+fn has_tls(greeting: &[u8]) -> Option<bool> {
+    let (protocol, rest) = greeting.get(HEAD..)?.split_first()?;
+    if *protocol == ERROR {
+        return None;
+    }
+    let version = rest.iter().position(|byte| *byte == 0)?;
+    // The session's number, the first part of its salt, and a zero.
+    let capabilities = rest.get(version + 1 + 4 + 8 + 1..)?.first_chunk()?;
+    Some(u16::from_le_bytes(*capabilities) & TLS != 0)
+}
+
+/// The packet that asks for TLS, before an answer that says that it was asked for and is counted
+/// behind it. `None`: it is no such answer.
+fn ask_for_tls(answer: &mut [u8]) -> Option<Vec<u8>> {
+    let capabilities = answer.get_mut(HEAD..)?.first_chunk_mut::<2>()?;
+    *capabilities = (u16::from_le_bytes(*capabilities) | TLS).to_le_bytes();
+    let mut request = vec![u8::try_from(ANSWER_HEAD).ok()?, 0, 0, *answer.get(HEAD - 1)?];
+    request.extend_from_slice(answer.get(HEAD..HEAD + ANSWER_HEAD)?);
+    let number = answer.get_mut(HEAD - 1)?;
+    *number = number.wrapping_add(1);
+    Some(request)
+}
+
+/// How many bytes follow a head.
+pub(super) fn body(head: [u8; HEAD]) -> Option<usize> {
+    let [low, middle, high, _] = head;
+    usize::try_from(u32::from_le_bytes([low, middle, high, 0])).ok()
+}
+
+/// Whether a packet may pass. The library sets memory aside for as many columns as one that begins
+/// a result announces, so that number is looked at in every packet that could be read as such: in
+/// all others it counts bytes of the same packet.
+pub(super) fn check(packet: &[u8]) -> Result<(), Fault> {
+    let body = packet.get(HEAD..).unwrap_or_default();
+    let Some((number, rest)) = announced(body) else { return Ok(()) };
+    let is_counted = usize::try_from(number).is_ok_and(|number| number <= rest.len());
+    match number <= limits::SQL_COLUMNS || is_counted {
+        true => Ok(()),
+        false => Err(Fault::TooLarge),
+    }
+}
+
+/// The number that a packet begins with, where it has several bytes, and what follows.
+fn announced(body: &[u8]) -> Option<(u64, &[u8])> {
+    let (kind, rest) = body.split_first()?;
+    let width = match kind {
+        0xfc => 2,
+        0xfd => 3,
+        0xfe => 8,
+        _ => return None,
+    };
+    let (number, rest) = rest.split_at_checked(width)?;
+    let number = number.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    Some((number, rest))
+}
+
+async fn read(from: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, Fault> {
+    read_message::<HEAD>(from, body).await
+}
+
+async fn write(to: &mut (impl AsyncWrite + Unpin), packet: &[u8]) -> Result<(), Fault> {
+    to.write_all(packet).await.map_err(|error| broken(&error))?;
+    to.flush().await.map_err(|error| broken(&error))
+}
+
+const _: () = assert!(limits::SQL_MESSAGE_BYTES < UNENDED);

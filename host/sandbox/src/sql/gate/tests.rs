@@ -1,0 +1,113 @@
+//! What a server may say through a gate, and how much of it.
+
+use super::*;
+use tokio::net::TcpListener;
+
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The library's end of a gate, the server's, and what becomes of the gate.
+struct Session {
+    library: UnixStream,
+    server: TcpStream,
+    carried: tokio::task::JoinHandle<Result<(), Fault>>,
+}
+
+impl Session {
+    async fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let far = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        let (library, mut near) = UnixStream::pair().unwrap();
+        let gate = Gate {
+            speech: Speech::Postgres,
+            security: Security::Clear,
+            password: Zeroizing::default(),
+            connect_timeout: PATIENCE,
+        };
+        let carried = tokio::spawn(async move { gate.carry(&mut near, far).await });
+        Self { library, server, carried }
+    }
+
+    /// Says that, and nothing more. What the library hears, and what became of the gate.
+    async fn hear(mut self, said: &[u8]) -> (Vec<u8>, Result<(), Fault>) {
+        let mut heard = Vec::new();
+        let saying = async {
+            // A gate that closed does not listen.
+            let _ = self.server.write_all(said).await;
+            let _ = self.server.shutdown().await;
+        };
+        let both = async { tokio::join!(saying, self.library.read_to_end(&mut heard)) };
+        timeout(PATIENCE, both).await.unwrap().1.unwrap();
+        (heard, self.carried.await.unwrap())
+    }
+}
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
+    [&[kind], length.as_slice(), body].concat()
+}
+
+#[tokio::test]
+async fn what_the_library_would_keep_without_end_does_not_reach_it() {
+    let version = message(b'S', b"server_version\016.1\0");
+    let ready = message(b'Z', b"I");
+    let kept = message(b'S', b"another\0parameter\0");
+    let notice = message(b'N', b"SNOTICE\0\0");
+    let said = [kept.as_slice(), &version, &notice, &message(b'A', b""), &ready, &kept].concat();
+    let (heard, carried) = Session::open().await.hear(&said).await;
+    assert_eq!((heard, carried), ([version, ready].concat(), Ok(())));
+}
+
+#[tokio::test]
+async fn a_message_that_is_only_announced_takes_no_memory() {
+    let mut said = message(b'Z', b"I");
+    said.extend_from_slice(&[b'D', 0x7f, 0xff, 0xff, 0xff, 0, 0]);
+    let (_, carried) = Session::open().await.hear(&said).await;
+    assert_eq!(carried, Err(Fault::TooLarge));
+    let (_, carried) = Session::open().await.hear(&[b'D', 0, 0, 0, 3]).await;
+    assert_eq!(carried, Err(Fault::Protocol), "a length counts itself");
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_ended_and_the_next_question_counts_anew() {
+    let row = message(b'D', &vec![0; limits::SQL_MESSAGE_BYTES - 16]);
+    let most = limits::SQL_ANSWER_BYTES / row.len();
+    let (_, carried) = Session::open().await.hear(&row.repeat(most)).await;
+    assert_eq!(carried, Ok(()));
+    let (_, carried) = Session::open().await.hear(&row.repeat(most + 1)).await;
+    assert_eq!(carried, Err(Fault::TooLarge));
+    let mut session = Session::open().await;
+    for _ in 0..3 {
+        session.library.write_all(b"asked").await.unwrap();
+        session.server.read_exact(&mut [0; 5]).await.unwrap();
+        let (said, mut heard) = (row.repeat(most / 2), vec![0; row.len() * (most / 2)]);
+        let (told, listened) =
+            tokio::join!(session.server.write_all(&said), session.library.read_exact(&mut heard));
+        assert!(told.is_ok() && listened.is_ok());
+    }
+}
+
+#[test]
+fn columns_are_believed_up_to_what_a_table_has() {
+    let packet = |body: &[u8]| [[0; mysql::HEAD].as_slice(), body].concat();
+    for announced in [
+        vec![0xfc, 0x01, 0x10],
+        vec![0xfd, 0xff, 0xff, 0xff],
+        vec![0xfe, 0, 0, 0, 0, 0, 0, 0, 0x10],
+        [[0xfe].as_slice(), &[0xff; 8], &[0; 512]].concat(),
+    ] {
+        assert_eq!(mysql::check(&packet(&announced)), Err(Fault::TooLarge), "{announced:?}");
+    }
+    let row = [[0xfd, 0x00, 0x80, 0x00].as_slice(), &[b'x'; 0x8000]].concat();
+    for said in [
+        vec![250],
+        vec![0xfc, 0x00, 0x10],
+        // The end of a result, in either of its forms, and a text that is long.
+        vec![0xfe, 0, 0, 2, 0],
+        vec![0xfe, 0, 0, 2, 0, 0, 0],
+        row,
+        vec![],
+    ] {
+        assert_eq!(mysql::check(&packet(&said)), Ok(()), "{:?}", said.first());
+    }
+}

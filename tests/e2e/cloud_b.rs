@@ -1,0 +1,172 @@
+//! Logins of Google Cloud's service accounts and instances, on the binary that ships, through the
+//! proxy of its configuration to a provider that signs real tokens.
+
+mod google;
+
+use bulkhead_tests::internet::{Fault, Online};
+use bulkhead_tests::signer::Signer;
+use bulkhead_tests::{Answer, Client};
+use google::{EMAIL, Google, ID, INSTANCE, OWN, identity, now};
+use serde_json::{Value, json};
+
+const RULES: &str = r#"path "auth/gcp/role/dev" { capabilities = ["read"] }"#;
+
+/// A server with the method at `auth/gcp`, and a role of each type.
+fn ready(google: &Google) -> Online {
+    let online = google.internet.server("");
+    let root = &online.root;
+    root.write("sys/auth/gcp", &json!({ "type": "gcp" })).expect(204);
+    root.write("sys/policies/acl/app", &json!({ "policy": RULES })).expect(204);
+    root.write("auth/gcp/config", &json!({ "credentials": google.credentials() })).expect(204);
+    let dev = json!({
+        "type": "iam", "bound_service_accounts": EMAIL, "bound_projects": "p1",
+        "token_policies": "app",
+    });
+    root.write("auth/gcp/role/dev", &dev).expect(204);
+    let vm = json!({
+        "type": "gce", "bound_projects": "p1", "bound_regions": "us-east1",
+        "bound_instance_groups": "web", "bound_labels": "team:blue", "token_policies": "app",
+    });
+    root.write("auth/gcp/role/vm", &vm).expect(204);
+    online
+}
+
+fn login(online: &Online, role: &str, jwt: &str) -> Answer {
+    online.server.client(None).write("auth/gcp/login", &json!({ "role": role, "jwt": jwt }))
+}
+
+fn client(online: &Online, answer: &Answer) -> Client {
+    online.server.client(answer.body["auth"]["client_token"].as_str())
+}
+
+fn renew(client: &Client) -> Answer {
+    client.write("auth/token/renew-self", &json!({}))
+}
+
+#[test]
+fn an_account_logs_in_is_renewed_and_is_out_once_it_is_disabled() {
+    let google = Google::start();
+    let online = ready(&google);
+    let answer = login(&online, "dev", &google.of_account(&json!({}))).expect(200);
+    let auth = &answer.body["auth"];
+    assert_eq!(auth["policies"], json!(["app", "default"]));
+    let shown = json!({
+        "project_id": "p1", "role": "dev", "service_account_email": EMAIL,
+        "service_account_id": ID,
+    });
+    assert_eq!(auth["metadata"], shown);
+    let app = client(&online, &answer);
+    let role = app.read("auth/gcp/role/dev").expect(200);
+    assert_eq!(role.body["data"]["bound_service_accounts"], json!([EMAIL]));
+    let role_id = role.body["data"]["role_id"].clone();
+    let entity = format!("identity/entity/id/{}", auth["entity_id"].as_str().expect("an entity"));
+    let alias = online.root.read(&entity).expect(200).body["data"]["aliases"][0].clone();
+    assert_eq!((&alias["name"], &alias["metadata"]), (&role_id, &shown));
+    renew(&app).expect(200);
+    google.internet.fail("iam.googleapis.com", "/", Fault::Status(503), 10);
+    renew(&app).expect(502);
+    google.internet.heal();
+    renew(&app).expect(200);
+    google.state().is_disabled = true;
+    assert!(renew(&app).expect(400).errors().contains("is disabled"));
+    login(&online, "dev", &google.of_account(&json!({}))).expect(400);
+}
+
+#[test]
+fn an_instance_logs_in_by_its_place_its_labels_and_its_group() {
+    let google = Google::start();
+    let online = ready(&google);
+    let answer = login(&online, "vm", &google.of_instance(&json!({}))).expect(200);
+    assert_eq!(answer.body["auth"]["metadata"]["instance_id"], INSTANCE);
+    let app = client(&online, &answer);
+    renew(&app).expect(200);
+    google.state().labels = json!({});
+    assert!(renew(&app).expect(400).errors().contains("missing bound label"));
+    google.state().labels = json!({"team": "blue"});
+    google.state().has_member = false;
+    let refused = login(&online, "vm", &google.of_instance(&json!({}))).expect(400);
+    assert!(refused.errors().contains("not part of instance groups"), "{refused:?}");
+    let inferred = google.of_instance(&json!({ "aud": "vault/dev" }));
+    login(&online, "dev", &inferred).expect(200);
+    online.root.write("auth/gcp/role/dev", &json!({ "allow_gce_inference": false })).expect(204);
+    login(&online, "dev", &inferred).expect(400);
+}
+
+#[test]
+fn no_forged_and_no_borrowed_identity_is_let_in() {
+    let google = Google::start();
+    let online = ready(&google);
+    let other = Signer::new("s1");
+    let (provider, account) = (&google.provider, &google.account);
+    let of_account = |change: Value| google.of_account(&change);
+    let of_instance = |change: Value| google.of_instance(&change);
+    let header = |alg: &str| json!({"alg": alg, "kid": "g1"});
+    let twice =
+        format!(r#"{{"sub":"{EMAIL}","sub":"{ID}","aud":"vault/dev","exp":{}}}"#, now() + 60);
+    let folded = identity(&json!({"google": null, "Google": {"compute_engine": {}}}));
+    let forged: Vec<(&str, String)> = vec![
+        ("dev", other.token(&json!({"sub": EMAIL, "aud": "vault/dev", "exp": now() + 60}))),
+        ("vm", account.token(&identity(&json!({})))),
+        ("vm", account.named("g1").token(&identity(&json!({})))),
+        ("vm", provider.token_with(&header("none"), &identity(&json!({})))),
+        ("vm", provider.token_with(&header("HS256"), &identity(&json!({})))),
+        ("vm", provider.token_with(&json!({"alg": "RS256"}), &identity(&json!({})))),
+        ("vm", provider.token_with(&json!({"alg": "RS256", "kid": "g1", "crit": ["x"]}), &folded)),
+        ("dev", account.token_of(r#"{"alg":"RS256","kid":"s1"}"#, &twice)),
+        ("vm", provider.token(&folded)),
+        ("dev", of_account(json!({ "aud": "notvault/dev" }))),
+        ("dev", of_account(json!({ "aud": null }))),
+        ("dev", of_account(json!({ "aud": ["vault/dev", "x"] }))),
+        ("dev", of_account(json!({ "exp": now() - 120 }))),
+        ("dev", of_account(json!({ "exp": now() + 3_000 }))),
+        ("dev", of_account(json!({ "exp": (now() + 60).to_string() }))),
+        ("dev", of_account(json!({ "nbf": now() + 600 }))),
+        ("dev", of_account(json!({ "iss": "https://accounts.google.com" }))),
+        ("dev", of_account(json!({ "sub": "../../../oauth2/v1/certs" }))),
+        ("dev", of_account(json!({ "sub": OWN }))),
+        ("vm", of_instance(json!({ "iss": "https://evil.example" }))),
+        ("vm", of_instance(json!({ "email": "x@p1.iam.gserviceaccount.com" }))),
+        ("vm", of_instance(json!({ "google": {} }))),
+        ("vm", ".".repeat(40_000)),
+    ];
+    for (number, (role, jwt)) in forged.iter().enumerate() {
+        let answer = login(&online, role, jwt);
+        assert_eq!(answer.status, 400, "{number}: {answer:?}");
+        assert!(answer.body["auth"].is_null());
+    }
+    let hosts = ["www", "oauth2", "iam", "compute"].map(|name| format!("{name}.googleapis.com"));
+    assert!(google.internet.requests().iter().all(|asked| hosts.contains(&asked.host)));
+    let certs = google.internet.asked("www.googleapis.com");
+    let certs = certs.iter().filter(|asked| asked.path == "/oauth2/v1/certs").count();
+    assert!(certs <= 2, "unknown keys cost one request a minute, and not {certs}");
+    login(&online, "vm", &of_instance(json!({}))).expect(200);
+}
+
+#[test]
+fn the_root_key_is_rotated_and_logins_go_on_by_the_new_one() {
+    let google = Google::start();
+    let online = ready(&google);
+    login(&online, "dev", &google.of_account(&json!({}))).expect(200);
+    let rotated = online.root.write("auth/gcp/config/rotate-root", &json!({})).expect(200);
+    assert_eq!(rotated.body["data"]["private_key_id"], "k2");
+    let config = online.root.read("auth/gcp/config").expect(200);
+    assert_eq!(config.body["data"]["private_key_id"], "k2");
+    google.state().keys.remove("k1");
+    login(&online, "dev", &google.of_account(&json!({}))).expect(200);
+    assert!(!online.server.printed().contains("PRIVATE KEY"));
+}
+
+#[test]
+fn an_explanation_says_what_does_not_hold_and_lets_nobody_in() {
+    let google = Google::start();
+    let online = ready(&google);
+    google.state().labels = json!({"team": "red"});
+    let asked = json!({ "jwt": google.of_instance(&json!({})) });
+    let answer = online.root.write("auth/gcp/role/vm/explain", &asked).expect(200);
+    assert!(answer.body["auth"].is_null());
+    let list = answer.body["data"]["constraints"].as_array().expect("a list").clone();
+    let unmet: Vec<&Value> = list.iter().filter(|it| it["held"] == false).collect();
+    assert_eq!(unmet.len(), 1, "{list:?}");
+    assert_eq!(unmet[0]["name"], "bound_labels");
+    assert_eq!(unmet[0]["why"], "instance missing bound label \"team:blue\"");
+}

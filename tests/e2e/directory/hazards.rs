@@ -1,0 +1,186 @@
+//! A directory that lies, callers who want another's loan, and a way in the middle: what is said
+//! is not believed before it is proven, and no password goes where it should not.
+
+use super::liar::{Asked, BIND, EXTENDED, Liar, MODIFY, SEARCH, part};
+use super::{FIRST, Quay};
+use bulkhead_tests::{Bulkhead, Client, Kind};
+use serde_json::{Value, json};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+/// The engine's password at the liar.
+const BINDPASS: &str = "Xk7-Qz2-Wv9-Jt4";
+const ACCOUNT: &str = "CN=svc1,OU=people,DC=corp,DC=example";
+
+/// A server whose engine is configured with a liar.
+fn configured(liar: &Liar, changes: Value) -> (Bulkhead, Client) {
+    let bulkhead = Bulkhead::start();
+    let root = bulkhead.root();
+    let config = json!({
+        "url": liar.url(), "binddn": "CN=engine,DC=corp,DC=example", "bindpass": BINDPASS,
+        "userdn": "DC=corp,DC=example", "request_timeout": 2, "connection_timeout": 2,
+    });
+    root.write("directory/config", &crate::world::with(config, changes));
+    (bulkhead, root)
+}
+
+/// An Active Directory that does nothing of what it says that it did.
+fn pretending(asked: &Asked<'_>) -> Vec<u8> {
+    match asked.operation {
+        BIND if asked.holds(BINDPASS) || asked.holds("CN=engine") => asked.result(0),
+        BIND => asked.result(49),
+        SEARCH if asked.holds("supportedCapabilities") => {
+            let told: &[(&str, &[&[u8]])] = &[
+                ("supportedCapabilities", &[b"1.2.840.113556.1.4.800"]),
+                ("defaultNamingContext", &[b"DC=corp,DC=example"]),
+            ];
+            [asked.entry("", told), asked.result(0)].concat()
+        }
+        SEARCH if asked.holds("CN=engine") => asked.result(32),
+        SEARCH => {
+            let found: &[(&str, &[&[u8]])] = &[("objectGUID", &[b"0123456789abcdef"])];
+            [asked.entry(ACCOUNT, found), asked.result(0)].concat()
+        }
+        MODIFY | EXTENDED => asked.result(0),
+        _ => Vec::new(),
+    }
+}
+
+fn role(root: &Client) -> u16 {
+    root.write("directory/roles/build", &json!({ "service_account_name": "svc1" })).status
+}
+
+#[test]
+fn a_server_that_says_done_and_did_nothing_is_not_believed() {
+    let liar = Liar::start(pretending);
+    let (_bulkhead, root) = configured(&liar, json!({}));
+    assert_eq!(role(&root), 204);
+    let refused = root.read("directory/creds/build");
+    assert!((400..=503).contains(&refused.status), "{refused:?}");
+    assert!(refused.errors().contains("refuses a login by it"), "{}", refused.errors());
+    let shown = root.read("directory/roles/build").expect(200);
+    assert_eq!(shown.text("last_service_rotation"), "", "nothing was rotated");
+}
+
+#[test]
+fn no_lie_ends_the_server_or_holds_a_call_for_long() {
+    type Lie = fn(&Asked<'_>) -> Vec<u8>;
+    let lies: [(&str, Lie); 7] = [
+        ("nests without end", |asked| {
+            let nested = (0..10_000).fold(Vec::new(), |inner, _| part(0x30, &inner));
+            asked.message(&part(0x64, &nested))
+        }),
+        ("promises two gigabytes", |_| b"\x30\x84\x7f\xff\xff\xff\x02\x01\x02".to_vec()),
+        ("gives entries without end", |asked| asked.entry(ACCOUNT, &[]).repeat(200_000)),
+        ("names an attribute without values", |asked| {
+            [asked.entry(ACCOUNT, &[("objectGUID", &[])]), asked.result(50)].concat()
+        }),
+        ("says half of it", |asked| asked.result(0)[..5].to_vec()),
+        ("says nothing", |_| Vec::new()),
+        ("answers another question", |asked| Asked { id: asked.id + 1, ..*asked }.result(0)),
+    ];
+    for (what, lie) in lies {
+        let liar = Liar::start(move |asked| match asked.operation {
+            BIND => asked.result(0),
+            _ => lie(asked),
+        });
+        let (bulkhead, root) = configured(&liar, json!({}));
+        let began = Instant::now();
+        let status = role(&root);
+        assert!([400, 502].contains(&status), "{what}: {status}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        root.read("sys/health").expect(200);
+        root.read("directory/roles/build").expect(404);
+        bulkhead.assert_silent(BINDPASS);
+    }
+}
+
+/// A referral leads to another server, which would be shown the password.
+#[test]
+fn no_referral_is_followed() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
+    elsewhere.set_nonblocking(true).expect("a listener can be asked");
+    let url = format!("ldap://{}/DC=corp", elsewhere.local_addr().expect("an address"));
+    let liar = Liar::start(move |asked| {
+        let referral = part(0xa3, &part(4, url.as_bytes()));
+        let operation = asked.operation + if asked.operation == SEARCH { 2 } else { 1 };
+        let refers = [&[0x0a, 1, 10, 4, 0, 4, 0][..], &referral].concat();
+        match asked.operation {
+            BIND => asked.result(0),
+            _ => asked.message(&part(operation, &refers)),
+        }
+    });
+    let (_bulkhead, root) = configured(&liar, json!({}));
+    assert_eq!(role(&root), 400);
+    root.write("directory/rotate-root", &json!({})).expect(400);
+    assert!(elsewhere.accept().is_err(), "it was asked for a connection");
+}
+
+#[test]
+fn nothing_goes_on_in_clear_where_tls_was_to_come_first() {
+    let consent = |asked: &Asked<'_>| match asked.operation {
+        EXTENDED => asked.result(0),
+        _ => Vec::new(),
+    };
+    let refusal = |asked: &Asked<'_>| asked.result(2);
+    let injection = |asked: &Asked<'_>| {
+        let bind = Asked { id: asked.id + 1, operation: BIND, content: b"" };
+        [asked.result(0), bind.result(0)].concat()
+    };
+    for (what, liar) in [
+        ("it consents, and hangs", Liar::start(consent)),
+        ("it refuses", Liar::start(refusal)),
+        ("it says more than its consent", Liar::start(injection)),
+    ] {
+        let (_bulkhead, root) = configured(&liar, json!({ "starttls": true }));
+        assert_eq!(role(&root), 502, "{what}");
+        assert_unsaid(&liar, what);
+    }
+}
+
+/// Who can break the connection to the one could else have the password by the other.
+#[test]
+fn a_server_that_is_asked_in_clear_never_takes_the_place_of_a_secured_one() {
+    let liar = Liar::start(pretending);
+    let broken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let secured = format!("ldaps://{}", broken.local_addr().expect("an address"));
+    drop(broken);
+    let urls = format!("{secured}, {}", liar.url());
+    let (_bulkhead, root) = configured(&liar, json!({}));
+    let mixed = root.write("directory/config", &json!({ "url": urls })).expect(200);
+    assert!(mixed.warnings().contains("is never asked"), "{}", mixed.warnings());
+    assert_eq!(role(&root), 502);
+    assert_unsaid(&liar, "a secured server is down");
+    root.write("directory/config", &json!({ "url": urls, "starttls": true })).expect(204);
+}
+
+#[track_caller]
+fn assert_unsaid(liar: &Liar, what: &str) {
+    let heard = liar.heard();
+    let is_said = heard.windows(BINDPASS.len()).any(|bytes| bytes == BINDPASS.as_bytes());
+    assert!(!is_said, "{what}: the password was sent in clear");
+}
+
+#[test]
+fn the_lease_of_a_loan_is_its_borrowers_and_the_operators() {
+    let quay = Quay::new(Kind::OpenLdap);
+    quay.set("team", &["svc1"], json!({ "ttl": "1h" }));
+    let lent = quay.root.write("directory/library/team/check-out", &json!({})).expect(200);
+    let rules = r#"path "directory/library/*" { capabilities = ["update", "read"] }"#;
+    quay.root.write("sys/policies/acl/other", &json!({ "policy": rules })).expect(204);
+    let asked = json!({ "policies": ["other"], "no_default_policy": true });
+    let made = quay.root.write("auth/token/create", &asked).expect(200);
+    let other = quay.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let lease = json!({ "lease_id": lent.lease() });
+    for path in ["sys/leases/lookup", "sys/leases/renew", "sys/leases/revoke"] {
+        other.write(path, &lease).expect(403);
+    }
+    other.write("sys/leases/revoke-prefix/directory/library/team", &json!({})).expect(403);
+    // Of another mount there is no lease of that name, also for those who may ask.
+    let id = lent.lease().replacen("directory/", "database/", 1);
+    quay.root.write("sys/leases/renew", &json!({ "lease_id": id })).expect(400);
+    quay.root.write("sys/leases/revoke", &json!({ "lease_id": id }));
+    assert!(quay.takes("svc1", lent.text("password")) && !quay.takes("svc2", "none-of-these"));
+    assert!(quay.takes("svc2", FIRST));
+    quay.root.write("sys/leases/lookup", &lease).expect(200);
+}

@@ -1,0 +1,200 @@
+//! The server dies at each failpoint that rotations and loans of a directory's accounts pass, or
+//! meets an error there: afterwards every password that is shown logs in, no account is lost, and
+//! none is lent twice.
+//!
+//! What a server passes before its mount is configured is the matter of `kill_loop.rs`: lives begin
+//! with the point behind it.
+
+use crate::points;
+use crate::stage::{SOON, report, thorough, until_nothing_fires};
+use bulkhead_tests::paths::{Folder, fault_binary};
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryServer, Kind};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What accounts log in with before a life knows them.
+const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
+/// One in so many points is tried, unless `make fault` asked.
+const STRIDE: u32 = 4;
+
+/// The accounts of one life: `build` is a role's, `lent` a set's.
+struct Life {
+    branch: Branch,
+    server: Bulkhead,
+    root: Client,
+    /// A loan that was answered and not given back.
+    held: Option<Loan>,
+    /// Passwords of loans that were given back, and answered so.
+    returned: Vec<String>,
+}
+
+struct Loan {
+    password: String,
+    lease: String,
+}
+
+/// The server ended, or answered that something failed.
+struct Troubled;
+
+impl Life {
+    /// A life whose server has the environment; `None` where it died while it started.
+    fn begin(environment: &[(&str, String)]) -> Option<Self> {
+        let branch = DirectoryServer::shared(Kind::OpenLdap).branch();
+        branch.add_all(&["build", "lent"].map(|name| (name.to_owned(), FIRST)));
+        let mut server = Bulkhead::prepared(fault_binary(), Folder::new("directory"));
+        server.start_with(environment).ok()?;
+        let root = server.root();
+        Some(Self { branch, server, root, held: None, returned: Vec::new() })
+    }
+
+    fn write(&self, path: &str, body: &Value) -> Result<Answer, Troubled> {
+        answered(self.root.attempt("POST", path, body.to_string().as_bytes()))
+    }
+
+    fn configure(&self) -> Result<(), Troubled> {
+        self.write("directory/config", &self.branch.config()).map(drop)
+    }
+
+    /// Every change of a password: by reading, by hand, of the engine itself, of an account that
+    /// comes into a set, comes home, and is taken home.
+    fn rotate(&mut self) -> Result<(), Troubled> {
+        let role = json!({ "service_account_name": self.branch.full("build") });
+        self.write("directory/roles/build", &role)?;
+        answered(self.root.attempt("GET", "directory/creds/build", b""))?;
+        self.write("directory/rotate-role/build", &json!({}))?;
+        self.write("directory/rotate-root", &json!({}))?;
+        let set = json!({ "service_account_names": self.branch.full("lent"), "ttl": "1h" });
+        self.write("directory/library/team", &set)?;
+        self.borrow()?;
+        self.give_back("directory/library/team/check-in", |_| json!({}))?;
+        self.borrow()?;
+        self.give_back("sys/leases/revoke", |loan| json!({ "lease_id": loan.lease }))?;
+        self.borrow()
+    }
+
+    fn borrow(&mut self) -> Result<(), Troubled> {
+        let lent = self.write("directory/library/team/check-out", &json!({}))?.expect(200);
+        let password = lent.text("password").to_owned();
+        self.held = Some(Loan { password, lease: lent.lease().to_owned() });
+        Ok(())
+    }
+
+    fn give_back(&mut self, path: &str, body: impl Fn(&Loan) -> Value) -> Result<(), Troubled> {
+        let loan = self.held.take().expect("it was borrowed before");
+        let answer = self.write(path, &body(&loan))?;
+        assert!(answer.status < 300, "{answer:?}");
+        self.returned.push(loan.password);
+        Ok(())
+    }
+
+    /// What must hold of a server that is back.
+    fn check(&mut self) {
+        self.server.start_again();
+        self.root = self.server.root();
+        if self.root.read("directory/config").status == 200 {
+            // An unfinished one would warn, with 200.
+            until_true("the engine logs in, and rotates itself", SOON, || {
+                self.root.write("directory/rotate-root", &json!({})).status == 204
+            });
+        }
+        if self.root.read("directory/roles/build").status == 200 {
+            until_true("the role shows a password", SOON, || {
+                self.root.read("directory/creds/build").status == 200
+            });
+            let shown = self.root.read("directory/creds/build").expect(200);
+            assert!(self.branch.takes("build", shown.text("current_password")), "{}", self.told());
+        }
+        if self.root.read("directory/library/team").status == 200 {
+            self.check_set();
+        }
+    }
+
+    fn check_set(&mut self) {
+        let named = json!({ "service_account_names": self.branch.full("lent") });
+        if let Some(loan) = &self.held {
+            let lease = json!({ "lease_id": loan.lease });
+            self.root.write("sys/leases/lookup", &lease).expect(200);
+            let other = self.root.write("directory/library/team/check-out", &json!({}));
+            assert_eq!(other.status, 400, "an account is lent twice: {}", self.told());
+            assert!(self.branch.takes("lent", &loan.password), "{}", self.told());
+            self.root.write("directory/library/team/check-in", &named).expect(200);
+            assert!(!self.branch.takes("lent", &loan.password), "{}", self.told());
+        }
+        let mut lent = None;
+        until_true("the account is lent again", SOON, || {
+            // A loan whose answer was lost has no borrower who could give it back.
+            let home = self.root.write("directory/library/manage/team/check-in", &named);
+            let given = self.root.write("directory/library/team/check-out", &json!({}));
+            let is_lent = home.status == 200 && given.status == 200;
+            lent = is_lent.then_some(given);
+            is_lent
+        });
+        let lent = lent.expect("it was lent");
+        assert!(self.branch.takes("lent", lent.text("password")), "{}", self.told());
+        for password in &self.returned {
+            assert_ne!(password, lent.text("password"), "of an earlier borrower");
+        }
+        self.root.write("directory/library/team/check-out", &json!({})).expect(400);
+    }
+
+    fn told(&self) -> String {
+        self.server.printed()
+    }
+}
+
+fn answered(answer: Result<Answer, String>) -> Result<Answer, Troubled> {
+    answer.ok().filter(|answer| answer.status < 500).ok_or(Troubled)
+}
+
+#[test]
+fn a_server_that_dies_at_any_point_knows_every_account_of_a_directory() {
+    every_point("abort");
+}
+
+#[test]
+fn a_server_in_which_any_point_fails_knows_every_account_of_a_directory() {
+    every_point("fail");
+}
+
+fn every_point(fault: &str) {
+    let first = before_rotations(fault);
+    let stride = if thorough() { 1 } else { STRIDE };
+    let count = until_nothing_fires(|number| live(fault, first + number * stride));
+    report(&format!(
+        "directory, {fault}: visited {count} points behind the first {first}, one in {stride}"
+    ));
+    assert!(count * stride > 20, "a life passes few points: is every rotation in it?");
+}
+
+/// How many points are passed until the mount is configured.
+fn before_rotations(fault: &str) -> u32 {
+    let notes = Folder::new("trace");
+    let trace = notes.path().join("trace");
+    let environment = [("BULKHEAD_FAULT_TRACE", trace.display().to_string())];
+    let life = Life::begin(&environment).expect("without a fault it starts");
+    assert!(life.configure().is_ok(), "{}", life.told());
+    points::passed(fault, &trace)
+}
+
+/// One life with its fault. `false` where it was over before the fault came.
+fn live(fault: &str, number: u32) -> bool {
+    let notes = Folder::new("trace");
+    let trace = notes.path().join("trace");
+    let environment = [
+        ("BULKHEAD_FAULT", format!("{fault}@{number}")),
+        ("BULKHEAD_FAULT_TRACE", trace.display().to_string()),
+    ];
+    let Some(mut life) = Life::begin(&environment) else { return true };
+    let lived = life.configure().and_then(|()| life.rotate());
+    let ended = life.server.ended(Duration::from_secs(if lived.is_err() { 3 } else { 0 }));
+    let fired = match fault {
+        "abort" => ended.is_some(),
+        _ => points::passed(fault, &trace) >= number,
+    };
+    if ended.is_none() {
+        life.server.kill();
+    }
+    life.check();
+    fired
+}

@@ -1,0 +1,301 @@
+//! Google Cloud as its callers see it: published certificates, the token endpoints, IAM
+//! (`accounts`), Compute Engine (`compute`) and the resource manager, as hosts of the internet of a
+//! test. What the real ones enforce is enforced: bearer tokens, keys that are known only after a
+//! while, ten keys an account, accounts that are disabled.
+//!
+//! ```no_run
+//! use bulkhead_tests::cloud_b::{CloudB, Instance};
+//! use bulkhead_tests::internet::Internet;
+//!
+//! let internet = Internet::start();
+//! let google = CloudB::on(&internet);
+//! let own = google.account("vault", "host-project"); // what Bulkhead's mount is
+//! let credentials = google.credentials(&own.email); // the JSON of a new key of it
+//! let caller = google.account("app", "shop");
+//! let signed = google.signed(&caller.email, &google.claims(&caller.email, "dev")); // type iam
+//! let vm = google.start_instance(Instance::new("shop", "us-east1-b", "i1", &caller));
+//! let identity = google.token(&google.identity(&vm, "dev")); // type gce
+//! # let _ = (credentials, signed, identity);
+//! ```
+
+mod accounts;
+mod compute;
+mod tokens;
+
+pub use compute::Instance;
+
+use crate::internet::{Internet, Request, Response, held};
+use crate::signer::Signer;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Google's hosts.
+pub const API: &str = "www.googleapis.com";
+/// Access tokens for assertions.
+pub const OAUTH: &str = "oauth2.googleapis.com";
+/// Access tokens for others' tokens.
+pub const STS: &str = "sts.googleapis.com";
+/// Accounts and their keys.
+pub const IAM: &str = "iam.googleapis.com";
+/// Tokens and signatures in an account's name.
+pub const CREDENTIALS: &str = "iamcredentials.googleapis.com";
+/// Machines and groups of them.
+pub const COMPUTE: &str = "compute.googleapis.com";
+/// What is above a project.
+pub const CRM: &str = "cloudresourcemanager.googleapis.com";
+
+/// Google, and all that the test's projects have there.
+pub struct CloudB {
+    state: Mutex<State>,
+    numbers: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Of Google itself; the first signs.
+    keys: Vec<Signer>,
+    /// By their address.
+    accounts: BTreeMap<String, Account>,
+    /// By project, zone and name.
+    instances: BTreeMap<[String; 3], Value>,
+    /// By project, then `zones/x` or `regions/x`, then name: links of instances.
+    groups: BTreeMap<[String; 3], Vec<String>>,
+    /// By project: kinds and ids above it, from the nearest.
+    ancestors: BTreeMap<String, Vec<(String, String)>>,
+    /// Access tokens that were given.
+    given: BTreeMap<String, Instant>,
+    /// Those of the exchange, which only impersonate.
+    exchanged: BTreeMap<String, Instant>,
+    /// How long a new key is unknown to the token endpoint.
+    propagation: Duration,
+    /// Whose tokens are exchanged, by the audience of the exchange.
+    federated: BTreeMap<String, Federated>,
+}
+
+struct Federated {
+    issuer: String,
+    jwks: Value,
+    subject: String,
+}
+
+/// A service account.
+#[derive(Clone)]
+pub struct Account {
+    /// Its address.
+    pub email: String,
+    /// Its number, of 21 digits.
+    pub unique_id: String,
+    /// Its project.
+    pub project: String,
+    /// Whether it may do nothing.
+    pub disabled: bool,
+    keys: Vec<AccountKey>,
+}
+
+#[derive(Clone)]
+struct AccountKey {
+    signer: Signer,
+    usable: Instant,
+}
+
+impl CloudB {
+    /// Google on that internet.
+    pub fn on(internet: &Internet) -> Arc<Self> {
+        let state = State { keys: vec![Signer::new("g1")], ..State::default() };
+        let cloud = Arc::new(Self { state: Mutex::new(state), numbers: AtomicU64::new(1) });
+        type Handler = fn(&CloudB, &Request) -> Response;
+        let sites: [(&str, Handler); 7] = [
+            (API, tokens::certificates),
+            (OAUTH, tokens::for_assertions),
+            (STS, tokens::exchange),
+            (CREDENTIALS, tokens::impersonate),
+            (IAM, accounts::answer),
+            (COMPUTE, compute::answer),
+            (CRM, ancestry),
+        ];
+        for (host, handler) in sites {
+            let cloud = Arc::clone(&cloud);
+            internet.serve(host, move |request| handler(&cloud, request));
+        }
+        cloud
+    }
+
+    /// A new service account without a key.
+    pub fn account(&self, name: &str, project: &str) -> Account {
+        let account = Account {
+            email: format!("{name}@{project}.iam.gserviceaccount.com"),
+            unique_id: format!("1{:020}", self.next()),
+            project: project.to_owned(),
+            disabled: false,
+            keys: Vec::new(),
+        };
+        held(&self.state).accounts.insert(account.email.clone(), account.clone());
+        account
+    }
+
+    /// Disables an account, or enables it again.
+    pub fn disable(&self, email: &str, disabled: bool) {
+        if let Some(account) = held(&self.state).accounts.get_mut(email) {
+            account.disabled = disabled;
+        }
+    }
+
+    /// Deletes an account.
+    pub fn delete(&self, email: &str) {
+        held(&self.state).accounts.remove(email);
+    }
+
+    /// The names of the keys that an account has.
+    pub fn keys(&self, email: &str) -> Vec<String> {
+        let state = held(&self.state);
+        let keys = state.accounts.get(email).into_iter().flat_map(|account| &account.keys);
+        keys.map(|key| key.signer.kid.clone()).collect()
+    }
+
+    /// The JSON of a new key of an account, which works at once.
+    pub fn credentials(&self, email: &str) -> String {
+        self.new_key(email, Duration::ZERO).map(|made| made.to_string()).unwrap_or_default()
+    }
+
+    /// How long keys that are made by IAM from now on are unknown to the token endpoint.
+    pub fn propagate_in(&self, time: Duration) {
+        held(&self.state).propagation = time;
+    }
+
+    /// A token that the account's newest key signs; made where there is none.
+    pub fn signed(&self, email: &str, claims: &Value) -> String {
+        self.key_of(email).token(claims)
+    }
+
+    /// The account's newest key.
+    pub fn key_of(&self, email: &str) -> Signer {
+        if self.keys(email).is_empty() {
+            self.credentials(email);
+        }
+        let state = held(&self.state);
+        let newest = state.accounts.get(email).and_then(|account| account.keys.last());
+        newest.expect("the account is there").signer.clone()
+    }
+
+    /// The claims by which an account logs in to a role.
+    pub fn claims(&self, email: &str, role: &str) -> Value {
+        json!({ "sub": email, "aud": format!("vault/{role}"), "exp": now() + 600 })
+    }
+
+    /// Google's key that signs.
+    pub fn signer(&self) -> Signer {
+        held(&self.state).keys[0].clone()
+    }
+
+    /// A token that Google's own key signs.
+    pub fn token(&self, claims: &Value) -> String {
+        self.signer().token(claims)
+    }
+
+    /// Signs with a new key of that name; the old ones stay published, or are gone.
+    pub fn rotate_keys(&self, kid: &str, keeps: bool) {
+        let key = Signer::new(kid);
+        let mut state = held(&self.state);
+        if !keeps {
+            state.keys.clear();
+        }
+        state.keys.insert(0, key);
+    }
+
+    /// Puts a project below folders and an organization, each as its kind and id, the nearest
+    /// first.
+    pub fn put_below(&self, project: &str, above: &[(&str, &str)]) {
+        let above = above.iter().map(|(kind, id)| ((*kind).to_owned(), (*id).to_owned()));
+        held(&self.state).ancestors.insert(project.to_owned(), above.collect());
+    }
+
+    /// Exchanges tokens of `issuer` about `subject` for the audience of a pool's provider, such as
+    /// `//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/x`.
+    pub fn federate(&self, audience: &str, issuer: &str, jwks: &Value, subject: &str) {
+        let federated = Federated {
+            issuer: issuer.to_owned(),
+            jwks: jwks.clone(),
+            subject: subject.to_owned(),
+        };
+        held(&self.state).federated.insert(audience.to_owned(), federated);
+    }
+
+    /// Forgets the access tokens that were given: each is refused from now on.
+    pub fn revoke_access(&self) {
+        held(&self.state).given.clear();
+    }
+
+    fn new_key(&self, email: &str, propagation: Duration) -> Option<Value> {
+        let signer = Signer::new(&format!("{:040x}", 0xa000_0000_0000_u64 + self.next()));
+        let mut state = held(&self.state);
+        let account = state.accounts.get_mut(email)?;
+        let usable = Instant::now() + propagation;
+        account.keys.push(AccountKey { signer: signer.clone(), usable });
+        Some(json!({
+            "type": "service_account", "project_id": account.project,
+            "private_key_id": signer.kid, "private_key": signer.private_pem(),
+            "client_email": account.email, "client_id": account.unique_id,
+            "auth_uri": "https://accounts.google.com/o/oauth2/auth",
+            "token_uri": "https://oauth2.googleapis.com/token",
+            "universe_domain": "googleapis.com",
+        }))
+    }
+
+    /// The refusal of a request without a token that holds.
+    fn check_bearer(&self, request: &Request) -> Result<(), Response> {
+        let state = held(&self.state);
+        let until = request.bearer().and_then(|token| state.given.get(token));
+        match until.is_some_and(|until| *until > Instant::now()) {
+            true => Ok(()),
+            false => Err(error(401, "UNAUTHENTICATED", "Request had invalid credentials.")),
+        }
+    }
+
+    fn next(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A text that no other call gives.
+    fn secret(&self, before: &str) -> String {
+        format!("{before}{:08x}Zq9xW7kJ4vB2nR", self.next())
+    }
+}
+
+/// `projects/{p}:getAncestry` of the resource manager.
+fn ancestry(cloud: &CloudB, request: &Request) -> Response {
+    if let Err(refused) = cloud.check_bearer(request) {
+        return refused;
+    }
+    let project = request
+        .path
+        .strip_prefix("/v1/projects/")
+        .and_then(|rest| rest.strip_suffix(":getAncestry"));
+    let (Some(project), "POST") = (project, request.method.as_str()) else {
+        return error(404, "NOT_FOUND", "no such method");
+    };
+    let state = held(&cloud.state);
+    let above = state.ancestors.get(project).into_iter().flatten();
+    let above = above.map(|(kind, id)| (kind.as_str(), id.as_str()));
+    let all: Vec<Value> = std::iter::once(("project", project))
+        .chain(above)
+        .map(|(kind, id)| json!({ "resourceId": { "type": kind, "id": id } }))
+        .collect();
+    Response::json(200, &json!({ "ancestor": all }))
+}
+
+/// An error as Google writes it.
+fn error(status: u16, word: &str, message: &str) -> Response {
+    let error = json!({ "code": status, "message": message, "status": word });
+    Response::json(status, &json!({ "error": error }))
+}
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs()
+}
+
+#[cfg(test)]
+mod tests;

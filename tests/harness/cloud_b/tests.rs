@@ -1,0 +1,83 @@
+//! The fixture itself: what it refuses, as the real ones do.
+
+use super::*;
+use hyper::{HeaderMap, Method};
+
+fn request(method: Method, path: &str, bearer: &str, body: &str) -> Request {
+    let mut headers = HeaderMap::new();
+    headers.insert("authorization", format!("Bearer {bearer}").parse().unwrap());
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    Request {
+        method,
+        host: String::new(),
+        path: path.to_owned(),
+        raw_query: query.to_owned(),
+        headers,
+        body: body.as_bytes().to_vec(),
+    }
+}
+
+fn told(response: &Response) -> Value {
+    serde_json::from_slice(&response.body).unwrap()
+}
+
+/// An access token for an assertion by that key.
+fn access(cloud: &CloudB, email: &str, key: &Signer) -> Response {
+    let claims = json!({
+        "iss": email, "aud": "https://oauth2.googleapis.com/token", "iat": now(),
+        "exp": now() + 3_600, "scope": "https://www.googleapis.com/auth/cloud-platform",
+    });
+    let grant = "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer";
+    let body = format!("grant_type={grant}&assertion={}", key.token(&claims));
+    tokens::for_assertions(cloud, &request(Method::POST, "/token", "", &body))
+}
+
+#[test]
+fn an_accounts_key_gives_a_token_and_no_more_than_ten_are_made() {
+    let internet = Internet::start();
+    let cloud = CloudB::on(&internet);
+    let own = cloud.account("vault", "host");
+    let key = cloud.key_of(&own.email);
+    let given = told(&access(&cloud, &own.email, &key));
+    let bearer = given["access_token"].as_str().unwrap();
+    assert_eq!(access(&cloud, &own.email, &key.named("other")).status, 400);
+    let path = format!("/v1/projects/-/serviceAccounts/{}/keys", own.email);
+    cloud.propagate_in(Duration::from_secs(3_600));
+    let create = || accounts::answer(&cloud, &request(Method::POST, &path, bearer, "{}"));
+    for _ in 1..10 {
+        assert_eq!(create().status, 200);
+    }
+    assert_eq!((create().status, cloud.keys(&own.email).len()), (429, 10));
+    let newest = cloud.key_of(&own.email);
+    assert_eq!(access(&cloud, &own.email, &newest).status, 400, "not yet");
+    let gone = format!("{path}/{}", newest.kid);
+    assert_eq!(accounts::answer(&cloud, &request(Method::DELETE, &gone, bearer, "")).status, 200);
+    assert_eq!(accounts::answer(&cloud, &request(Method::GET, &path, "x", "")).status, 401);
+}
+
+#[test]
+fn groups_come_in_pages_and_their_members_by_a_filter() {
+    let internet = Internet::start();
+    let cloud = CloudB::on(&internet);
+    let own = cloud.account("vault", "p");
+    let given = told(&access(&cloud, &own.email, &cloud.key_of(&own.email)));
+    let bearer = given["access_token"].as_str().unwrap();
+    let vm = cloud.start_instance(Instance::new("p", "us-east1-b", "i1", &own).labelled("k", "v"));
+    for place in ["zones/us-east1-b", "regions/us-east1"] {
+        cloud.group("p", place, "g", &[&vm]);
+    }
+    let list = "/compute/v1/projects/p/aggregated/instanceGroups";
+    let page = |query: &str| {
+        told(&compute::answer(&cloud, &request(Method::GET, &format!("{list}{query}"), bearer, "")))
+    };
+    assert_eq!(page("")["nextPageToken"], "2");
+    assert_eq!(page("?fields=items/*/instanceGroups/name")["nextPageToken"], Value::Null);
+    assert!(page("?pageToken=2")["items"]["zones/us-east1-b"]["instanceGroups"][0]["name"] == "g");
+    let of = "/compute/v1/projects/p/zones/us-east1-b/instanceGroups/g/listInstances?filter=";
+    let ask = |filter: &str| {
+        let path = format!("{of}{filter}");
+        told(&compute::answer(&cloud, &request(Method::POST, &path, bearer, "{}")))
+    };
+    assert_eq!(ask(&format!("instance+eq+{}", vm.link()))["items"][0]["instance"], vm.link());
+    assert_eq!(ask("instance+eq+other"), json!({}));
+}

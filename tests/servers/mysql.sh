@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# A private MySQL: a fresh copy of an empty server in a temporary folder, on a free port of
+# 127.0.0.1, gone at the end. `make test-mysql` runs it; the suite does not, because no archive keeps
+# one version of it.
+#
+#   mysql.sh --where              prints the server's path; fetches it where it is not there yet
+#   mysql.sh --until-eof [OPT…]   runs until its standard input ends; OPT… go to the server
+#
+# The administrator is `bulkhead`@`%`; there is a database `demo` with a table `orders`. TLS is on,
+# with certificates of an authority of this run, whose key lies beside it (see certificates.sh).
+#
+# The programs are those of Debian's unstable suite, unpacked into the user's cache folder and run
+# by their own loader: nothing is installed.
+#
+# BULKHEAD_DB_PASSWORD  password of the administrator   (default: hull-8241)
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/certificates.sh"
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/bulkhead/servers/mysql
+root=$cache/root
+
+# The address from which this machine takes its packages.
+mirror() {
+    { cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } |
+        sed -n -e 's/^URIs: *\([^ ]*\).*/\1/p' -e 's/^deb \(\[[^]]*\] *\)\?\([^ ]*\).*/\2/p' |
+        grep '/debian/\?$' | head -n 1
+}
+
+# An apt of its own, whose archive is in a folder and whose machine has nothing installed yet.
+fetch() {
+    local apt archive
+    archive=$(mirror)
+    [ -n "$archive" ] && command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
+        { echo "MySQL is missing, and there is no archive of Debian's to fetch it from" >&2; exit 3; }
+    apt=$(mktemp -d "$cache/apt-XXXXXX")
+    mkdir -p "$apt"/{state/lists/partial,cache/archives/partial,parts} "$apt/root"
+    : >"$apt/status"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive sid main" >"$apt/sources.list"
+    cat >"$apt/apt.conf" <<CONF
+Dir::State "$apt/state";
+Dir::State::status "$apt/status";
+Dir::Cache "$apt/cache";
+Dir::Etc::sourcelist "$apt/sources.list";
+Dir::Etc::sourceparts "$apt/parts";
+APT::Sandbox::User "root";
+APT::Install-Recommends "false";
+CONF
+    APT_CONFIG=$apt/apt.conf apt-get update -q >&2
+    APT_CONFIG=$apt/apt.conf apt-get install -q -y --download-only mysql-server-core >&2
+    for package in "$apt"/cache/archives/*.deb; do dpkg-deb -x "$package" "$apt/root"; done
+    rm -rf "$root"
+    mv "$apt/root" "$root"
+    rm -rf "$apt"
+}
+
+# Runs the server by the loader and the libraries that came with it.
+server_program() {
+    printf '%s\n' "$root/usr/lib64/ld-linux-x86-64.so.2" --library-path \
+        "$root/usr/lib/x86_64-linux-gnu:$root/usr/lib" "$root/usr/sbin/mysqld" --no-defaults \
+        --basedir="$root/usr" --lc-messages-dir="$root/usr/share/mysql" \
+        --character-sets-dir="$root/usr/share/mysql/charsets" \
+        --plugin-dir="$root/usr/lib/mysql/plugin" --secure-file-priv=NULL
+}
+
+# The programs, and an empty server's files, made once and copied for each run.
+provide() {
+    mkdir -p "$cache"
+    (
+        flock 9
+        if [ ! -x "$root/usr/sbin/mysqld" ]; then fetch; fi
+        if [ ! -e "$cache/template" ]; then
+            made=$(mktemp -d "$cache/making-XXXXXX")
+            mapfile -t program < <(server_program)
+            "${program[@]}" --user="$(id -un)" --initialize-insecure --datadir="$made/data" \
+                >"$made/log" 2>&1 || { cat "$made/log" >&2; exit 1; }
+            rm "$made/log"
+            mv "$made" "$cache/template"
+        fi
+    ) 9>"$cache/lock"
+}
+
+# One statement a line: the server reads it before it listens.
+populate() {
+    cat >init.sql <<SQL
+CREATE USER 'bulkhead'@'%' IDENTIFIED BY '$password';
+GRANT ALL PRIVILEGES ON *.* TO 'bulkhead'@'%' WITH GRANT OPTION;
+DROP USER 'root'@'localhost';
+CREATE DATABASE demo;
+CREATE TABLE demo.orders (id INT PRIMARY KEY, item VARCHAR(30) NOT NULL);
+INSERT INTO demo.orders VALUES (1, 'rope'), (2, 'lantern');
+SQL
+}
+
+# Starts the server on port `$1`. Fails when it is taken: trying is the only test of a port without
+# a race.
+start_on() {
+    mapfile -t program < <(server_program)
+    "${program[@]}" --user="$(id -un)" --datadir="$folder/data" --tmpdir="$folder/tmp" \
+        --mysqlx=OFF --bind-address=127.0.0.1 --port="$1" --socket="$folder/socket" \
+        --pid-file="$folder/pid" --ssl-ca="$folder/ca.pem" --ssl-cert="$folder/server.pem" \
+        --ssl-key="$folder/server.key" --skip-name-resolve --skip-log-bin \
+        --innodb-buffer-pool-size=16M --innodb-flush-log-at-trx-commit=0 \
+        --performance-schema=OFF --init-file="$folder/init.sql" \
+        ${options[@]+"${options[@]}"} >server.log 2>&1 &
+    server=$!
+    for _ in $(seq 600); do
+        if grep -q 'ready for connections' server.log; then return 0; fi
+        if ! kill -0 "$server" 2>/dev/null; then break; fi
+        sleep 0.1
+    done
+    return 1
+}
+
+start() {
+    local port
+    for port in $(shuf -i 20000-32000 -n 10); do
+        if start_on "$port"; then
+            chosen=$port
+            return 0
+        fi
+        grep -q 'Address already in use' server.log || break
+    done
+    cat server.log >&2
+    return 1
+}
+
+stop() {
+    trap - EXIT INT TERM HUP
+    if [ -n "${server:-}" ]; then
+        kill -KILL "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+    fi
+    cd /
+    rm -rf "$folder"
+}
+
+mode=${1:-}
+shift || true
+options=("$@")
+password=${BULKHEAD_DB_PASSWORD:-hull-8241}
+case $mode in
+    --where | --until-eof) provide ;;
+    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
+if [ "$mode" = --where ]; then
+    echo "$root/usr/sbin/mysqld"
+    exit 0
+fi
+
+folder=$(mktemp -d "${TMPDIR:-/tmp}/bulkhead-mysql-XXXXXX")
+cd "$folder"
+trap stop EXIT
+trap 'exit 0' INT TERM HUP
+mkdir tmp
+cp -a "$cache/template/data" data
+make_certificates
+populate
+start
+printf 'ready port=%s pid=%s log=%s folder=%s\n' "$chosen" "$server" "$folder/server.log" "$folder"
+cat >/dev/null
