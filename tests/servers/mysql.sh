@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A private MySQL: a fresh copy of an empty server in a temporary folder, on a free port of
-# 127.0.0.1, gone at the end. `make test-mysql` runs it; the suite does not, because no archive keeps
-# one version of it.
+# 127.0.0.1, gone at the end. `make test-mysql` runs it; the suite does not, because no archive
+# keeps one version of it.
 #
 #   mysql.sh --where              prints the server's path; fetches it where it is not there yet
 #   mysql.sh --until-eof [OPT…]   runs until its standard input ends; OPT… go to the server
@@ -29,14 +29,16 @@ mirror() {
 
 # An apt of its own, whose archive is in a folder and whose machine has nothing installed yet.
 fetch() {
-    local apt archive
+    local apt archive keys=/usr/share/keyrings/debian-archive-keyring.gpg
     archive=$(mirror)
-    [ -n "$archive" ] && command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
-        { echo "MySQL is missing, and there is no archive of Debian's to fetch it from" >&2; exit 3; }
+    if [ -z "$archive" ] || ! command -v apt-get >/dev/null || ! [ -e "$keys" ]; then
+        echo "MySQL is missing, and there is no archive of Debian's to fetch it from" >&2
+        exit 3
+    fi
     apt=$(mktemp -d "$cache/apt-XXXXXX")
     mkdir -p "$apt"/{state/lists/partial,cache/archives/partial,parts} "$apt/root"
     : >"$apt/status"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive sid main" >"$apt/sources.list"
+    echo "deb [signed-by=$keys] $archive sid main" >"$apt/sources.list"
     cat >"$apt/apt.conf" <<CONF
 Dir::State "$apt/state";
 Dir::State::status "$apt/status";

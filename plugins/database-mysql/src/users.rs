@@ -23,7 +23,8 @@ const DENIED: &str = "1227";
 /// Number of a database that the user may not use, which is looked at behind the password.
 const NO_DATABASE: &str = "1044";
 
-/// MariaDB's way for a user without rights over others: `ALTER USER` is denied to it, of itself too.
+/// MariaDB's way for a user without rights over others, to whom `ALTER USER` is denied of itself
+/// too.
 const SET_OWN_PASSWORD: &str = "SET PASSWORD = PASSWORD('{{password}}')";
 
 /// Creates `user`.

@@ -1,7 +1,7 @@
 //! Every code of this plugin's refusals, and the sentence that the description fixes for it.
 //!
-//! Braces are the host's to fill, so a placeholder of statements cannot be written in a sentence; it
-//! travels as a pair.
+//! Braces are the host's to fill, so a placeholder of statements cannot be written in a sentence:
+//! it travels as a pair.
 
 bulkhead_sdk::refusal_codes! {
     /// Why the plugin refused.

@@ -189,7 +189,7 @@ impl Leaving<'_> {
         match self.host.transact(&self.connection.target, &revoked) {
             Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => {
                 revoked.pop();
-                // Whatever comes of the rest, this it does not keep.
+                // However the rest ends, this it does not keep.
                 let stripped = self.host.transact(&self.connection.target, &revoked);
                 tolerate_refusal(stripped).map_err(refused)?;
                 self.remove_with_dependencies(oid)

@@ -194,8 +194,8 @@ impl Connection {
         }
     }
 
-    /// Whether it is logged in to before it is stored and when it is opened anew. Where each account
-    /// logs in as itself there is nothing to try it with.
+    /// Whether it is logged in to before it is stored and when it is opened anew. Where each
+    /// account logs in as itself there is nothing to try it with.
     pub(crate) fn is_verified(&self) -> bool {
         self.verify_connection && !self.is_self_managed()
     }

@@ -146,7 +146,7 @@ fn announced(body: &[u8]) -> Option<(u64, &[u8])> {
         _ => return None,
     };
     let (number, rest) = rest.split_at_checked(width)?;
-    let number = number.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    let number = number.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte));
     Some((number, rest))
 }
 

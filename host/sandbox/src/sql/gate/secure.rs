@@ -18,7 +18,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// What is asked of TLS.
-pub(in crate::sql) enum Security {
+pub(crate) enum Security {
     /// Nothing.
     Clear,
     /// As [`Tls`] says, where the server has it.
@@ -28,7 +28,7 @@ pub(in crate::sql) enum Security {
 }
 
 /// How TLS is agreed on.
-pub(in crate::sql) struct Tls {
+pub(crate) struct Tls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
@@ -36,10 +36,7 @@ pub(in crate::sql) struct Tls {
 impl Tls {
     /// # Errors
     /// What is wrong with the settings; no certificate or key is quoted.
-    pub(in crate::sql) fn new(
-        trust: &Trust<'_>,
-        name: ServerName<'static>,
-    ) -> Result<Self, String> {
+    pub(crate) fn new(trust: &Trust<'_>, name: ServerName<'static>) -> Result<Self, String> {
         Ok(Self { config: Arc::new(tls::client_config(trust)?), name })
     }
 
