@@ -245,7 +245,7 @@ def gcp(client):
     words = refused(exceptions.InvalidRequest, calls.configure, credentials="not json")
     assert "credentials" in words and "not json" not in words, words
     calls.configure(google_certs_endpoint="https://www.googleapis.com/oauth2/v3/certs")
-    refused(exceptions.UnsupportedOperation, calls.delete_config)
+    refused(exceptions.UnexpectedError, calls.delete_config)
 
     refused(exceptions.InvalidPath, calls.list_roles)
     refused(exceptions.InvalidPath, calls.read_role, name="app")
