@@ -7,8 +7,8 @@
 //! reads the line here and holds the imports to it.
 //!
 //! ```text
-//! log → random → strangers → lockouts → lifetimes → paging → sealing → passwords → policies → background
-//! → permit → catalog → tables → identity → oidc → tokens → mounts → audit → leases → settings
+//! log → random → strangers → lockouts → lifetimes → paging → sealing → passwords → policies
+//! → background → permit → catalog → tables → identity → oidc → tokens → mounts → audit → leases → settings
 //! → process → core → host_services → logins → lifecycle → seal → api → pipeline → service
 //! ```
 //!

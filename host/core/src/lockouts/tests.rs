@@ -1,3 +1,5 @@
+//! Names that are counted, locked and forgotten.
+
 use super::*;
 
 const M: &str = "mount";

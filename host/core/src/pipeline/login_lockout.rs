@@ -114,7 +114,7 @@ impl<'a> LoginAttempt<'a> {
     }
 
     /// Whose login it would be, in a unit of its own that is never committed. A component that
-    /// cannot tell locks nobody out.
+    /// cannot tell locks no name.
     async fn alias(&self, call: &contract::Call) -> Option<String> {
         let core = self.permitted.core;
         let services = CallServices::new(core, self.mount, None, "");
