@@ -2,8 +2,8 @@
 # official components are compiled to wasm, then to machine code, then put into the server's binary.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-mysql fault fuzz bench lint build build-fault plugins guests golden demo-postgres \
-	toolchain
+.PHONY: help run test test-mysql fault fuzz bench lint build build-fault plugins guests golden \
+	demo-postgres toolchain
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 

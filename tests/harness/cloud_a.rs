@@ -286,7 +286,7 @@ impl CloudA {
         let access = request.bearer().and_then(|token| state.given.get(token));
         let is_for = |access: &Access| {
             let audience = access.audience.trim_end_matches('/');
-            access.until > Instant::now() && audiences.iter().any(|known| *known == audience)
+            access.until > Instant::now() && audiences.contains(&audience)
         };
         match access {
             Some(access) if is_for(access) => Ok(()),

@@ -74,7 +74,7 @@ fn read(stream: &mut TcpStream) -> Option<Vec<u8>> {
         // TLS, or nonsense: it is kept, and not answered.
         return Some(message);
     }
-    let more = usize::from(message[1].checked_sub(0x80).unwrap_or_default());
+    let more = usize::from(message[1].saturating_sub(0x80));
     let mut length = vec![0; more];
     stream.read_exact(&mut length).ok()?;
     message.extend(&length);
@@ -96,7 +96,7 @@ fn parse(message: &[u8]) -> Option<Asked<'_>> {
 /// Tag and content of the first part.
 fn split(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let (tag, first) = (*bytes.first()?, *bytes.get(1)?);
-    let more = usize::from(first.checked_sub(0x80).unwrap_or_default());
+    let more = usize::from(first.saturating_sub(0x80));
     let length = bytes.get(2..2 + more)?.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
     let length = if more == 0 { usize::from(first) } else { length };
     Some((tag, bytes.get(2 + more..2 + more + length)?))

@@ -21,7 +21,6 @@ pub(super) fn rows() -> Vec<Row> {
     let login = json!({ "role": "dev", "jwt": "e30.e30.e30" });
     let none = Value::Null;
     vec![
-        row("auth-cloud-b-config.read", "auth/cloud-b/config", none.clone(), 200),
         row("auth-cloud-b-config.write", "auth/cloud-b/config", config, 200),
         row("auth-cloud-b-config.read", "auth/cloud-b/config", none.clone(), 200),
         row(

@@ -75,7 +75,7 @@ pub struct Response {
     /// Its status.
     pub status: u16,
     /// Besides its length.
-    pub headers: HeaderMap,
+    pub headers: Box<HeaderMap>,
     /// Its bytes.
     pub body: Vec<u8>,
 }
@@ -88,7 +88,7 @@ impl Response {
 
     /// One with a body of text.
     pub fn text(status: u16, body: &str) -> Self {
-        Self { status, headers: HeaderMap::new(), body: body.as_bytes().to_vec() }
+        Self { status, headers: Box::default(), body: body.as_bytes().to_vec() }
     }
 
     /// One without a body.

@@ -212,7 +212,7 @@ impl From<Sent> for hyper::Response<Sending> {
         let end = if missing > 0 { End::Soon } else { End::Whole };
         let mut answer = Self::new(Sending { bytes, end });
         *answer.status_mut() = StatusCode::from_u16(response.status).expect("a status");
-        *answer.headers_mut() = response.headers;
+        *answer.headers_mut() = *response.headers;
         if missing > 0 {
             answer.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(claimed));
         }
