@@ -3,10 +3,11 @@
 
 mod google;
 
+use bulkhead_tests::cloud_b::now;
 use bulkhead_tests::internet::{Fault, Online};
 use bulkhead_tests::signer::Signer;
 use bulkhead_tests::{Answer, Client};
-use google::{EMAIL, Google, ID, INSTANCE, OWN, identity, now};
+use google::{EMAIL, Google, OWN};
 use serde_json::{Value, json};
 
 const RULES: &str = r#"path "auth/gcp/role/dev" { capabilities = ["read"] }"#;
@@ -17,7 +18,8 @@ fn ready(google: &Google) -> Online {
     let root = &online.root;
     root.write("sys/auth/gcp", &json!({ "type": "gcp" })).expect(204);
     root.write("sys/policies/acl/app", &json!({ "policy": RULES })).expect(204);
-    root.write("auth/gcp/config", &json!({ "credentials": google.credentials() })).expect(204);
+    root.write("auth/gcp/config", &json!({ "credentials": google.cloud.credentials(OWN) }))
+        .expect(204);
     let dev = json!({
         "type": "iam", "bound_service_accounts": EMAIL, "bound_projects": "p1",
         "token_policies": "app",
@@ -52,7 +54,7 @@ fn an_account_logs_in_is_renewed_and_is_out_once_it_is_disabled() {
     assert_eq!(auth["policies"], json!(["app", "default"]));
     let shown = json!({
         "project_id": "p1", "role": "dev", "service_account_email": EMAIL,
-        "service_account_id": ID,
+        "service_account_id": google.account.unique_id,
     });
     assert_eq!(auth["metadata"], shown);
     let app = client(&online, &answer);
@@ -67,7 +69,7 @@ fn an_account_logs_in_is_renewed_and_is_out_once_it_is_disabled() {
     renew(&app).expect(502);
     google.internet.heal();
     renew(&app).expect(200);
-    google.state().is_disabled = true;
+    google.cloud.disable(EMAIL, true);
     assert!(renew(&app).expect(400).errors().contains("is disabled"));
     login(&online, "dev", &google.of_account(&json!({}))).expect(400);
 }
@@ -77,13 +79,13 @@ fn an_instance_logs_in_by_its_place_its_labels_and_its_group() {
     let google = Google::start();
     let online = ready(&google);
     let answer = login(&online, "vm", &google.of_instance(&json!({}))).expect(200);
-    assert_eq!(answer.body["auth"]["metadata"]["instance_id"], INSTANCE);
+    assert_eq!(answer.body["auth"]["metadata"]["instance_id"], google.instance.id.to_string());
     let app = client(&online, &answer);
     renew(&app).expect(200);
-    google.state().labels = json!({});
+    google.label("red");
     assert!(renew(&app).expect(400).errors().contains("missing bound label"));
-    google.state().labels = json!({"team": "blue"});
-    google.state().has_member = false;
+    google.label("blue");
+    google.group(&[]);
     let refused = login(&online, "vm", &google.of_instance(&json!({}))).expect(400);
     assert!(refused.errors().contains("not part of instance groups"), "{refused:?}");
     let inferred = google.of_instance(&json!({ "aud": "vault/dev" }));
@@ -96,13 +98,15 @@ fn an_instance_logs_in_by_its_place_its_labels_and_its_group() {
 fn no_forged_and_no_borrowed_identity_is_let_in() {
     let google = Google::start();
     let online = ready(&google);
-    let other = Signer::new("s1");
-    let (provider, account) = (&google.provider, &google.account);
+    let (provider, account) = (google.cloud.signer(), google.cloud.key_of(EMAIL));
+    let other = Signer::new(&account.kid);
+    let identity = |change: &Value| google.identity(change);
     let of_account = |change: Value| google.of_account(&change);
     let of_instance = |change: Value| google.of_instance(&change);
     let header = |alg: &str| json!({"alg": alg, "kid": "g1"});
     let twice =
-        format!(r#"{{"sub":"{EMAIL}","sub":"{ID}","aud":"vault/dev","exp":{}}}"#, now() + 60);
+        format!(r#"{{"sub":"{EMAIL}","sub":"{OWN}","aud":"vault/dev","exp":{}}}"#, now() + 60);
+    let of_key = format!(r#"{{"alg":"RS256","kid":"{}"}}"#, account.kid);
     let folded = identity(&json!({"google": null, "Google": {"compute_engine": {}}}));
     let forged: Vec<(&str, String)> = vec![
         ("dev", other.token(&json!({"sub": EMAIL, "aud": "vault/dev", "exp": now() + 60}))),
@@ -112,7 +116,7 @@ fn no_forged_and_no_borrowed_identity_is_let_in() {
         ("vm", provider.token_with(&header("HS256"), &identity(&json!({})))),
         ("vm", provider.token_with(&json!({"alg": "RS256"}), &identity(&json!({})))),
         ("vm", provider.token_with(&json!({"alg": "RS256", "kid": "g1", "crit": ["x"]}), &folded)),
-        ("dev", account.token_of(r#"{"alg":"RS256","kid":"s1"}"#, &twice)),
+        ("dev", account.token_of(&of_key, &twice)),
         ("vm", provider.token(&folded)),
         ("dev", of_account(json!({ "aud": "notvault/dev" }))),
         ("dev", of_account(json!({ "aud": null }))),
@@ -147,11 +151,13 @@ fn the_root_key_is_rotated_and_logins_go_on_by_the_new_one() {
     let google = Google::start();
     let online = ready(&google);
     login(&online, "dev", &google.of_account(&json!({}))).expect(200);
+    let before = google.cloud.keys(OWN);
     let rotated = online.root.write("auth/gcp/config/rotate-root", &json!({})).expect(200);
-    assert_eq!(rotated.body["data"]["private_key_id"], "k2");
+    let made = rotated.body["data"]["private_key_id"].as_str().expect("the new key").to_owned();
+    assert_eq!(google.cloud.keys(OWN), [before.clone(), vec![made.clone()]].concat());
     let config = online.root.read("auth/gcp/config").expect(200);
-    assert_eq!(config.body["data"]["private_key_id"], "k2");
-    google.state().keys.remove("k1");
+    assert_eq!(config.body["data"]["private_key_id"], made.as_str());
+    google.cloud.end_key(OWN, &before[0]);
     login(&online, "dev", &google.of_account(&json!({}))).expect(200);
     assert!(!online.server.printed().contains("PRIVATE KEY"));
 }
@@ -160,7 +166,7 @@ fn the_root_key_is_rotated_and_logins_go_on_by_the_new_one() {
 fn an_explanation_says_what_does_not_hold_and_lets_nobody_in() {
     let google = Google::start();
     let online = ready(&google);
-    google.state().labels = json!({"team": "red"});
+    google.label("red");
     let asked = json!({ "jwt": google.of_instance(&json!({})) });
     let answer = online.root.write("auth/gcp/role/vm/explain", &asked).expect(200);
     assert!(answer.body["auth"].is_null());

@@ -31,7 +31,7 @@ fn assert_nothing_else(world: &World) {
     assert!(users.iter().all(|user| is_harmless(user)), "{users:?}");
     let others = "SELECT rolname FROM pg_roles \
                   WHERE rolname NOT LIKE 'v-%' AND rolname NOT LIKE 'pg\\_%' ORDER BY 1";
-    assert_eq!(world.postgres.query(others), "bulkhead\nreaders");
+    assert_eq!(world.postgres.query(others), "bulkhead\ncertified\nreaders");
     assert_eq!(world.postgres.query("SELECT count(*) FROM pg_roles WHERE rolsuper"), "1");
     assert_eq!(world.postgres.query("SELECT count(*) FROM orders"), "2");
 }

@@ -322,6 +322,7 @@ fn a_static_role_changes_its_account_at_every_host() {
     let sea = Sea::connected();
     for host in ["%", "127.0.0.1"] {
         sea.mariadb.query(&format!("CREATE USER 'app'@'{host}' IDENTIFIED BY 'Hv3-Pq8-Lm5'"));
+        sea.mariadb.query(&format!("GRANT SELECT ON demo.orders TO 'app'@'{host}'"));
     }
     let role = json!({ "db_name": "sea", "username": "app", "rotation_period": "1h" });
     sea.root.write("database/static-roles/app", &role).expect(204);

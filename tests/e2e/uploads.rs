@@ -130,13 +130,20 @@ fn a_mount_is_granted_nothing_above_the_ceiling_of_its_plugin_until_that_is_rais
     }
 }
 
+const THEIRS: &str = "thirdparty-database-plugin";
+
+/// The plugin for PostgreSQL under the name and alias of another author's.
+fn brought_along() -> Vec<u8> {
+    let named = with_text(plugin("database-postgresql"), "postgresql-database-plugin", THEIRS);
+    // The alias, and right behind it the first of the credential types.
+    with_text(named, "postgresqlpassword", "thirdpartypassword")
+}
+
 #[test]
 fn a_database_plugin_that_is_not_ours_dials_what_its_ceiling_and_the_mount_both_allow() {
     let world = World::empty();
-    let theirs = "thirdparty-database-plugin";
-    // Its name and, right behind it, its alias.
-    let ours = "postgresql-database-pluginpostgresql";
-    let brought = with_text(plugin("database-postgresql"), ours, &format!("{theirs}thirdparty"));
+    let theirs = THEIRS;
+    let brought = brought_along();
     let place = format!("sys/plugins/catalog/database/{theirs}");
     let told = world
         .root
@@ -170,9 +177,8 @@ fn a_database_plugin_that_is_not_ours_dials_what_its_ceiling_and_the_mount_both_
 #[test]
 fn a_database_plugin_that_live_leases_need_is_kept_or_removed_knowingly() {
     let world = World::empty();
-    let theirs = "thirdparty-database-plugin";
-    let ours = "postgresql-database-pluginpostgresql";
-    let brought = with_text(plugin("database-postgresql"), ours, &format!("{theirs}thirdparty"));
+    let theirs = THEIRS;
+    let brought = brought_along();
     let place = format!("sys/plugins/catalog/database/{theirs}");
     let line = format!("sql:postgres://127.0.0.1:{}", world.postgres.port);
     let upload = || world.root.upload(&format!("{place}?grants={line}"), &brought);

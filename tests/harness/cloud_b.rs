@@ -155,6 +155,15 @@ impl CloudB {
         keys.map(|key| key.signer.kid.clone()).collect()
     }
 
+    /// Ends a key of an account: what it signs is worth nothing from now on. Whether it was there.
+    pub fn end_key(&self, email: &str, kid: &str) -> bool {
+        let mut state = held(&self.state);
+        let Some(account) = state.accounts.get_mut(email) else { return false };
+        let before = account.keys.len();
+        account.keys.retain(|key| key.signer.kid != kid);
+        account.keys.len() < before
+    }
+
     /// The JSON of a new key of an account, which works at once.
     pub fn credentials(&self, email: &str) -> String {
         self.new_key(email, Duration::ZERO).map(|made| made.to_string()).unwrap_or_default()

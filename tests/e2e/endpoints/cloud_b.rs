@@ -29,8 +29,9 @@ pub(super) fn rows() -> Vec<Row> {
             json!({}),
             400,
         ),
-        row("auth-cloud-b-role-name.write", "auth/cloud-b/role/vm", gce, 204),
-        row("auth-cloud-b-role-name-labels.write", "auth/cloud-b/role/vm/labels", labels, 204),
+        row("auth-cloud-b-role-name.write", "auth/cloud-b/role/dev", gce, 204),
+        row("auth-cloud-b-role-name-labels.write", "auth/cloud-b/role/dev/labels", labels, 204),
+        row("auth-cloud-b-role-name.delete", "auth/cloud-b/role/dev", none.clone(), 204),
         row("auth-cloud-b-role-name.write", "auth/cloud-b/role/dev", iam, 204),
         row(
             "auth-cloud-b-role-name-service-accounts.write",

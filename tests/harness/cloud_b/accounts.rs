@@ -82,13 +82,7 @@ fn create(cloud: &CloudB, request: &Request, account: &Account) -> Response {
 }
 
 fn delete(cloud: &CloudB, account: &Account, kid: &str) -> Response {
-    let mut state = held(&cloud.state);
-    let Some(account) = state.accounts.get_mut(&account.email) else {
-        return error(404, "NOT_FOUND", "Unknown service account");
-    };
-    let before = account.keys.len();
-    account.keys.retain(|key| key.signer.kid != kid);
-    match account.keys.len() < before {
+    match cloud.end_key(&account.email, kid) {
         true => Response::json(200, &json!({})),
         false => error(404, "NOT_FOUND", &format!("Service account key {kid} does not exist.")),
     }

@@ -4,7 +4,7 @@ use crate::bed::{Bed, error};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-async fn grants(bed: &Bed, mount: &str) -> Value {
+pub(crate) async fn grants(bed: &Bed, mount: &str) -> Value {
     let (status, info) = bed.read(&format!("sys/mounts/{mount}")).await;
     assert_eq!(status, 200, "{info}");
     let (_, tuned) = bed.read(&format!("sys/mounts/{mount}/tune")).await;
@@ -12,9 +12,10 @@ async fn grants(bed: &Bed, mount: &str) -> Value {
     info["data"]["config"]["grants"].clone()
 }
 
-/// What a mount of the probe is granted where its operator says nothing: of what it asks for, all
-/// that names a target.
-const USUAL: [&str; 8] = [
+/// What a mount of the probe is granted where its operator says nothing: all that it asks for,
+/// which where no target is named is any target.
+const USUAL: [&str; 9] = [
+    "http:*",
     "identity:token",
     "ambient:env/PROBE_NAME",
     "ambient:env/PROBE_SECRET",

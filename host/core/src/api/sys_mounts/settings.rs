@@ -195,8 +195,8 @@ pub(super) fn change(
     replace(&mut settings.token_type, text("token_type").map(TokenType::of_word).transpose()?);
     replace(&mut settings.identity_token_key, text("identity_token_key").map(str::to_owned));
     replace(&mut settings.delegated_auth_accessors, list("delegated_auth_accessors"));
-    if let Some(given) = values.get(LOCKOUT) {
-        let lockout = settings.user_lockout.unwrap_or_default().changed_by(given)?;
+    if let Some((_, members)) = given(values).find(|(name, _)| *name == LOCKOUT) {
+        let lockout = settings.user_lockout.unwrap_or_default().changed_by(members)?;
         settings.user_lockout = Some(lockout);
     }
     add_options(settings, values);
