@@ -6,7 +6,7 @@
 //! with the point behind it.
 
 use crate::points;
-use crate::stage::{SOON, report, thorough, until_nothing_fires};
+use crate::stage::SOON;
 use bulkhead_tests::paths::{Folder, fault_binary};
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryServer, Kind};
@@ -15,8 +15,6 @@ use std::time::Duration;
 
 /// What accounts log in with before a life knows them.
 const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
-/// One in so many points is tried, unless `make fault` asked.
-const STRIDE: u32 = 4;
 
 /// The accounts of one life: `build` is a role's, `lent` a set's.
 struct Life {
@@ -158,23 +156,15 @@ fn a_server_in_which_any_point_fails_knows_every_account_of_a_directory() {
 }
 
 fn every_point(fault: &str) {
-    let first = before_rotations(fault);
-    let stride = if thorough() { 1 } else { STRIDE };
-    let count = until_nothing_fires(|number| live(fault, first + number * stride));
-    report(&format!(
-        "directory, {fault}: visited {count} points behind the first {first}, one in {stride}"
-    ));
-    assert!(count * stride > 20, "a life passes few points: is every rotation in it?");
+    let first = points::passed_by(fault, before_rotations);
+    points::every_behind("directory", fault, first, |number| live(fault, number));
 }
 
-/// How many points are passed until the mount is configured.
-fn before_rotations(fault: &str) -> u32 {
-    let notes = Folder::new("trace");
-    let trace = notes.path().join("trace");
-    let environment = [("BULKHEAD_FAULT_TRACE", trace.display().to_string())];
-    let life = Life::begin(&environment).expect("without a fault it starts");
+/// A life until the mount is configured.
+fn before_rotations(environment: &[(&str, String)]) -> Life {
+    let life = Life::begin(environment).expect("without a fault it starts");
     assert!(life.configure().is_ok(), "{}", life.told());
-    points::passed(fault, &trace)
+    life
 }
 
 /// One life with its fault. `false` where it was over before the fault came.

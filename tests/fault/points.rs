@@ -1,9 +1,13 @@
 //! The failpoints: read off the server's sources, and absent from the binary that people run.
 
-use bulkhead_tests::paths::{binary, fault_binary, files_below, repository};
+use crate::stage::{report, thorough, until_nothing_fires};
+use bulkhead_tests::paths::{Folder, binary, fault_binary, files_below, repository};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+
+/// Of so many points behind the first ones, one is tried where time is short.
+const STRIDE: u32 = 4;
 
 /// A failpoint of the sources.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -23,6 +27,27 @@ pub fn all() -> BTreeSet<Point> {
         "no failpoint was found in host/: this test reads calls of reach and reach_only"
     );
     found
+}
+
+/// How many points that can have the fault a life passes that is given the environment to tell it
+/// by. The life goes on until they are counted.
+pub fn passed_by<L>(fault: &str, live: impl FnOnce(&[(&str, String)]) -> L) -> u32 {
+    let notes = Folder::new("trace");
+    let trace = notes.path().join("trace");
+    let _life = live(&[("BULKHEAD_FAULT_TRACE", trace.display().to_string())]);
+    passed(fault, &trace)
+}
+
+/// Lives with the fault at each point behind the first `first`, or unless `make fault` asked at one
+/// in [`STRIDE`]: each life waits for what is due. `live` says whether the fault came before its
+/// life was over.
+pub fn every_behind(what: &str, fault: &str, first: u32, live: impl Fn(u32) -> bool + Sync) {
+    let stride = if thorough() { 1 } else { STRIDE };
+    let count = until_nothing_fires(|number| live(first + number * stride));
+    report(&format!(
+        "{what}, {fault}: visited {count} points behind the first {first}, one in {stride}"
+    ));
+    assert!(count * stride > 20, "a life passes few points: is every rotation in it?");
 }
 
 /// How many of the points that a trace says were passed can have the fault.

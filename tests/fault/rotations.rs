@@ -5,7 +5,7 @@
 //! the point behind it.
 
 use crate::points;
-use crate::stage::{SOON, postgres, report, thorough, until_nothing_fires};
+use crate::stage::{SOON, postgres};
 use bulkhead_tests::paths::{Folder, fault_binary};
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Bulkhead, Client};
@@ -14,8 +14,6 @@ use std::time::{Duration, Instant};
 
 /// What accounts log in with before a life knows them.
 const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
-/// One in so many points is tried, unless `make fault` asked: each life waits for what is due.
-const STRIDE: u32 = 4;
 /// How long a rotation that is due by itself is waited for before the server is asked how it is.
 const A_WHILE: Duration = Duration::from_secs(15);
 
@@ -123,23 +121,15 @@ fn a_server_in_which_any_point_of_a_rotation_fails_knows_every_password() {
 }
 
 fn every_point(fault: &str) {
-    let first = before_rotations(fault);
-    let stride = if thorough() { 1 } else { STRIDE };
-    let count = until_nothing_fires(|number| live(fault, first + number * stride));
-    report(&format!(
-        "rotations, {fault}: visited {count} points behind the first {first}, one in {stride}"
-    ));
-    assert!(count * stride > 20, "a life passes few points: is every rotation in it?");
+    let first = points::passed_by(fault, |environment| before_rotations(fault, environment));
+    points::every_behind("rotations", fault, first, |number| live(fault, number));
 }
 
-/// How many points are passed until the connection is configured.
-fn before_rotations(fault: &str) -> u32 {
-    let notes = Folder::new("trace");
-    let trace = notes.path().join("trace");
-    let environment = [("BULKHEAD_FAULT_TRACE", trace.display().to_string())];
-    let life = Life::begin(&format!("{fault}0"), &environment).expect("without a fault it starts");
+/// A life until the connection is configured.
+fn before_rotations(fault: &str, environment: &[(&str, String)]) -> Life {
+    let life = Life::begin(&format!("{fault}0"), environment).expect("without a fault it starts");
     assert!(life.configure().is_ok(), "{}", life.server.printed());
-    points::passed(fault, &trace)
+    life
 }
 
 /// One life with its fault. `false` where it was over before the fault came.
