@@ -10,7 +10,7 @@ use crate::held::Held;
 use crate::instance::{self, Instance};
 use crate::instance_identity::InstanceIdentity;
 use crate::proof::{self, Proof, Signer};
-use crate::role::{Role, canonical};
+use crate::role::{Role, canonical, name_in_path};
 use crate::service_account::{self, ServiceAccount};
 use crate::settings::{Config, ROLE_ID};
 use bulkhead_sdk::explain::Constraints;
@@ -68,12 +68,12 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 /// Says of each constraint whether the login that is given meets it (decision B2).
 pub(crate) fn explain(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     call.demand_sudo()?;
-    let name = canonical(call.text("name"));
-    let role = Role::named(host, &name)?;
+    let name = name_in_path(call)?;
+    let role = Role::named(host, name)?;
     let config = Config::find(host)?;
     let cloud = Cloud::new(host, &config, call.deadline);
     let mut constraints = Constraints::listing();
-    Attempt { cloud: &cloud, call, name: &name, role: &role }.verify(&mut constraints)?;
+    Attempt { cloud: &cloud, call, name, role: &role }.verify(&mut constraints)?;
     constraints.answer()
 }
 
