@@ -101,8 +101,8 @@ fn find_place(
         // What cannot be meant costs no request.
         stated.wanted(&proven.ids()?)?;
         let provider = settings.provider(host, call.deadline);
-        let token = credential::token(&provider, settings, settings.cloud.manager_audience)?;
-        let arm = Arm::new(provider, settings.cloud, token);
+        let access = credential::access(provider, settings, settings.cloud.manager_audience)?;
+        let arm = Arm::new(provider, settings.cloud, access);
         Search { arm: &arm, role, stated, proven }.run()
     };
     match constraints.hold("resource", search())? {
