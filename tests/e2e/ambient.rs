@@ -2,7 +2,7 @@
 //! environment, tokens of two clouds, and requests in the name of the server's pod.
 
 mod cluster;
-mod metadata;
+pub(crate) mod metadata;
 
 use bulkhead_tests::leaks::{assert_sealed, assert_silent};
 use bulkhead_tests::paths::{Folder, binary, guest};

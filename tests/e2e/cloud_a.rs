@@ -1,8 +1,13 @@
 //! Machines and identities of Azure log in to the binary that ships, through the proxy of its
 //! configuration; and those who forge or borrow who they are do not.
 
+mod credentials;
+mod weaknesses;
+
 use bulkhead_tests::Answer;
-use bulkhead_tests::cloud_a::{AUDIENCE, CloudA, Machine, SUBSCRIPTION, Shape, TENANT};
+use bulkhead_tests::cloud_a::{
+    AUDIENCE, Application, CloudA, Machine, SUBSCRIPTION, Shape, TENANT,
+};
 use bulkhead_tests::internet::{Fault, Internet, Online};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -11,16 +16,22 @@ use std::sync::Arc;
 struct Stage {
     internet: Internet,
     azure: Arc<CloudA>,
+    application: Application,
     online: Online,
 }
 
 impl Stage {
     /// With the role `dev`, which binds that.
     fn with_role(role: &Value) -> Self {
+        Self::configured(role, "")
+    }
+
+    /// The same of a server with more in its configuration.
+    fn configured(role: &Value, more: &str) -> Self {
         let internet = Internet::start();
         let azure = CloudA::on(&internet);
         let application = azure.application();
-        let online = internet.server("");
+        let online = internet.server(more);
         online.root.write("sys/auth/azure", &json!({ "type": "azure" })).expect(204);
         let config = json!({
             "tenant_id": TENANT, "resource": AUDIENCE, "client_id": application.client_id,
@@ -28,7 +39,7 @@ impl Stage {
         });
         online.root.write("auth/azure/config", &config).expect(204);
         online.root.write("auth/azure/role/dev", role).expect(204);
-        Self { internet, azure, online }
+        Self { internet, azure, application, online }
     }
 
     fn login(&self, claims: &Value, fields: &Value) -> Answer {
@@ -108,4 +119,28 @@ fn forged_and_borrowed_identities_are_refused_with_400() {
     }
     stage.internet.fail("management.azure.com", "/subscriptions", Fault::Status(500), 9);
     stage.login(&claims, &stated).expect(502);
+}
+
+#[test]
+fn what_fails_is_tried_again_as_often_as_the_configuration_says() {
+    let stage = Stage::with_role(&bound());
+    let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm1")));
+    let tried = |faults: usize, retries: u32| {
+        let config = json!({ "max_retries": retries, "retry_delay": "10ms" });
+        stage.online.root.write("auth/azure/config", &config).expect(204);
+        stage.internet.heal();
+        stage.internet.forget();
+        stage.internet.fail("management.azure.com", "/subscriptions", Fault::Status(503), faults);
+        let status = stage.login(&claims, &json!({})).status;
+        (status, stage.internet.asked("management.azure.com").len())
+    };
+    assert_eq!([tried(2, 2), tried(9, 2), tried(1, 0)], [(200, 3), (502, 3), (502, 1)]);
+    stage.internet.heal();
+    stage.internet.forget();
+    let later = json!({ "max_retries": 5, "retry_delay": "10ms", "max_retry_delay": "2s" });
+    stage.online.root.write("auth/azure/config", &later).expect(204);
+    // The provider wants to be left alone for longer than a caller waits.
+    stage.internet.fail("management.azure.com", "/", Fault::RetryAfter(503, 60), 9);
+    stage.login(&claims, &json!({})).expect(502);
+    assert_eq!(stage.internet.asked("management.azure.com").len(), 1);
 }

@@ -1,7 +1,9 @@
 //! Logins of Google Cloud's service accounts and instances, on the binary that ships, through the
 //! proxy of its configuration to a provider that signs real tokens.
 
+mod credentials;
 mod google;
+mod weaknesses;
 
 use bulkhead_tests::cloud_b::now;
 use bulkhead_tests::internet::{Fault, Online};
@@ -14,7 +16,12 @@ const RULES: &str = r#"path "auth/gcp/role/dev" { capabilities = ["read"] }"#;
 
 /// A server with the method at `auth/gcp`, and a role of each type.
 fn ready(google: &Google) -> Online {
-    let online = google.internet.server("");
+    configured(google, "")
+}
+
+/// The same with more in its configuration.
+fn configured(google: &Google, more: &str) -> Online {
+    let online = google.internet.server(more);
     let root = &online.root;
     root.write("sys/auth/gcp", &json!({ "type": "gcp" })).expect(204);
     root.write("sys/policies/acl/app", &json!({ "policy": RULES })).expect(204);
@@ -92,6 +99,26 @@ fn an_instance_logs_in_by_its_place_its_labels_and_its_group() {
     login(&online, "dev", &inferred).expect(200);
     online.root.write("auth/gcp/role/dev", &json!({ "allow_gce_inference": false })).expect(204);
     login(&online, "dev", &inferred).expect(400);
+}
+
+#[test]
+fn a_policy_on_a_role_is_not_passed_by_another_spelling_of_its_name() {
+    let google = Google::start();
+    let online = ready(&google);
+    let rules = r#"path "auth/gcp/role/*" { capabilities = ["create", "read", "update", "delete"] }
+        path "auth/gcp/role/vm" { capabilities = ["deny"] }"#;
+    online.root.write("sys/policies/acl/most", &json!({ "policy": rules })).expect(204);
+    let asked = json!({ "policies": ["most"] });
+    let token = online.root.write("auth/token/create", &asked).expect(200);
+    let most = online.server.client(token.body["auth"]["client_token"].as_str());
+    let before = online.root.read("auth/gcp/role/vm").expect(200).body["data"].clone();
+    for (spelled, status) in [("vm", 403), ("VM", 400), ("Vm", 400), ("v%4D", 400)] {
+        let path = format!("auth/gcp/role/{spelled}");
+        most.read(&path).expect(status);
+        most.write(&path, &json!({ "bound_projects": "p2" })).expect(status);
+        most.attempt("DELETE", &path, b"").expect("an answer").expect(status);
+    }
+    assert_eq!(online.root.read("auth/gcp/role/vm").expect(200).body["data"], before);
 }
 
 #[test]

@@ -50,6 +50,13 @@ pub fn every_behind(what: &str, fault: &str, first: u32, live: impl Fn(u32) -> b
     assert!(count * stride > 20, "a life passes few points: is every rotation in it?");
 }
 
+/// Lives with the fault at each point behind the first `first`: what is lived through is short.
+pub fn each_behind(what: &str, fault: &str, first: u32, live: impl Fn(u32) -> bool + Sync) {
+    let count = until_nothing_fires(|number| live(first + number));
+    report(&format!("{what}, {fault}: visited {count} points behind the first {first}"));
+    assert!(count >= 4, "a life passes few points: is what it is about in it?");
+}
+
 /// How many of the points that a trace says were passed can have the fault.
 pub fn passed(fault: &str, trace: &Path) -> u32 {
     let all = all().into_iter().filter(|point| point.fallible || fault == "abort");

@@ -215,6 +215,13 @@ impl CloudA {
         held(&self.state).federated.insert(issuer.to_owned(), federated);
     }
 
+    /// Knows a token that a machine was given by its metadata service, for that audience.
+    pub fn give(&self, token: &str, audience: &str) {
+        let until = Instant::now() + Duration::from_secs(3_600);
+        let access = Access { audience: audience.to_owned(), until };
+        held(&self.state).given.insert(token.to_owned(), access);
+    }
+
     /// Forgets the access tokens that were given: each is refused from now on.
     pub fn revoke_access(&self) {
         held(&self.state).given.clear();

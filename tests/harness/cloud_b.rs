@@ -31,6 +31,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// Google's hosts.
 pub const API: &str = "www.googleapis.com";
@@ -99,6 +101,8 @@ pub struct Account {
 struct AccountKey {
     signer: Signer,
     usable: Instant,
+    /// When it was made, by RFC 3339.
+    made: String,
 }
 
 impl CloudB {
@@ -153,6 +157,14 @@ impl CloudB {
         let state = held(&self.state);
         let keys = state.accounts.get(email).into_iter().flat_map(|account| &account.keys);
         keys.map(|key| key.signer.kid.clone()).collect()
+    }
+
+    /// When a key of an account was made.
+    fn made(&self, email: &str, kid: &str) -> String {
+        let state = held(&self.state);
+        let keys = state.accounts.get(email).into_iter().flat_map(|account| &account.keys);
+        let found = keys.into_iter().find(|key| key.signer.kid == kid);
+        found.map(|key| key.made.clone()).unwrap_or_default()
     }
 
     /// Ends a key of an account: what it signs is worth nothing from now on. Whether it was there.
@@ -232,6 +244,12 @@ impl CloudB {
         held(&self.state).federated.insert(audience.to_owned(), federated);
     }
 
+    /// Knows a token that a machine was given by its metadata service.
+    pub fn give(&self, token: &str) {
+        let until = Instant::now() + Duration::from_secs(3_600);
+        held(&self.state).given.insert(token.to_owned(), until);
+    }
+
     /// Forgets the access tokens that were given: each is refused from now on.
     pub fn revoke_access(&self) {
         held(&self.state).given.clear();
@@ -242,7 +260,8 @@ impl CloudB {
         let mut state = held(&self.state);
         let account = state.accounts.get_mut(email)?;
         let usable = Instant::now() + propagation;
-        account.keys.push(AccountKey { signer: signer.clone(), usable });
+        let made = OffsetDateTime::now_utc().format(&Rfc3339).expect("a time of this age");
+        account.keys.push(AccountKey { signer: signer.clone(), usable, made });
         Some(json!({
             "type": "service_account", "project_id": account.project,
             "private_key_id": signer.kid, "private_key": signer.private_pem(),

@@ -21,6 +21,7 @@ pub mod mariadb;
 pub mod operators;
 pub mod paths;
 pub mod postgres;
+pub mod preload;
 pub mod server_script;
 pub mod signer;
 pub mod socket;

@@ -25,7 +25,10 @@ pub(super) fn answer(cloud: &CloudB, request: &Request) -> Response {
     match (request.method.as_str(), rest) {
         ("GET", []) => Response::json(200, &shown(&account)),
         ("GET", ["keys"]) => {
-            let named = |kid: &String| json!({ "name": key_name(&account, kid) });
+            let named = |kid: &String| {
+                let made = cloud.made(&account.email, kid);
+                json!({ "name": key_name(&account, kid), "validAfterTime": made })
+            };
             let all: Vec<Value> = cloud.keys(&account.email).iter().map(named).collect();
             Response::json(200, &json!({ "keys": all }))
         }
@@ -76,7 +79,8 @@ fn create(cloud: &CloudB, request: &Request, account: &Account) -> Response {
             "name": key_name(account, kid), "privateKeyType": kind,
             "privateKeyData": STANDARD.encode(made.to_string()),
             "keyAlgorithm": "KEY_ALG_RSA_2048", "keyOrigin": "GOOGLE_PROVIDED",
-            "validAfterTime": "2024-01-01T00:00:00Z", "validBeforeTime": "9999-12-31T23:59:59Z",
+            "validAfterTime": cloud.made(&account.email, kid),
+            "validBeforeTime": "9999-12-31T23:59:59Z",
         }),
     )
 }

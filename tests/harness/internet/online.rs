@@ -5,9 +5,11 @@ use crate::bulkhead::Bulkhead;
 use crate::client::Client;
 use crate::operators::Operators;
 use crate::paths::{Folder, binary};
+use crate::preload;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// An open server without dev mode: nothing is mounted.
 pub struct Online {
@@ -97,7 +99,20 @@ impl Online {
     #[track_caller]
     pub fn restart(&mut self) {
         self.server.kill();
-        self.server.start_again();
+        self.restart_with(&[]);
+    }
+
+    /// Stops it, when it has finished what it does, and opens it again some time later.
+    #[track_caller]
+    pub fn restart_later(&mut self, by: Duration) {
+        assert!(self.server.stop(), "{}", self.server.printed());
+        self.restart_with(&preload::clock_ahead(by));
+    }
+
+    #[track_caller]
+    fn restart_with(&mut self, environment: &[(&str, String)]) {
+        let started = self.server.start_with(environment);
+        started.unwrap_or_else(|_| panic!("{}", self.server.printed()));
         self.operators.unseal(&self.server);
         self.root = self.operators.root(&self.server);
     }

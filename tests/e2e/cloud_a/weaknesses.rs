@@ -1,0 +1,227 @@
+//! The weaknesses that the real plugin of Azure was seen to have, each tried on the binary that
+//! ships: none lets in who does not prove who they are, and each is told with 400.
+
+use super::Stage;
+use bulkhead_tests::cloud_a::{Machine, SUBSCRIPTION, Shape, TENANT};
+use bulkhead_tests::internet::{Fault, Response};
+use serde_json::{Value, json};
+
+const OTHER: &str = "61111111-2222-3333-4444-555555555555";
+const ARM: &str = "management.azure.com";
+
+/// A role that binds all of where a machine is.
+fn bound() -> Value {
+    json!({
+        "bound_subscription_ids": SUBSCRIPTION, "bound_resource_groups": "apps",
+        "bound_locations": "westus2",
+    })
+}
+
+fn stated(more: &Value) -> Value {
+    let mut all = json!({ "subscription_id": SUBSCRIPTION, "resource_group_name": "apps" });
+    all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    all
+}
+
+fn with(mut claims: Value, name: &str, value: Value) -> Value {
+    claims[name] = value;
+    claims
+}
+
+/// A machine that shares an identity with one of the bound group.
+fn elsewhere() -> Machine {
+    Machine::vm("evil", "vm1").with_identity("apps", "shared")
+}
+
+/// By its name: what the token says, and what is stated beside it.
+type Row = (&'static str, Value, Value);
+
+/// A machine that is not in the bound place, or is another one than it says.
+fn of_other_places(stage: &Stage) -> Vec<Row> {
+    let azure = &stage.azure;
+    let vm = azure.add(Machine::vm("apps", "vm1").with_identity("apps", "shared"));
+    azure.add(Machine::vm("apps", "vm10"));
+    let elsewhere = azure.claims(&azure.add(elsewhere()));
+    let abroad = Machine::vm("apps", "vm1").in_subscription(OTHER).with_identity("apps", "shared");
+    let abroad = azure.claims(&azure.add(abroad));
+    let set = azure.claims(&azure.add(Machine::scale_set(Shape::Uniform, "apps", "web")));
+    let far = azure.add(Machine::site("apps", "far").in_location("eastus"));
+    let vm1 = stated(&json!({ "vm_name": "vm1" }));
+    let longer = with(azure.claims(&vm), "xms_az_rid", json!(format!("{}0", vm.id)));
+    let mut bare = elsewhere.clone();
+    bare.as_object_mut().unwrap().retain(|name, _| !name.starts_with("xms_"));
+    let group = json!({ "subscription_id": SUBSCRIPTION, "resource_group_name": "evil" });
+    let far_claims = azure.claims(&far);
+    vec![
+        ("names are matched by a part of them", set, stated(&json!({ "vmss_name": "we" }))),
+        ("a name begins with another", longer, vm1.clone()),
+        ("a shared identity stands for the machine", elsewhere, vm1.clone()),
+        ("the subscription is what is stated", abroad, vm1),
+        ("an identity is looked for in a group that is stated", bare, group),
+        ("the location of a resource is not read", far_claims, json!({ "resource_id": far.id })),
+    ]
+}
+
+/// The id of a resource that is not the machine's own, or leads out of its group.
+fn by_ids(stage: &Stage) -> Vec<Row> {
+    let machine = elsewhere();
+    let bound = machine.id.replace("/evil/", "/apps/");
+    [
+        ("the group of an identity counts as the machine's", machine.id.clone()),
+        ("a resource id is held against no claim", bound.clone()),
+        ("a resource id leaves its group by dots", bound.replace("/apps/", "/apps/../evil/")),
+        ("a resource id ends in a query", format!("{}?/resourceGroups/apps/", machine.id)),
+        ("a resource id ends in a fragment", format!("{}#/resourceGroups/apps/", machine.id)),
+    ]
+    .map(|(weakness, id)| (weakness, stage.azure.claims(&machine), json!({ "resource_id": id })))
+    .into()
+}
+
+/// A claim that another reader would take, or leave out.
+fn by_claims(stage: &Stage) -> Vec<Row> {
+    let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm2")));
+    let other = elsewhere().identity.principal;
+    let issuer = format!("https://sts.windows.net/{OTHER}/");
+    [
+        ("another machine's identity", "oid", json!(other)),
+        ("the issuer of another tenant", "iss", json!(issuer)),
+        ("the tenant's claim is not looked at", "tid", json!(OTHER)),
+        ("the audience is a beginning", "aud", json!("https://management.azure.com/x")),
+        ("the token has no audience", "aud", Value::Null),
+        ("an end is a text", "exp", json!("9999999999")),
+        ("the beginning is in the future", "nbf", json!(9_999_999_999_u64)),
+    ]
+    .map(|(weakness, name, value)| (weakness, with(claims.clone(), name, value), json!({})))
+    .into()
+}
+
+#[test]
+fn no_identity_is_borrowed_by_what_the_real_plugin_let_pass() {
+    let stage = Stage::with_role(&bound());
+    let own = stage.azure.add(Machine::vm("apps", "vm0"));
+    stage.login(&stage.azure.claims(&own), &json!({})).expect(200);
+    let rows = [of_other_places(&stage), by_ids(&stage), by_claims(&stage)].concat();
+    for (weakness, claims, fields) in rows {
+        stage.internet.forget();
+        let answer = stage.login(&claims, &fields);
+        assert_eq!(answer.status, 400, "{weakness}: {answer:?}");
+        assert!(answer.body["auth"].is_null(), "{weakness}");
+        for asked in stage.internet.requests() {
+            let is_own = asked.host == ARM && asked.path.starts_with("/subscriptions/");
+            assert!(is_own && !asked.path.contains(".."), "{weakness}: {asked:?}");
+            let is_signed = claims["xms_az_rid"] == json!(elsewhere().id);
+            let leads_there = asked.path.to_lowercase().contains("/evil/");
+            assert!(is_signed || !leads_there, "{weakness}: {asked:?}");
+        }
+    }
+}
+
+#[test]
+fn no_form_of_a_token_passes_that_the_real_plugin_took() {
+    let stage = Stage::with_role(&bound());
+    let own = stage.azure.add(Machine::vm("apps", "vm0"));
+    let (signer, claims) = (stage.azure.signer(), stage.azure.claims(&own));
+    let header = r#"{"alg":"RS256","kid":"k1"}"#;
+    let text = claims.to_string();
+    let folded =
+        |name: &str, other: &str| text.replace(&format!("\"{name}\""), &format!("\"{other}\""));
+    let good = signer.token(&claims);
+    let whole: Vec<&str> = good.split('.').collect();
+    let json_form = json!({
+        "protected": whole[0], "payload": whole[1], "signature": whole[2],
+    });
+    let twice = text.replacen('{', &format!("{{\"oid\":\"{OTHER}\","), 1);
+    for (weakness, jwt) in [
+        (
+            "claims are matched without regard to case",
+            signer.token_of(header, &folded("oid", "OID")),
+        ),
+        ("claims are matched by folding", signer.token_of(header, &folded("iss", "i\u{17f}s"))),
+        ("the last of two claims wins", signer.token_of(header, &twice)),
+        ("JSON is read for a token", json_form.to_string()),
+        ("no signature is asked for", signer.token_of(r#"{"alg":"none","kid":"k1"}"#, &text)),
+        (
+            "the token chooses the algorithm",
+            signer.token_of(r#"{"alg":"HS256","kid":"k1"}"#, &text),
+        ),
+        ("the token brings its key", {
+            let brought = json!({ "alg": "RS256", "kid": "mine", "jwk": signer.jwk() });
+            signer.token_of(&brought.to_string(), &text)
+        }),
+        ("the token names its key's place", {
+            let named = json!({ "alg": "RS256", "kid": "mine", "jku": "https://evil.example/k" });
+            signer.token_of(&named.to_string(), &text)
+        }),
+        ("the token names no key", signer.token_of(r#"{"alg":"RS256"}"#, &text)),
+        ("what is critical is ignored", {
+            signer.token_of(r#"{"alg":"RS256","kid":"k1","crit":["x"],"x":1}"#, &text)
+        }),
+        ("forty thousand dots", ".".repeat(40_000)),
+    ] {
+        let body = json!({ "role": "dev", "jwt": jwt });
+        let answer = stage.online.server.client(None).write("auth/azure/login", &body);
+        assert_eq!(answer.status, 400, "{weakness}: {answer:?}");
+    }
+    assert!(stage.internet.asked("evil.example").is_empty());
+    let keys = stage.internet.asked("login.microsoftonline.com");
+    let keys = keys.iter().filter(|asked| asked.path.ends_with("/keys")).count();
+    assert!(keys <= 2, "unknown keys cost one request a minute, and not {keys}");
+    let body = json!({ "role": "dev", "jwt": good });
+    stage.online.server.client(None).write("auth/azure/login", &body).expect(200);
+}
+
+#[test]
+fn a_provider_that_lies_redirects_or_is_down_is_502_and_is_followed_nowhere() {
+    let stage = Stage::with_role(&bound());
+    let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm0")));
+    let other = stage.azure.add(Machine::vm("apps", "vm9"));
+    let evil = "https://evil.example/";
+    let long = json!("x".repeat(2 << 20));
+    let page = json!({ "value": [], "nextLink": format!("{evil}subscriptions/x") });
+    let about_other = json!({ "id": other.id, "location": "westus2", "identity": {} });
+    for (weakness, fault) in [
+        (
+            "an answer about another machine is believed",
+            Fault::Lie(Response::json(200, &about_other)),
+        ),
+        ("a redirect is followed", Fault::Redirect(evil.to_owned())),
+        ("an answer of megabytes is read", Fault::Lie(Response::json(200, &long))),
+        ("half an answer is an answer", Fault::Truncate),
+        ("JSON that ends is an answer", Fault::Malform),
+        ("a server that is down is the caller's fault", Fault::Status(503)),
+    ] {
+        stage.internet.fail(ARM, "/subscriptions", fault, 2);
+        let answer = stage.login(&claims, &json!({}));
+        assert_eq!(answer.status, 502, "{weakness}: {answer:?}");
+        stage.internet.heal();
+    }
+    let mut bare = claims.clone();
+    bare.as_object_mut().unwrap().retain(|name, _| !name.starts_with("xms_"));
+    stage.internet.fail(ARM, "/subscriptions", Fault::Lie(Response::json(200, &page)), 1);
+    let answer = stage.login(&bare, &stated(&json!({})));
+    assert_eq!(answer.status, 502, "a list goes on elsewhere: {answer:?}");
+    assert!(stage.internet.asked("evil.example").is_empty());
+    stage.login(&claims, &json!({})).expect(200);
+}
+
+#[test]
+fn a_tenant_that_leads_elsewhere_is_refused_when_it_is_written() {
+    let stage = Stage::with_role(&bound());
+    let root = &stage.online.root;
+    for tenant in ["../x", "x?y=", "evil.example/x", "common", "organizations", "consumers", "a b"]
+    {
+        root.write("auth/azure/config", &json!({ "tenant_id": tenant })).expect(400);
+    }
+    let config = root.read("auth/azure/config").expect(200);
+    assert_eq!(config.body["data"]["tenant_id"], TENANT);
+}
+
+#[test]
+fn an_answer_of_graph_without_a_secret_ends_nothing() {
+    let stage = Stage::with_role(&bound());
+    let lie = Fault::Lie(Response::json(200, &json!({ "keyId": "k", "secretText": null })));
+    stage.internet.fail("graph.microsoft.com", "/v1.0/applications/", lie, 1);
+    stage.online.root.write("auth/azure/rotate-root", &json!({})).expect(502);
+    let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm0")));
+    stage.login(&claims, &json!({})).expect(200);
+}

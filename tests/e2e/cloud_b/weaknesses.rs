@@ -1,0 +1,218 @@
+//! The weaknesses that the real plugin of Google was seen to have, each tried on the binary that
+//! ships: none lets in who does not prove who they are, and each is told with 400.
+
+use super::google::{EMAIL, Google, OWN};
+use super::{client, login, ready, renew};
+use bulkhead_tests::cloud_b::{Instance, now};
+use bulkhead_tests::internet::{Fault, Response};
+use serde_json::{Value, json};
+
+const IAM: &str = "iam.googleapis.com";
+const COMPUTE: &str = "compute.googleapis.com";
+
+/// By its name: by which role what is shown.
+type Row = (&'static str, &'static str, String);
+
+/// Tokens whose form another reader would take.
+fn by_form(google: &Google) -> Vec<Row> {
+    let signer = google.cloud.key_of(EMAIL);
+    let header = json!({ "alg": "RS256", "kid": signer.kid }).to_string();
+    let claims = google.cloud.claims(EMAIL, "dev").to_string();
+    let folded = |other: &str| signer.token_of(&header, &claims.replace("\"sub\"", other));
+    let good = signer.token_of(&header, &claims);
+    let parts: Vec<&str> = good.split('.').collect();
+    let form = json!({ "protected": parts[0], "payload": parts[1], "signature": parts[2] });
+    let twice = claims.replacen('{', &format!("{{\"sub\":\"{OWN}\","), 1);
+    let place = r#"{"alg":"RS256","kid":"x","jku":"https://evil.example/k"}"#;
+    let instance = google.identity(&json!({ "iss": EMAIL, "sub": EMAIL }));
+    let hmac = signer.token_of(r#"{"alg":"HS256","kid":"g1"}"#, &claims);
+    vec![
+        ("an account signs that it is an instance", "vm", signer.token(&instance)),
+        ("claims are matched without regard to case", "dev", folded("\"SUB\"")),
+        ("claims are matched by folding", "dev", folded("\"\u{17f}ub\"")),
+        ("the last of two claims wins", "dev", signer.token_of(&header, &twice)),
+        ("JSON is read for a token", "dev", form.to_string()),
+        ("a key signs by HS256", "dev", hmac),
+        ("the token names its key's place", "dev", signer.token_of(place, &claims)),
+        ("forty thousand dots", "dev", ".".repeat(40_000)),
+    ]
+}
+
+/// What an account signs that is not for this role, or not of this account.
+fn by_claims(google: &Google) -> Vec<Row> {
+    [
+        ("an end is a text", json!({ "exp": (now() + 60).to_string() })),
+        ("the audience is absent", json!({ "aud": null })),
+        ("the audiences are none", json!({ "aud": [] })),
+        ("the audience ends in the role's letters", json!({ "aud": "notvault/dev" })),
+        ("one audience of two is another's", json!({ "aud": ["vault/dev", "x"] })),
+        ("the issuer of an account is not read", json!({ "iss": OWN })),
+        ("the beginning is not read", json!({ "nbf": now() + 600 })),
+        ("a subject is a path", json!({ "sub": "../../../oauth2/v1/certs" })),
+        ("a subject is encoded", json!({ "sub": "a%2f..@p1.iam.gserviceaccount.com" })),
+    ]
+    .map(|(weakness, change)| (weakness, "dev", google.of_account(&change)))
+    .into()
+}
+
+/// What Google signs of an instance that is another one, or none.
+fn by_instances(google: &Google) -> Vec<Row> {
+    let other = google.cloud.account("other", "p1");
+    let number = &other.unique_id;
+    let whole = google.identity(&json!({}))["google"]["compute_engine"].clone();
+    let compute = |name: &str, value: Value| {
+        let mut all = whole.clone();
+        all[name] = value;
+        json!({ "google": { "compute_engine": all } })
+    };
+    let account = json!({ "sub": number, "azp": number, "email": other.email });
+    let early = json!(1_000_000_000);
+    [
+        ("the issuer is not read", json!({ "iss": "https://evil.example" })),
+        ("the instance's account is not compared", account),
+        ("the instance's id is not compared", compute("instance_id", json!("7"))),
+        ("an instance was made after it", compute("instance_creation_timestamp", early)),
+        ("an instance's name is a path", compute("instance_name", json!("i1/../i2"))),
+        ("a zone is a path", compute("zone", json!("us-east1-b/instances/i1?x="))),
+        ("a project is a path", compute("project_id", json!("p1/../p2"))),
+    ]
+    .map(|(weakness, change)| (weakness, "vm", google.of_instance(&change)))
+    .into()
+}
+
+#[test]
+fn no_token_passes_that_the_real_plugin_took() {
+    let google = Google::start();
+    let online = ready(&google);
+    let rows = [by_form(&google), by_claims(&google), by_instances(&google)].concat();
+    for (weakness, role, jwt) in rows {
+        let answer = login(&online, role, &jwt);
+        assert_eq!(answer.status, 400, "{weakness}: {answer:?}");
+        assert!(answer.body["auth"].is_null(), "{weakness}");
+    }
+    for asked in google.internet.requests() {
+        assert!(asked.host.ends_with(".googleapis.com"), "{asked:?}");
+        assert!(!asked.path.contains("..") && !asked.path.contains('?'), "{asked:?}");
+    }
+    let certificates = google.internet.asked("www.googleapis.com");
+    let own = certificates.iter().filter(|asked| asked.path == "/oauth2/v1/certs").count();
+    assert!(own <= 2, "unknown keys cost one request a minute, and not {own}");
+    login(&online, "vm", &google.of_instance(&json!({}))).expect(200);
+    login(&online, "dev", &google.of_account(&json!({}))).expect(200);
+}
+
+#[test]
+fn no_place_satisfies_a_bound_of_another() {
+    let google = Google::start();
+    let online = ready(&google);
+    let jwt = google.of_instance(&json!({}));
+    let elsewhere = Instance::new("p1", "europe-west1-b", "i1", &google.account);
+    google.group(&[&elsewhere]);
+    google.cloud.group("p1", "regions/europe-west1", "web", &[&google.instance]);
+    login(&online, "vm", &jwt).expect(400);
+    google.group(&[&google.instance]);
+    // One of several groups is missing, and sorts first.
+    let groups = json!({ "bound_instance_groups": ["absent", "web"] });
+    online.root.write("auth/gcp/role/vm", &groups).expect(204);
+    login(&online, "vm", &jwt).expect(200);
+    let near = Instance::new("p1", "us-east10-a", "i2", &google.account);
+    google.cloud.start_instance(near.clone().labelled("team", "blue"));
+    let groups = json!({ "bound_instance_groups": [] });
+    online.root.write("auth/gcp/role/vm", &groups).expect(204);
+    let jwt = google.cloud.token(&google.cloud.identity(&near, "vm"));
+    let refused = login(&online, "vm", &jwt).expect(400);
+    assert!(refused.errors().contains("bound regions"), "{refused:?}");
+}
+
+#[test]
+fn a_role_that_forbids_inference_forbids_each_token_of_googles() {
+    let google = Google::start();
+    let online = ready(&google);
+    online.root.write("auth/gcp/role/dev", &json!({ "allow_gce_inference": false })).expect(204);
+    let full = google.of_instance(&json!({ "aud": "vault/dev" }));
+    let mut short = google.identity(&json!({ "aud": "vault/dev" }));
+    short.as_object_mut().unwrap().remove("google");
+    for jwt in [full, google.cloud.token(&short)] {
+        login(&online, "dev", &jwt).expect(400);
+    }
+}
+
+#[test]
+fn an_answer_that_lies_redirects_or_is_absent_lets_nobody_in() {
+    let google = Google::start();
+    let online = ready(&google);
+    let jwt = google.of_account(&json!({}));
+    let other = json!({
+        "email": OWN, "uniqueId": "100000000000000000099", "projectId": "p1", "name": "x",
+    });
+    let long = json!("x".repeat(2 << 20));
+    for (weakness, fault) in [
+        ("an answer about another account is believed", Fault::Lie(Response::json(200, &other))),
+        ("a redirect is followed", Fault::Redirect("https://evil.example/".to_owned())),
+        ("an answer of megabytes is read", Fault::Lie(Response::json(200, &long))),
+        ("half an answer is an answer", Fault::Truncate),
+        ("JSON that ends is an answer", Fault::Malform),
+        ("a server that is down is the caller's fault", Fault::Status(503)),
+    ] {
+        google.internet.fail(IAM, "/v1/projects", fault.clone(), 3);
+        let answer = login(&online, "dev", &jwt);
+        assert_eq!(answer.status, 502, "{weakness}: {answer:?}");
+        google.internet.heal();
+        google.internet.fail(COMPUTE, "/compute", fault, 3);
+        let answer = login(&online, "vm", &google.of_instance(&json!({})));
+        assert_eq!(answer.status, 502, "{weakness}: {answer:?}");
+        google.internet.heal();
+    }
+    assert!(google.internet.asked("evil.example").is_empty());
+    // An ancestor without an id ended the real plugin.
+    online.root.write("auth/gcp/role/dev", &json!({ "add_group_aliases": true })).expect(204);
+    let lie = json!({ "ancestor": [{ "resourceId": { "type": "folder" } }] });
+    let lie = Fault::Lie(Response::json(200, &lie));
+    google.internet.fail("cloudresourcemanager.googleapis.com", "/", lie, 1);
+    login(&online, "dev", &jwt).expect(502);
+    login(&online, "dev", &jwt).expect(200);
+}
+
+#[test]
+fn a_renewal_looks_again_at_what_the_real_plugin_left_out() {
+    let google = Google::start();
+    let online = ready(&google);
+    // Nothing is shown of a login: the real plugin could renew none of them.
+    let silent = json!({ "iam_metadata": [], "gce_metadata": [] });
+    online.root.write("auth/gcp/config", &silent).expect(204);
+    let account = client(&online, &login(&online, "dev", &google.of_account(&json!({}))));
+    let instance = client(&online, &login(&online, "vm", &google.of_instance(&json!({}))));
+    renew(&account).expect(200);
+    renew(&instance).expect(200);
+    let elsewhere = json!({ "bound_projects": "p2" });
+    for role in ["dev", "vm"] {
+        online.root.write(&format!("auth/gcp/role/{role}"), &elsewhere).expect(204);
+    }
+    renew(&account).expect(400);
+    renew(&instance).expect(400);
+}
+
+#[test]
+fn edits_of_a_role_that_is_not_there_and_endpoints_at_private_places_are_refused() {
+    let google = Google::start();
+    let online = ready(&google);
+    for path in ["service-accounts", "labels"] {
+        let path = format!("auth/gcp/role/none/{path}");
+        online.root.write(&path, &json!({ "add": "a:b" })).expect(404);
+    }
+    for place in [
+        "http://169.254.169.254",
+        "https://169.254.169.254",
+        "https://[::1]:8443",
+        "https://127.0.0.1",
+        "https://10.0.0.1",
+        "https://metadata.google.internal",
+        "https://u:p@www.googleapis.com",
+        "https://x.example/?a",
+        "https://x.example/#a",
+    ] {
+        let config = json!({ "custom_endpoint": { "api": place } });
+        online.root.write("auth/gcp/config", &config).expect(400);
+    }
+    login(&online, "dev", &google.of_account(&json!({}))).expect(200);
+}

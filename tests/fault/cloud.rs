@@ -1,0 +1,291 @@
+//! The server dies at each failpoint that a rotation of its own credential at a cloud passes, or
+//! meets an error there: afterwards the provider has one credential of ours, and it is the one that
+//! the mount logs in with.
+//!
+//! A rotation has two halves: the call that makes a credential, and what puts it in force and ends
+//! the one before, minutes later. Each half is lived through with its faults; what is due in
+//! minutes is due at once by a clock that is ahead (`preload.rs` of the harness).
+
+use crate::points;
+use crate::stage::SOON;
+use bulkhead_tests::cloud_a::{self, CloudA, Machine};
+use bulkhead_tests::cloud_b::{self, CloudB};
+use bulkhead_tests::internet::Online;
+use bulkhead_tests::paths::{Folder, fault_binary};
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Client, Internet, preload};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// By how much the clock is ahead once what was begun is due, and once all of it is over.
+const DUE: Duration = Duration::from_secs(300);
+const OVER: Duration = Duration::from_secs(1_500);
+/// How long the second half is waited for before the server is asked how it is.
+const A_WHILE: Duration = Duration::from_secs(10);
+/// How long what is due at a start may take, before the clock is set ahead once more.
+const A_MOMENT: Duration = Duration::from_secs(5);
+
+/// The account of the mount at B, and the one that logs in.
+const OWN: &str = "bulkhead@home.iam.gserviceaccount.com";
+const APP: &str = "app@p1.iam.gserviceaccount.com";
+
+/// A provider, and what the mount at `auth/cloud` is there.
+trait Provider: Sync + Sized {
+    /// The type of the mount, and how it is rotated.
+    const TYPE: &'static str;
+    const ROTATE: &'static str;
+
+    fn on(internet: &Internet) -> Self;
+    fn config(&self) -> Value;
+    fn role(&self) -> Value;
+    /// A login that holds only if the provider was asked in the mount's name.
+    fn login(&self) -> Value;
+    /// The names of the mount's credentials at the provider.
+    fn credentials(&self) -> Vec<String>;
+}
+
+struct Azure {
+    cloud: Arc<CloudA>,
+    application: cloud_a::Application,
+    machine: Machine,
+}
+
+impl Provider for Azure {
+    const TYPE: &'static str = "azure";
+    const ROTATE: &'static str = "auth/cloud/rotate-root";
+
+    fn on(internet: &Internet) -> Self {
+        let cloud = CloudA::on(internet);
+        let (application, machine) = (cloud.application(), cloud.add(Machine::vm("apps", "vm1")));
+        Self { cloud, application, machine }
+    }
+
+    fn config(&self) -> Value {
+        json!({
+            "tenant_id": cloud_a::TENANT, "resource": cloud_a::AUDIENCE,
+            "client_id": self.application.client_id, "client_secret": self.application.secret,
+            "max_retries": 0,
+        })
+    }
+
+    fn role(&self) -> Value {
+        json!({ "bound_locations": "westus2" })
+    }
+
+    fn login(&self) -> Value {
+        json!({ "role": "app", "jwt": self.cloud.token(&self.cloud.claims(&self.machine)) })
+    }
+
+    fn credentials(&self) -> Vec<String> {
+        let secrets = self.cloud.secrets(&self.application.client_id);
+        secrets.into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+struct Google {
+    cloud: Arc<CloudB>,
+    key: String,
+}
+
+impl Provider for Google {
+    const TYPE: &'static str = "gcp";
+    const ROTATE: &'static str = "auth/cloud/config/rotate-root";
+
+    fn on(internet: &Internet) -> Self {
+        let cloud = CloudB::on(internet);
+        cloud.account("bulkhead", "home");
+        cloud.account("app", "p1");
+        let key = cloud.credentials(OWN);
+        Self { cloud, key }
+    }
+
+    fn config(&self) -> Value {
+        json!({ "credentials": self.key })
+    }
+
+    fn role(&self) -> Value {
+        json!({ "type": "iam", "bound_service_accounts": APP })
+    }
+
+    fn login(&self) -> Value {
+        let claims = json!({ "sub": APP, "aud": "vault/app", "exp": cloud_b::now() + 2_400 });
+        json!({ "role": "app", "jwt": self.cloud.signed(APP, &claims) })
+    }
+
+    fn credentials(&self) -> Vec<String> {
+        self.cloud.keys(OWN)
+    }
+}
+
+/// The server ended, or answered that something failed.
+struct Troubled;
+
+struct Life<P> {
+    provider: P,
+    online: Online,
+    _internet: Internet,
+}
+
+impl<P: Provider> Life<P> {
+    /// A life whose mount is configured, and whose server is down.
+    fn begin() -> Self {
+        let internet = Internet::start();
+        let provider = P::on(&internet);
+        let mut online = internet.server_of(fault_binary(), "", &[]);
+        online.root.write("sys/auth/cloud", &json!({ "type": P::TYPE })).expect(204);
+        online.root.write("auth/cloud/config", &provider.config()).expect(204);
+        online.root.write("auth/cloud/role/app", &provider.role()).expect_success();
+        online.server.kill();
+        Self { provider, online, _internet: internet }
+    }
+
+    /// Starts it with that fault in its environment, and opens it.
+    fn open(&mut self, environment: &[(&str, String)]) -> Result<(), Troubled> {
+        self.online.server.start_with(environment).map_err(|_| Troubled)?;
+        self.online.root = self.online.operators.root(&self.online.server);
+        for key in &self.online.operators.keys {
+            write(&self.online.root, "sys/unseal", &json!({ "key": key }))?;
+        }
+        Ok(())
+    }
+
+    /// The first half: a credential is made.
+    fn rotate(&self) -> Result<(), Troubled> {
+        write(&self.online.root, P::ROTATE, &json!({}))
+    }
+
+    /// The second half: it takes the place of the one before, which ends.
+    fn finish(&mut self) -> Result<(), Troubled> {
+        let end = Instant::now() + A_WHILE;
+        while self.provider.credentials().len() > 1 && Instant::now() < end {
+            if self.online.server.ended(Duration::from_millis(50)).is_some() {
+                return Err(Troubled);
+            }
+        }
+        // What was ended at the provider is written down by then.
+        self.online.server.ended(Duration::from_millis(500)).map_or(Ok(()), |_| Err(Troubled))
+    }
+
+    /// What must hold of a server that is back.
+    fn check(&mut self) {
+        if self.online.server.ended(Duration::ZERO).is_none() {
+            self.online.server.kill();
+        }
+        // What is put in force here ends the one before in a minute.
+        for later in [OVER, OVER + DUE, OVER + DUE + DUE] {
+            assert!(self.open(&preload::clock_ahead(later)).is_ok(), "{}", self.told());
+            let end = Instant::now() + A_MOMENT;
+            while self.provider.credentials().len() > 1 && Instant::now() < end {
+                self.online.server.ended(Duration::from_millis(20));
+            }
+            if self.provider.credentials().len() == 1 {
+                break;
+            }
+            assert!(self.online.server.stop(), "{}", self.told());
+        }
+        let left = self.provider.credentials();
+        assert_eq!(left.len(), 1, "{left:?} are left: {}", self.told());
+        let stranger = self.online.server.client(None);
+        let login = stranger.write("auth/cloud/login", &self.provider.login());
+        assert_eq!(login.status, 200, "{login:?}: {}", self.told());
+        until_true("no rotation is unfinished", SOON, || {
+            let rotated = self.online.root.write(P::ROTATE, &json!({}));
+            rotated.status < 300
+        });
+    }
+
+    fn told(&self) -> String {
+        self.online.server.printed()
+    }
+}
+
+fn write(client: &Client, path: &str, body: &Value) -> Result<(), Troubled> {
+    let answer = client.attempt("POST", path, body.to_string().as_bytes());
+    answer.ok().filter(|answer| answer.status < 500).map(drop).ok_or(Troubled)
+}
+
+/// The two halves of a rotation.
+#[derive(Clone, Copy)]
+enum Half {
+    First,
+    Second,
+}
+
+impl Half {
+    /// A life up to where this half begins; the server is down.
+    fn prepared<P: Provider>(self) -> Life<P> {
+        let mut life = Life::<P>::begin();
+        if matches!(self, Self::Second) {
+            assert!(life.open(&[]).and_then(|()| life.rotate()).is_ok(), "{}", life.told());
+            life.online.server.kill();
+        }
+        life
+    }
+
+    fn environment(self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::First => Vec::new(),
+            Self::Second => preload::clock_ahead(DUE).to_vec(),
+        }
+    }
+
+    fn live<P: Provider>(self, life: &mut Life<P>) -> Result<(), Troubled> {
+        match self {
+            Self::First => life.rotate(),
+            Self::Second => life.finish(),
+        }
+    }
+}
+
+fn every_point<P: Provider>(fault: &str) {
+    for (half, name) in [(Half::First, "made"), (Half::Second, "in force")] {
+        let first = points::passed_by(fault, |environment| {
+            let mut life = Half::First.prepared::<P>();
+            assert!(life.open(environment).is_ok(), "{}", life.told());
+            life
+        });
+        let what = format!("a root credential of {} is {name}", P::TYPE);
+        points::each_behind(&what, fault, first, |number| live::<P>(half, fault, number));
+    }
+}
+
+/// One life with its fault. `false` where it was over before the fault came.
+fn live<P: Provider>(half: Half, fault: &str, number: u32) -> bool {
+    let notes = Folder::new("trace");
+    let trace = notes.path().join("trace");
+    let mut life = half.prepared::<P>();
+    let mut environment = half.environment();
+    environment.extend([
+        ("BULKHEAD_FAULT", format!("{fault}@{number}")),
+        ("BULKHEAD_FAULT_TRACE", trace.display().to_string()),
+    ]);
+    let lived = life.open(&environment).and_then(|()| half.live(&mut life));
+    let ended = life.online.server.ended(Duration::from_secs(if lived.is_err() { 3 } else { 0 }));
+    let fired = match fault {
+        "abort" => ended.is_some(),
+        _ => points::passed(fault, &trace) >= number,
+    };
+    life.check();
+    fired
+}
+
+#[test]
+fn a_server_that_dies_at_any_point_has_one_secret_at_azure() {
+    every_point::<Azure>("abort");
+}
+
+#[test]
+fn a_server_in_which_any_point_fails_has_one_secret_at_azure() {
+    every_point::<Azure>("fail");
+}
+
+#[test]
+fn a_server_that_dies_at_any_point_has_one_key_at_google() {
+    every_point::<Google>("abort");
+}
+
+#[test]
+fn a_server_in_which_any_point_fails_has_one_key_at_google() {
+    every_point::<Google>("fail");
+}
