@@ -23,7 +23,8 @@ binaries() {
 # An empty server's files, made once for each recipe and version, and copied for each run.
 template() {
     local stamp cache made
-    stamp=$( (cat "$here/"{mariadb,certificates,process}.sh; mariadbd --version) | sha256sum | cut -c 1-16)
+    stamp=$({ cat "$here/"{mariadb,certificates,process}.sh; mariadbd --version; } |
+        sha256sum | cut -c 1-16)
     cache=${XDG_CACHE_HOME:-$HOME/.cache}/bulkhead/servers/mariadb
     mkdir -p "$cache"
     (

@@ -18,7 +18,7 @@ start() {
     return 1
 }
 
-# Waits until the command `$2…` holds. Fails after `$1` seconds, and as soon as the server has ended.
+# Waits until the command `$2…` holds. Fails after `$1` seconds, and as soon as the server ended.
 await() {
     local end=$((SECONDS + $1))
     shift
