@@ -58,6 +58,7 @@ mod cpu_permits;
 mod held;
 mod key_ring;
 mod memory;
+mod metrics;
 mod secrets;
 mod slow_work;
 
@@ -103,6 +104,7 @@ pub use host_services::{Entity, Guard, HostServices, IdentityToken, Level, Reser
 pub use instance_cache::Reuse;
 pub use limits::{Limits, ReuseBounds};
 pub use load::Engine;
+pub use metrics::{Reading, Readings};
 pub use outbound::{Bypass, Outbound, Proxy};
 pub use outcome::Ended;
 pub use sandbox::{Runtime, Sandbox};
