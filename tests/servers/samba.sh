@@ -110,6 +110,10 @@ found=$(binaries) || {
     echo "no Samba here: samba, samba-tool, their setup files and the ldap-utils are needed" >&2
     exit 3
 }
+if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
+    echo "Samba takes the ports 389 and 636 only: be root, or have sudo without a password" >&2
+    exit 3
+fi
 people=OU=people,DC=corp,DC=example,DC=net
 # The right "Reset Password", and the class of users.
 reset_password=00299570-246d-11d0-a768-00aa006e0529

@@ -13,6 +13,7 @@ use super::directory::TestDirectory;
 use super::http::TestServers;
 use super::identity::TestIdentity;
 use super::lease_book::LeaseBook;
+use super::metrics::TestMetrics;
 use super::passwords::TestPasswords;
 use super::records::Records;
 use super::script::{Fate, Script};
@@ -21,9 +22,10 @@ use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
     Ambient, Cache, Clock, Crypto, Databases, Entity, Host, Http, Identity, Ldap, Leases, Log,
-    MachineToken, Passwords, Pod, Random, Storage,
+    MachineToken, Metrics, Passwords, Pod, Random, Storage,
 };
 use crate::http::{Request, Response};
+use crate::metric::Metric;
 use bulkhead_wire::description::DatabaseDescription;
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
@@ -53,6 +55,7 @@ pub struct TestHost {
     cache: TestCache,
     crypto: TestCrypto,
     passwords: TestPasswords,
+    metrics: TestMetrics,
 }
 
 impl Default for TestHost {
@@ -67,6 +70,7 @@ impl Default for TestHost {
             cache: TestCache::new(&script),
             crypto: TestCrypto::new(&script),
             passwords: TestPasswords::new(&script),
+            metrics: TestMetrics::new(&script),
             script,
             records: RefCell::default(),
             leases: RefCell::default(),
@@ -213,6 +217,13 @@ impl TestHost {
         self.databases.user_count()
     }
 
+    /// What the metric shows for that label: its total, where it stands, or the sum of what was
+    /// observed; 0 where nothing was given.
+    #[must_use]
+    pub fn metric(&self, metric: &Metric, label: &str) -> f64 {
+        self.metrics.shown(metric, label)
+    }
+
     /// HTTP requests that were sent, in order and since the last look.
     pub fn requests(&self) -> Vec<Request> {
         self.servers.take_requests()
@@ -346,5 +357,9 @@ impl Host for TestHost {
 
     fn log(&self) -> &dyn Log {
         self
+    }
+
+    fn metrics(&self) -> &dyn Metrics {
+        &self.metrics
     }
 }
