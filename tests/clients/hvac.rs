@@ -1,8 +1,9 @@
 //! hvac, the client that Python programs use, by the calls of `hvac_calls.py`.
 
-use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::paths::{Folder, binary, guest, repository, target};
+use bulkhead_tests::{Bulkhead, DirectoryServer, Kind};
+use serde_json::json;
 use std::process::Command;
 
 /// Calls one part of the program against a server of its own.
@@ -14,6 +15,12 @@ fn call(part: &str) {
 /// Calls one part of the program against that server, over TLS if the server speaks it.
 #[track_caller]
 fn call_at(server: &Bulkhead, part: &str) {
+    call_about(server, part, "");
+}
+
+/// The same, with what the part is about, as JSON.
+#[track_caller]
+fn call_about(server: &Bulkhead, part: &str, about: &str) {
     let client = target().join("clients/hvac");
     assert!(client.is_dir(), "hvac is missing: run tests/clients/install.sh");
     let output = Command::new("python3")
@@ -26,6 +33,7 @@ fn call_at(server: &Bulkhead, part: &str) {
         .env("VAULT_ADDR", server.url())
         .envs(server.url().starts_with("https").then(|| ("VAULT_CACERT", server.authority())))
         .env("VAULT_TOKEN", ROOT)
+        .env("ABOUT", about)
         .output()
         .expect("python3 can be started");
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -69,6 +77,17 @@ fn its_calls_about_auth_methods_are_answered_as_it_expects() {
 #[test]
 fn its_calls_about_gcp_are_answered_as_it_expects() {
     call("gcp");
+}
+
+/// On a real Active Directory, mounted as programs know the engine.
+#[test]
+fn its_calls_about_active_directory_are_answered_as_it_expects() {
+    let branch = DirectoryServer::shared(Kind::Samba).branch();
+    let accounts = ["svc1", "svc2"];
+    branch.add_all(&accounts.map(|name| (name.to_owned(), "Qd7-Vm3-Wx5-Bn8")));
+    let [one, other] = accounts.map(|name| branch.upn_of(name));
+    let about = json!({ "config": branch.config(), "account": one, "lent": other });
+    call_about(&Bulkhead::start(), "active_directory", &about.to_string());
 }
 
 #[test]
