@@ -86,8 +86,8 @@ fn its_calls_about_active_directory_are_answered_as_it_expects() {
     let accounts = ["svc1", "svc2"];
     branch.add_all(&accounts.map(|name| (name.to_owned(), "Qd7-Vm3-Wx5-Bn8")));
     let [one, other] = accounts.map(|name| branch.upn_of(name));
-    let about = json!({ "config": branch.config(), "account": one, "lent": other });
-    let environment = [("VAULT_TOKEN", ROOT), ("ABOUT", &about.to_string())];
+    let about = json!({ "config": branch.config(), "account": one, "lent": other }).to_string();
+    let environment = [("VAULT_TOKEN", ROOT), ("ABOUT", about.as_str())];
     call_with(&Bulkhead::start(), "active_directory", &environment);
 }
 
