@@ -4,8 +4,9 @@
 //! Keys and access tokens are cached, as they are on a server that has been up for a minute. A
 //! login at Azure by its principal asks the provider nothing; one at Google asks IAM about the
 //! account each time, and most of what that costs here is the provider in this very process. Asked
-//! in turns by the same load. What the proof of a login costs is the processor time of one that
-//! gives a batch token, less that of a login which proves nothing (`tests/guests/doorman`).
+//! in turns by the same load. What a login costs the server is told over one which proves nothing
+//! (`tests/guests/doorman`): the proof, and reading the role and the configuration. The proof alone
+//! is measured in `host/sandbox/benches`.
 
 mod figures;
 mod load;
@@ -26,9 +27,8 @@ const ROUNDS: usize = 5;
 const TIME: Duration = Duration::from_millis(1_500);
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// The least share of the logins without flushes, and the most microseconds of a proof.
+/// The least share of the logins without flushes.
 const SHARE: f64 = 0.70;
-const PROOF: f64 = 100.0;
 
 const OWN: &str = "bulkhead@home.iam.gserviceaccount.com";
 const APP: &str = "app@p1.iam.gserviceaccount.com";
@@ -151,6 +151,6 @@ fn report(rounds: &[Round]) -> Value {
     let proof = median(rounds, |round| (round[1][0].server - round[4][0].server) * 1e6);
     let share = rows[0]["share"].as_f64().unwrap_or_default();
     println!("  a service token at azure: {:.2} of unflushed, at least {SHARE:.2}", share);
-    println!("  a proof at azure, and its role: {proof:.1} us, at most {PROOF:.0}");
-    json!({ "connections": CONNECTIONS, "rows": rows, "proof_us": proof })
+    println!("  a login at azure, over one that proves nothing: {proof:.1} us of the server");
+    json!({ "connections": CONNECTIONS, "rows": rows, "over_none_us": proof })
 }

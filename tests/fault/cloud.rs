@@ -4,7 +4,7 @@
 //!
 //! A rotation has two halves: the call that makes a credential, and what puts it in force and ends
 //! the one before, minutes later. Each half is lived through with its faults; what is due in
-//! minutes is due at once by a clock that is ahead (`preload.rs` of the harness).
+//! minutes is due at once by a clock that is ahead (`clock.rs` of the harness).
 
 use crate::points;
 use crate::stage::SOON;
@@ -13,7 +13,7 @@ use bulkhead_tests::cloud_b::{self, CloudB};
 use bulkhead_tests::internet::Online;
 use bulkhead_tests::paths::{Folder, fault_binary};
 use bulkhead_tests::wait::until_true;
-use bulkhead_tests::{Client, Internet, preload};
+use bulkhead_tests::{Client, Clock, Internet};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -124,6 +124,7 @@ struct Troubled;
 struct Life<P> {
     provider: P,
     online: Online,
+    clock: Clock,
     _internet: Internet,
 }
 
@@ -137,12 +138,14 @@ impl<P: Provider> Life<P> {
         online.root.write("auth/cloud/config", &provider.config()).expect(204);
         online.root.write("auth/cloud/role/app", &provider.role()).expect_success();
         online.server.kill();
-        Self { provider, online, _internet: internet }
+        Self { provider, online, clock: Clock::right(), _internet: internet }
     }
 
-    /// Starts it with that fault in its environment, and opens it.
-    fn open(&mut self, environment: &[(&str, String)]) -> Result<(), Troubled> {
-        self.online.server.start_with(environment).map_err(|_| Troubled)?;
+    /// Starts it with that fault in its environment, that much later, and opens it.
+    fn open(&mut self, later: Duration, fault: &[(&str, String)]) -> Result<(), Troubled> {
+        self.clock.set_ahead(i64::try_from(later.as_secs()).expect("a while"));
+        let environment = [self.clock.over().as_slice(), fault].concat();
+        self.online.server.start_with(&environment).map_err(|_| Troubled)?;
         self.online.root = self.online.operators.root(&self.online.server);
         for key in &self.online.operators.keys {
             write(&self.online.root, "sys/unseal", &json!({ "key": key }))?;
@@ -174,7 +177,7 @@ impl<P: Provider> Life<P> {
         }
         // What is put in force here ends the one before in a minute.
         for later in [OVER, OVER + DUE, OVER + DUE + DUE] {
-            assert!(self.open(&preload::clock_ahead(later)).is_ok(), "{}", self.told());
+            assert!(self.open(later, &[]).is_ok(), "{}", self.told());
             let end = Instant::now() + A_MOMENT;
             while self.provider.credentials().len() > 1 && Instant::now() < end {
                 self.online.server.ended(Duration::from_millis(20));
@@ -217,16 +220,21 @@ impl Half {
     fn prepared<P: Provider>(self) -> Life<P> {
         let mut life = Life::<P>::begin();
         if matches!(self, Self::Second) {
-            assert!(life.open(&[]).and_then(|()| life.rotate()).is_ok(), "{}", life.told());
+            assert!(
+                life.open(Duration::ZERO, &[]).and_then(|()| life.rotate()).is_ok(),
+                "{}",
+                life.told()
+            );
             life.online.server.kill();
         }
         life
     }
 
-    fn environment(self) -> Vec<(&'static str, String)> {
+    /// How much later it begins.
+    fn later(self) -> Duration {
         match self {
-            Self::First => Vec::new(),
-            Self::Second => preload::clock_ahead(DUE).to_vec(),
+            Self::First => Duration::ZERO,
+            Self::Second => DUE,
         }
     }
 
@@ -242,7 +250,7 @@ fn every_point<P: Provider>(fault: &str) {
     for (half, name) in [(Half::First, "made"), (Half::Second, "in force")] {
         let first = points::passed_by(fault, |environment| {
             let mut life = Half::First.prepared::<P>();
-            assert!(life.open(environment).is_ok(), "{}", life.told());
+            assert!(life.open(Duration::ZERO, environment).is_ok(), "{}", life.told());
             life
         });
         let what = format!("a root credential of {} is {name}", P::TYPE);
@@ -255,12 +263,11 @@ fn live<P: Provider>(half: Half, fault: &str, number: u32) -> bool {
     let notes = Folder::new("trace");
     let trace = notes.path().join("trace");
     let mut life = half.prepared::<P>();
-    let mut environment = half.environment();
-    environment.extend([
+    let environment = [
         ("BULKHEAD_FAULT", format!("{fault}@{number}")),
         ("BULKHEAD_FAULT_TRACE", trace.display().to_string()),
-    ]);
-    let lived = life.open(&environment).and_then(|()| half.live(&mut life));
+    ];
+    let lived = life.open(half.later(), &environment).and_then(|()| half.live(&mut life));
     let ended = life.online.server.ended(Duration::from_secs(if lived.is_err() { 3 } else { 0 }));
     let fired = match fault {
         "abort" => ended.is_some(),

@@ -8,6 +8,7 @@
 pub mod authority;
 pub mod bulkhead;
 pub mod client;
+pub mod clock;
 pub mod cloud_a;
 pub mod cloud_b;
 pub mod directory_server;
@@ -30,6 +31,7 @@ pub mod wait;
 pub use authority::Authority;
 pub use bulkhead::Bulkhead;
 pub use client::{Answer, Client};
+pub use clock::Clock;
 pub use directory_server::{Branch, DirectoryServer, Kind};
 pub use internet::Internet;
 pub use kubernetes::{Kubernetes, Namespace};

@@ -8,6 +8,7 @@ use crate::held::HeldBytes;
 use crate::ldap::LdapPools;
 use crate::limits;
 use crate::memory::GuestMemory;
+use crate::metrics::Metrics;
 use crate::outbound::Outbound;
 use crate::slow_work::SlowWork;
 use crate::sql::Pools;
@@ -54,6 +55,7 @@ pub(crate) struct Resources {
     /// Idle sessions with directories.
     pub(crate) directories: LdapPools,
     pub(crate) caches: Caches,
+    pub(crate) metrics: Metrics,
     pub(crate) closing: Closing,
     /// Where the server listens: nothing of it is ever dialled by a component.
     pub(crate) own_addresses: Arc<[SocketAddr]>,
@@ -76,6 +78,7 @@ impl Resources {
             pools: Pools::default(),
             directories: LdapPools::default(),
             caches: Caches::default(),
+            metrics: Metrics::default(),
             closing: Closing::default(),
             own_addresses: own_addresses.into(),
             surroundings: surroundings.clone(),
@@ -89,6 +92,7 @@ impl Resources {
         self.pools.close_mount(mount);
         self.directories.close_mount(mount);
         self.caches.forget(mount);
+        self.metrics.forget(mount);
     }
 
     /// Cuts every call, forgets every cache, and closes every outbound session.

@@ -3,9 +3,9 @@
 use super::Internet;
 use crate::bulkhead::Bulkhead;
 use crate::client::Client;
+use crate::clock::Clock;
 use crate::operators::Operators;
 use crate::paths::{Folder, binary};
-use crate::preload;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -20,6 +20,8 @@ pub struct Online {
     /// A client with the root token.
     pub root: Client,
     folder: Folder,
+    /// That of its machine, from its first restart later on.
+    clock: Clock,
 }
 
 impl Internet {
@@ -87,7 +89,7 @@ impl Online {
         let operators = Operators::initialise(&server, 1, 1);
         operators.unseal(&server);
         let root = operators.root(&server);
-        Self { server, operators, root, folder }
+        Self { server, operators, root, folder, clock: Clock::right() }
     }
 
     /// The configuration's file.
@@ -106,7 +108,9 @@ impl Online {
     #[track_caller]
     pub fn restart_later(&mut self, by: Duration) {
         assert!(self.server.stop(), "{}", self.server.printed());
-        self.restart_with(&preload::clock_ahead(by));
+        self.clock.set_ahead(i64::try_from(by.as_secs()).expect("a while"));
+        let environment = self.clock.over();
+        self.restart_with(&environment);
     }
 
     #[track_caller]
