@@ -6,6 +6,7 @@ mod creds;
 mod hazards;
 mod liar;
 mod library;
+mod metrics;
 mod root;
 
 use bulkhead_tests::directory_server::KINDS;

@@ -24,6 +24,7 @@ mod sys_internal_specs_openapi;
 mod sys_internal_ui_mounts;
 mod sys_leases;
 mod sys_locked_users;
+mod sys_metrics;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
@@ -133,6 +134,7 @@ fn all_rows() -> Vec<Row> {
         sys_mounts::rows(),
         sys_auth::rows(),
         sys_locked_users::rows(),
+        sys_metrics::rows(),
         sys_remount::rows(),
         sys_plugins_catalog::rows(),
         sys_internal_ui_mounts::rows(),
@@ -295,6 +297,7 @@ fn audit_devices_answer_as_agreed() {
 fn mounts_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_mounts::rows());
+    walk(&world, &sys_metrics::rows());
 }
 
 #[test]

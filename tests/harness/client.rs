@@ -28,12 +28,13 @@ const ENVELOPE: [&str; 9] = [
 ];
 
 /// Paths that answer without an envelope.
-const BARE: [&str; 7] = [
+const BARE: [&str; 8] = [
     "identity/oidc/introspect",
     "sys/health",
     "sys/init",
     "sys/internal/specs/openapi",
     "sys/leader",
+    "sys/metrics",
     "sys/seal-status",
     "sys/unseal",
 ];

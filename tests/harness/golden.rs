@@ -85,6 +85,7 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         | "last_service_rotation"
         | "last_bind_password_rotation"
         | "password_last_set"
+        | "Timestamp"
             if is_time(text) =>
         {
             "<time>"

@@ -36,6 +36,7 @@ mod sys_internal_ui_mounts;
 mod sys_leader;
 mod sys_leases;
 mod sys_locked_users;
+mod sys_metrics;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
@@ -82,6 +83,7 @@ fn endpoints() -> Vec<Endpoint> {
         sys_internal_specs_openapi::rows(),
         sys_leases::rows(),
         sys_locked_users::rows(),
+        sys_metrics::rows(),
         sys_policies::rows(),
         sys_policies_password::rows(),
         sys_plugins_catalog::rows(),

@@ -71,6 +71,7 @@ pub(crate) mod auth_method {
             "bulkhead:plugin/identity": engine_world::identity,
             "bulkhead:plugin/ambient": engine_world::ambient,
             "bulkhead:plugin/log": engine_world::log,
+            "bulkhead:plugin/metrics": engine_world::metrics,
         },
     });
 }

@@ -106,6 +106,7 @@ impl Grants {
             | Act::Timers
             | Act::Passwords
             | Act::Cache
+            | Act::Metrics
             | Act::Close
             | Act::Database(_)
             | Act::Http(_)

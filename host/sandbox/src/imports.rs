@@ -21,6 +21,7 @@ mod identity;
 mod ldap;
 mod leases;
 mod log;
+mod metrics;
 mod passwords;
 mod sql;
 mod storage;

@@ -58,6 +58,7 @@ mod cpu_permits;
 mod held;
 mod key_ring;
 mod memory;
+mod metrics;
 mod secrets;
 mod slow_work;
 
@@ -103,8 +104,10 @@ pub use host_services::{Entity, Guard, HostServices, IdentityToken, Level, Reser
 pub use instance_cache::Reuse;
 pub use limits::{Limits, ReuseBounds};
 pub use load::Engine;
+pub use metrics::{Reading, Readings};
 pub use outbound::{Bypass, Outbound, Proxy};
 pub use outcome::Ended;
 pub use sandbox::{Runtime, Sandbox};
 pub use secrets::SecretSet;
 pub use surroundings::{Environment, Surroundings, is_near};
+pub use wasmtime_engine::open_page_map;

@@ -9,6 +9,7 @@ use crate::http::Kept;
 use crate::ldap::LdapPools;
 use crate::limits;
 use crate::memory::GuestMemory;
+use crate::metrics::Metrics;
 use crate::outbound::Outbound;
 use crate::slow_work::SlowWork;
 use crate::sql::Pools;
@@ -57,6 +58,7 @@ pub(crate) struct Resources {
     /// Connections to servers that are kept between safe requests.
     pub(crate) kept: Arc<Kept>,
     pub(crate) caches: Caches,
+    pub(crate) metrics: Metrics,
     pub(crate) closing: Closing,
     /// Where the server listens: nothing of it is ever dialled by a component.
     pub(crate) own_addresses: Arc<[SocketAddr]>,
@@ -80,6 +82,7 @@ impl Resources {
             directories: LdapPools::default(),
             kept: Arc::default(),
             caches: Caches::default(),
+            metrics: Metrics::default(),
             closing: Closing::default(),
             own_addresses: own_addresses.into(),
             surroundings: surroundings.clone(),
@@ -94,6 +97,7 @@ impl Resources {
         self.directories.close_mount(mount);
         self.kept.close_mount(mount);
         self.caches.forget(mount);
+        self.metrics.forget(mount);
     }
 
     /// Cuts every call, forgets every cache, and closes every outbound session.

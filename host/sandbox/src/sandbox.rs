@@ -4,6 +4,7 @@
 use crate::admission::{self, Admission, Entered, SlotRequest};
 use crate::instance_cache::InstanceCaches;
 use crate::linkers::Linkers;
+use crate::metrics::Readings;
 use crate::outbound::Outbound;
 use crate::resources::{ProcessResources, Resources};
 use crate::surroundings::Surroundings;
@@ -90,6 +91,13 @@ impl Sandbox {
     /// forgets what it kept in memory.
     pub fn close_mount(&self, mount: &str) {
         self.resources.close_mount(mount);
+    }
+
+    /// What the calls of a mount gave about it, since this sandbox was made and the mount was last
+    /// closed.
+    #[must_use]
+    pub fn metrics_of(&self, mount: &str) -> Readings {
+        self.resources.metrics.of(mount)
     }
 
     /// Cuts the calls that still run, drops every idle instance and every cache, and closes every

@@ -104,6 +104,7 @@ impl World {
                 "identity",
                 "ambient",
                 "log",
+                "metrics",
             ],
             Self::AuthMethod => &[
                 "types",
@@ -117,6 +118,7 @@ impl World {
                 "identity",
                 "ambient",
                 "log",
+                "metrics",
             ],
             Self::DatabasePlugin => &["types", "database-types", "sql", "crypto", "clock", "log"],
         }

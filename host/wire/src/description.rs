@@ -4,6 +4,7 @@
 //! help and redaction, in the host and in the SDK alike. Unknown keys refuse registration, so that
 //! a misspelt mark (`secert`) cannot silently expose a value.
 
+use crate::metric::Metric;
 use crate::stored::Stored;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,6 +33,9 @@ pub struct Description {
     /// that an operator grants. It gets no more than it asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<String>,
+    /// What it may tell the operator in figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<Metric>,
     /// One sentence for people.
     pub about: String,
     /// The API as one table.

@@ -5,7 +5,7 @@
 mod verify;
 
 use crate::settings::{AD, Config, OPENLDAP, servers};
-use crate::{passwords, times};
+use crate::{figures, passwords, times};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
@@ -224,6 +224,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         return Ok(verify::try_out(host, &config)?.warn(config.warnings()));
     }
     config.store(host)?;
+    figures::begin(host)?;
     Ok(Answer::nothing().warn(config.warnings()))
 }
 
@@ -236,6 +237,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 /// Removes the configuration. Roles, sets and loans stay, and go on once it is written again.
 pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     Config::remove(host)?;
+    figures::end(host)?;
     Ok(Answer::nothing())
 }
 

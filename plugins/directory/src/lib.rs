@@ -8,6 +8,7 @@ mod account;
 mod config;
 mod creds;
 mod directory;
+mod figures;
 #[cfg(test)]
 mod fixture;
 mod library;
@@ -22,7 +23,7 @@ mod times;
 
 use bulkhead_sdk::intent;
 use bulkhead_sdk::table::{Field, Operation, Row, delete, list, read, write};
-use bulkhead_sdk::{Context, Failure, Host, Lease, Reason, Renewal, SecretsEngine};
+use bulkhead_sdk::{Context, Failure, Host, Lease, Metric, Reason, Renewal, SecretsEngine};
 
 /// The engine.
 pub struct Directory;
@@ -39,6 +40,7 @@ impl SecretsEngine for Directory {
     const SCHEMA: u32 = 1;
     const ABOUT: &'static str = "Rotates and lends accounts of a directory.";
     const ASKS: &'static [&'static str] = &["ldap"];
+    const METRICS: &'static [Metric] = figures::METRICS;
     const TABLE: &'static [Row] = &[
         read("config", config::read).about("Shows the configuration without its secrets."),
         write("config", config::write)
@@ -109,11 +111,12 @@ impl SecretsEngine for Directory {
         library::revoke(host, &context.mount, lease, reason)
     }
 
-    /// Time comes only for changes that their call did not finish.
+    /// Time comes for changes that their call did not finish, and for a look at all accounts.
     fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
         match intent::key_of(key) {
             Some(rotate_root::KEY) => rotate_root::finish(host, &context.mount),
             Some(account) => rotation::finish(host, &context.mount, account),
+            None if key == figures::KEY => figures::look(host),
             None => Ok(()),
         }
     }

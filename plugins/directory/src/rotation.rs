@@ -7,6 +7,7 @@
 
 use crate::account::Account;
 use crate::directory::{Directory, Found, Identity, Proof};
+use crate::figures;
 use crate::passwords;
 use crate::settings::Config;
 use bulkhead_sdk::database_plugin::StoreTime;
@@ -73,7 +74,9 @@ pub(crate) fn rotate(
     let intent = Intent::begin(host, &key(identity), LANE, change)?;
     let attempt = Attempt { host, config, account, is_unchanged: Cell::new(false) };
     let proven = attempt.make(intent).inspect_err(|_| {
-        if attempt.is_unchanged.get() {
+        let is_unchanged = attempt.is_unchanged.get();
+        figures::count_rotation(host, if is_unchanged { "refused" } else { "unknown" });
+        if is_unchanged {
             withdraw(host, identity);
         }
     })?;
@@ -247,6 +250,7 @@ fn store(
         }
         account.store(host, identity)?;
         host.storage().checkpoint()?;
+        figures::rotated(host, before);
         Ok(Some(account))
     })
 }

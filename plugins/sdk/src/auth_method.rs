@@ -5,6 +5,7 @@ use crate::call::{Call, Context};
 use crate::database_plugin::StoreTime;
 use crate::host::Host;
 use crate::login::Login;
+use crate::metric::Metric;
 use crate::table::{self, Row};
 use bulkhead_wire::description::Description;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -30,6 +31,8 @@ pub trait AuthMethod {
     /// What it wants to do beyond its own mount, as lines of grants, as in
     /// [`SecretsEngine::ASKS`](crate::SecretsEngine::ASKS).
     const ASKS: &'static [&'static str] = &[];
+    /// What it may tell the operator in figures, by [`Host::metrics`].
+    const METRICS: &'static [Metric] = &[];
     /// The API.
     const TABLE: &'static [Row];
     /// As [`SecretsEngine::INDEXED`](crate::SecretsEngine::INDEXED).
@@ -46,6 +49,7 @@ pub trait AuthMethod {
             schema: Self::SCHEMA,
             indexed: Self::INDEXED,
             asks: Self::ASKS.iter().map(|line| (*line).to_owned()).collect(),
+            metrics: Self::METRICS.iter().map(Metric::described).collect(),
             about: Self::ABOUT.to_owned(),
             routes: Self::TABLE.iter().map(Row::route).collect(),
         }

@@ -4,6 +4,7 @@ use crate::answer::Answer;
 use crate::call::{Call, Context};
 use crate::database_plugin::StoreTime;
 use crate::host::Host;
+use crate::metric::Metric;
 use crate::table::{self, Row};
 use bulkhead_wire::description::Description;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -29,6 +30,8 @@ pub trait SecretsEngine {
     /// `http:https://login.example.com:443`, or an act alone, `http`, for all that an operator
     /// grants. It gets no more than it asks for.
     const ASKS: &'static [&'static str] = &[];
+    /// What it may tell the operator in figures, by [`Host::metrics`].
+    const METRICS: &'static [Metric] = &[];
     /// The API.
     const TABLE: &'static [Row];
     /// Whether every commit gets the next index of its mount, and every record the indexes at which
@@ -47,6 +50,7 @@ pub trait SecretsEngine {
             schema: Self::SCHEMA,
             indexed: Self::INDEXED,
             asks: Self::ASKS.iter().map(|line| (*line).to_owned()).collect(),
+            metrics: Self::METRICS.iter().map(Metric::described).collect(),
             about: Self::ABOUT.to_owned(),
             routes: Self::TABLE.iter().map(Row::route).collect(),
         }

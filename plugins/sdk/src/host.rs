@@ -12,6 +12,7 @@ mod storage;
 
 use crate::database_plugin::StoreTime;
 use crate::http::{Request, Response};
+use crate::metric::Metric;
 use bulkhead_wire::failure::Failure;
 
 pub use ambient::{Ambient, MachineToken, Pod};
@@ -51,6 +52,8 @@ pub trait Host {
     fn crypto(&self) -> &dyn Crypto;
     /// The operator's log.
     fn log(&self) -> &dyn Log;
+    /// Figures for the operator.
+    fn metrics(&self) -> &dyn Metrics;
 }
 
 /// The lease book, as far as an engine may write in it.
@@ -114,6 +117,20 @@ pub trait Clock {
     /// # Errors
     /// Invalid request for an empty key, and for the 65th key of a call.
     fn guard(&self, key: &str, lane: &str) -> Result<(), Failure>;
+
+    /// Lets so much of `lane` run at once, within 1 and 16; 4 where nothing was said. Forgotten
+    /// when the process ends, so it is said in each call that is about the lane's target.
+    ///
+    /// # Errors
+    /// Invalid request for what is no lane's name.
+    fn widen(&self, lane: &str, places: u32) -> Result<(), Failure>;
+
+    /// For how many milliseconds `lane` still rests because its target did not answer: 0 while that
+    /// is being asked, `None` where it answers.
+    ///
+    /// # Errors
+    /// Those of the grant.
+    fn rest(&self, lane: &str) -> Result<Option<u64>, Failure>;
 
     /// Forgets the timer or guard `key`, if there is one. Buffered like a write.
     ///
@@ -227,4 +244,18 @@ pub enum Level {
 pub trait Log {
     /// `event` is a fixed word (`rotation-delayed`); what varies goes into `pairs`.
     fn write(&self, level: Level, event: &str, pairs: &[(&str, &str)]);
+}
+
+/// Figures for the operator. They count also when the call fails, and a call that is run again
+/// after a conflict gives them again: give what is about an effect after it. `label` is one of the
+/// metric's values, or empty where it has no label; any other is dropped.
+pub trait Metrics {
+    /// Adds to a counter.
+    fn count(&self, metric: &Metric, label: &str, amount: u64);
+
+    /// Says where a gauge stands.
+    fn set(&self, metric: &Metric, label: &str, value: f64);
+
+    /// Adds one observation to a summary.
+    fn observe(&self, metric: &Metric, label: &str, value: f64);
 }

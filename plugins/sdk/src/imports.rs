@@ -15,9 +15,10 @@ use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::database_plugin::StoreTime;
 use crate::host::{
     Ambient, Cache, Clock, Crypto, Databases, Entity, Entry, Host, Http, Identity, IdentityToken,
-    Ldap, Leases, Level, Log, MachineToken, Page, Passwords, Pod, Random, Storage,
+    Ldap, Leases, Level, Log, MachineToken, Metrics, Page, Passwords, Pod, Random, Storage,
 };
 use crate::http::{Request, Response, Tls};
+use crate::metric::Metric;
 use bulkhead_wire::failure::{Failure, Kind};
 
 /// The imports of the world that the component is built for.
@@ -73,6 +74,10 @@ impl Host for Imports {
     }
 
     fn log(&self) -> &dyn Log {
+        self
+    }
+
+    fn metrics(&self) -> &dyn Metrics {
         self
     }
 }
@@ -146,6 +151,14 @@ impl Clock for Imports {
 
     fn guard(&self, key: &str, lane: &str) -> Result<(), Failure> {
         import::clock::guard(key, lane).map_err(failure)
+    }
+
+    fn widen(&self, lane: &str, places: u32) -> Result<(), Failure> {
+        import::clock::widen(lane, places).map_err(failure)
+    }
+
+    fn rest(&self, lane: &str) -> Result<Option<u64>, Failure> {
+        import::clock::rest(lane).map_err(failure)
     }
 
     fn cancel(&self, key: &str) -> Result<(), Failure> {
@@ -258,6 +271,20 @@ impl Log for Imports {
         let pairs: Vec<_> =
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         import::log::write(level, event, &pairs);
+    }
+}
+
+impl Metrics for Imports {
+    fn count(&self, metric: &Metric, label: &str, amount: u64) {
+        import::metrics::count(metric.name(), label, amount);
+    }
+
+    fn set(&self, metric: &Metric, label: &str, value: f64) {
+        import::metrics::set(metric.name(), label, value);
+    }
+
+    fn observe(&self, metric: &Metric, label: &str, value: f64) {
+        import::metrics::observe(metric.name(), label, value);
     }
 }
 

@@ -130,6 +130,11 @@
 //! An auth method of a cloud asks its [`provider`], keeps the keys of its tokens as [`issuer_keys`]
 //! and its own [`access_token`], and holds a login against a role as [`explain`] says.
 //!
+//! # Figures
+//!
+//! What an operator should see of a mount over time is a [`Metric`], named in
+//! [`SecretsEngine::METRICS`] with the few values of its label, and given by [`Host::metrics`].
+//!
 //! # What it never knows
 //!
 //! Tokens, policies, sockets and files. A component has no way to reach them.
@@ -152,6 +157,7 @@ pub mod issuer_keys;
 pub mod jwt;
 pub mod ldap;
 pub mod login;
+pub mod metric;
 pub mod provider;
 pub mod refusal_codes;
 pub mod reservation;
@@ -192,6 +198,7 @@ pub use call::{Call, Context, Mount};
 pub use engine::{Lease, Reason, Renewal, SecretsEngine};
 pub use host::Host;
 pub use login::Login;
+pub use metric::Metric;
 pub use token_params::TokenParams;
 
 /// The allocator that a component has anyway. Said here, its functions become part of those that

@@ -18,6 +18,7 @@ mod host;
 mod http;
 mod identity;
 mod lease_book;
+mod metrics;
 mod passwords;
 mod records;
 mod script;

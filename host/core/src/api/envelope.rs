@@ -19,6 +19,7 @@ pub(crate) fn respond(request: &Request, body: Body, warnings: Vec<String>) -> R
         Body::Data(data) => respond_enveloped(Envelope { data: Some(data), ..envelope }),
         Body::Copied(data) => respond_copied(Envelope { data: Some(data), ..envelope }),
         Body::Bare(value) => Response::bare(200, value),
+        Body::Text { content_type, text } => respond_text(content_type, text),
         Body::Auth(auth) => respond_enveloped(Envelope { auth: Some(*auth), ..envelope }),
         Body::Lease { id, ttl, renewable } => {
             respond_enveloped(Envelope { lease_id: id, lease_duration: ttl, renewable, ..envelope })
@@ -30,6 +31,13 @@ pub(crate) fn respond(request: &Request, body: Body, warnings: Vec<String>) -> R
 pub(super) fn public_data(request: &Request, data: Map<String, Value>) -> Response {
     let (request_id, mount_type) = (request.id.clone(), Builtin::System.kind().to_owned());
     respond_enveloped(Envelope { request_id, mount_type, data: Some(data), ..Envelope::default() })
+}
+
+/// 200 with a text.
+fn respond_text(content_type: &str, text: String) -> Response {
+    let (content_type, bytes) = (content_type.to_owned(), text.into_bytes());
+    let body = response::Body::Raw { content_type, bytes };
+    Response { status: 200, body, retry_after: None }
 }
 
 /// 200 with an envelope.

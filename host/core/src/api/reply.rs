@@ -16,6 +16,8 @@ pub(crate) enum Body {
     Copied(Map<String, Value>),
     /// JSON without an envelope.
     Bare(Value),
+    /// A text without an envelope.
+    Text { content_type: &'static str, text: String },
     /// `auth` of the envelope.
     Auth(Box<Auth>),
     /// A lease without data: a renewal.

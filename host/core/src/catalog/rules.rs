@@ -9,6 +9,7 @@ use bulkhead_sandbox::Ask;
 use bulkhead_sandbox::grants::ceiling;
 use bulkhead_wire::description::{DatabaseDescription, Description, Field, Route};
 use bulkhead_wire::failure::quoted;
+use bulkhead_wire::metric;
 use bulkhead_wire::name::{MountPath, is_name};
 use semver::Version;
 
@@ -78,6 +79,7 @@ pub(super) fn engine(description: &Description) -> Result<(), String> {
             .to_owned());
     }
     asks(&description.asks)?;
+    metric::check(&description.metrics)?;
     for route in &description.routes {
         row(route)
             .map_err(|why| format!("row {:?} of {}: {why}", route.verb, quoted(&route.path)))?;
@@ -228,6 +230,7 @@ mod tests {
             schema: 1,
             indexed: false,
             asks: Vec::new(),
+            metrics: Vec::new(),
             about: String::new(),
             routes: Vec::new(),
         };

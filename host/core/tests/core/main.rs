@@ -26,6 +26,7 @@ mod leases;
 mod lending;
 mod lockouts;
 mod logins;
+mod metrics;
 mod mounts;
 mod oidc;
 mod passwords;

@@ -30,6 +30,8 @@ pub(crate) enum Act<'a> {
     Cache,
     /// Lines for the operator.
     Log,
+    /// Figures for the operator.
+    Metrics,
     /// Ending its mount's own sessions.
     Close,
     /// A database plugin, by the name under which a connection asks for it.

@@ -308,6 +308,7 @@ fn what_a_component_is_for_needs_no_line_and_nothing_else_is_inherent() {
         (Act::Passwords, true, false),
         (Act::Close, true, false),
         (Act::Cache, true, false),
+        (Act::Metrics, true, false),
         (Act::Time, true, true),
         (Act::Random, true, true),
         (Act::Derive, true, true),

@@ -27,7 +27,11 @@ fn a_configuration_is_read_with_its_defaults_and_never_with_its_password() {
         "tls_max_version": "tls13",
     });
     assert_eq!(Value::Object(bed.read("config").unwrap().data), expected);
-    assert!(bed.host.steps().is_empty(), "nothing is asked of the directory");
+    let steps = bed.host.steps();
+    assert!(
+        !steps.iter().any(|step| step.starts_with("ldap")),
+        "nothing is asked of the directory"
+    );
     bed.delete("config").unwrap();
     bed.delete("config").unwrap();
     assert_eq!(bed.read("config").err().unwrap(), Failure::absent());

@@ -6,6 +6,7 @@
 
 use super::lease::LeaseData;
 use crate::account::Account;
+use crate::figures;
 use crate::loan::Loan;
 use crate::rotation::{self, LANE};
 use crate::set::{Member, Set};
@@ -22,7 +23,10 @@ const LOAN_ID: u32 = 16;
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let set = Set::require(host, call)?;
     let none = || Failure::invalid("no service account of the set is available for check-out");
-    let (member, mut account) = first_at_home(host, &set)?.ok_or_else(none)?;
+    let Some((member, mut account)) = first_at_home(host, &set)? else {
+        figures::count_check_out(host, "none");
+        return Err(none());
+    };
     let lost = || Failure::internal("an account at home has no password");
     let password = account.current.clone().ok_or_else(lost)?;
     let terms = Terms::of(&set, call.seconds("ttl"), &call.mount);
@@ -49,6 +53,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         terms.ttl,
         terms.max_ttl,
     )?;
+    figures::count_check_out(host, "lent");
     Ok(lent.warn(terms.warning))
 }
 

@@ -7,6 +7,7 @@ use crate::call::{Call, Context};
 use crate::engine::SecretsEngine;
 use crate::host::Host;
 use crate::login::Login;
+use crate::metric::Metric;
 use crate::table::Row;
 use bulkhead_wire::description::Description;
 use bulkhead_wire::failure::Failure;
@@ -26,6 +27,7 @@ impl<M: AuthMethod> SecretsEngine for AsEngine<M> {
     const VERSION: &'static str = M::VERSION;
     const SCHEMA: u32 = M::SCHEMA;
     const ABOUT: &'static str = M::ABOUT;
+    const METRICS: &'static [Metric] = M::METRICS;
     const TABLE: &'static [Row] = M::TABLE;
     const INDEXED: bool = M::INDEXED;
 

@@ -13,6 +13,7 @@ use super::directory::TestDirectory;
 use super::http::TestServers;
 use super::identity::TestIdentity;
 use super::lease_book::LeaseBook;
+use super::metrics::TestMetrics;
 use super::passwords::TestPasswords;
 use super::records::Records;
 use super::script::{Fate, Script};
@@ -21,14 +22,23 @@ use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
     Ambient, Cache, Clock, Crypto, Databases, Entity, Host, Http, Identity, Ldap, Leases, Log,
-    MachineToken, Passwords, Pod, Random, Storage,
+    MachineToken, Metrics, Passwords, Pod, Random, Storage,
 };
 use crate::http::{Request, Response};
+use crate::metric::Metric;
 use bulkhead_wire::description::DatabaseDescription;
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+
+/// What is known of lanes, by their name.
+#[derive(Default)]
+struct Lanes {
+    widths: BTreeMap<String, u32>,
+    rests: BTreeMap<String, u64>,
+}
 
 /// A host in memory. Its methods are what a test may arrange and look at.
 pub struct TestHost {
@@ -36,6 +46,7 @@ pub struct TestHost {
     records: RefCell<Records>,
     leases: RefCell<LeaseBook>,
     timers: RefCell<Timers>,
+    lanes: RefCell<Lanes>,
     databases: TestDatabases,
     servers: TestServers,
     ambient: TestAmbient,
@@ -44,6 +55,7 @@ pub struct TestHost {
     cache: TestCache,
     crypto: TestCrypto,
     passwords: TestPasswords,
+    metrics: TestMetrics,
 }
 
 impl Default for TestHost {
@@ -58,10 +70,12 @@ impl Default for TestHost {
             cache: TestCache::new(&script),
             crypto: TestCrypto::new(&script),
             passwords: TestPasswords::new(&script),
+            metrics: TestMetrics::new(&script),
             script,
             records: RefCell::default(),
             leases: RefCell::default(),
             timers: RefCell::default(),
+            lanes: RefCell::default(),
         }
     }
 }
@@ -95,6 +109,11 @@ impl TestHost {
     /// started next.
     pub fn die_after(&self, step: &str) {
         self.script.arrange(step, Fate::Die);
+    }
+
+    /// Lets `lane` rest for so many milliseconds more, as if its target did not answer.
+    pub fn rest_lane(&self, lane: &str, milliseconds: u64) {
+        self.lanes.borrow_mut().rests.insert(lane.to_owned(), milliseconds);
     }
 
     /// Adds a password policy, in HCL or JSON.
@@ -180,6 +199,12 @@ impl TestHost {
         self.timers.borrow().due(key)
     }
 
+    /// How much of `lane` may run at once, as the engine said last.
+    #[must_use]
+    pub fn width_of(&self, lane: &str) -> Option<u32> {
+        self.lanes.borrow().widths.get(lane).copied()
+    }
+
     /// The user `username` of the database behind `connection`.
     #[must_use]
     pub fn user(&self, connection: &str, username: &str) -> Option<User> {
@@ -190,6 +215,13 @@ impl TestHost {
     #[must_use]
     pub fn user_count(&self) -> usize {
         self.databases.user_count()
+    }
+
+    /// What the metric shows for that label: its total, where it stands, or the sum of what was
+    /// observed; 0 where nothing was given.
+    #[must_use]
+    pub fn metric(&self, metric: &Metric, label: &str) -> f64 {
+        self.metrics.shown(metric, label)
     }
 
     /// HTTP requests that were sent, in order and since the last look.
@@ -325,5 +357,9 @@ impl Host for TestHost {
 
     fn log(&self) -> &dyn Log {
         self
+    }
+
+    fn metrics(&self) -> &dyn Metrics {
+        &self.metrics
     }
 }

@@ -2,6 +2,7 @@
 //! and what they must not (loop, exhaust memory and stack, panic, tell secrets), so that tests can
 //! watch the host.
 
+mod figures;
 mod lending;
 mod memory;
 mod outside;
@@ -14,7 +15,8 @@ use bulkhead_sdk::rotation::{Bounds, Settings};
 use bulkhead_sdk::stored::Stored;
 use bulkhead_sdk::table::{Field, Row, read, write};
 use bulkhead_sdk::{
-    Answer, Call, Context, Failure, Host, Kind, Lease, Reason, Renewal, SecretsEngine, intent,
+    Answer, Call, Context, Failure, Host, Kind, Lease, Metric, Reason, Renewal, SecretsEngine,
+    intent,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -66,6 +68,7 @@ impl SecretsEngine for Probe {
         "crypto:generate-key",
         "crypto:issue-certificate",
     ];
+    const METRICS: &'static [Metric] = figures::METRICS;
     const TABLE: &'static [Row] = &[
         read("note/{name}", note).about("What was noted.").fields(&[NAME]),
         write("timer/{name}", timer).about("Asks to be woken.").fields(&[NAME, AFTER]),
@@ -78,6 +81,9 @@ impl SecretsEngine for Probe {
         write("guard/{name}", guard)
             .about("Guards a key and ends in one way or another.")
             .fields(&[NAME, GUARD]),
+        write("figure/{name}", figures::give)
+            .about("Gives a figure.")
+            .fields(&[NAME, figures::FIGURE]),
         write("count/{name}", count).about("Adds one.").fields(&[NAME]),
         write("lease/{name}", lease)
             .about("A lease, made in one way or another.")
@@ -252,6 +258,10 @@ impl SecretsEngine for Probe {
         }
         if attempt < 2 && key.starts_with("refused") {
             return Err(Failure::invalid("it was refused"));
+        }
+        let is_back = || host.storage().get_plain::<u64>("note/back");
+        if key.starts_with("down") && is_back()?.is_none() {
+            return Err(Failure::new(Kind::Unreachable, "it is down"));
         }
         if attempt < 2 && key.starts_with("away") {
             return Err(Failure::new(Kind::Unreachable, "it is away"));

@@ -1,0 +1,131 @@
+//! `sys/metrics`: what components say of their mounts in figures, for monitoring.
+//!
+//! The leak this file stops: a name that a running component made up. Only series that its
+//! description names are shown, so that what monitoring keeps was known at registration.
+
+mod exposition;
+
+use super::call::Call;
+use super::reply::{Body, Reply, timestamp};
+use super::row::{Endpoint, field, read};
+use crate::core::Core;
+use bulkhead_sandbox::{Reading, Readings};
+use bulkhead_wire::description::FieldKind;
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::metric::{Metric, MetricKind};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// What every name of a metric begins with.
+const PREFIX: &str = "bulkhead";
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let about = "prometheus for its text format; JSON unless it is given";
+    vec![
+        read("sys/metrics", "figures about the mounts, for monitoring")
+            .fields([field("format", FieldKind::String, about)])
+            .handled_by(show),
+    ]
+}
+
+/// The metrics of one name, by all mounts.
+struct Family {
+    kind: MetricKind,
+    about: String,
+    samples: Vec<Sample>,
+}
+
+/// One series.
+struct Sample {
+    labels: Vec<(String, String)>,
+    reading: Reading,
+}
+
+type Families = BTreeMap<String, Family>;
+
+/// `GET sys/metrics`.
+async fn show(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, fields, .. } = call;
+    let body = match fields.text("format") {
+        "" | "json" => Body::Bare(as_json(&families(core), core.store.now())),
+        "prometheus" => Body::Text {
+            content_type: exposition::CONTENT_TYPE,
+            text: exposition::write(&families(core)),
+        },
+        other => {
+            let other = quoted(other);
+            let message = format!("format {other} is unknown; it is prometheus, json or left out");
+            return Err(Failure::invalid(message));
+        }
+    };
+    Ok(body.into())
+}
+
+/// What all mounts have given.
+fn families(core: &Core) -> Families {
+    let mut families = Families::new();
+    for mount in core.mounts.all() {
+        let readings = core.sandbox.metrics_of(&mount.record.uuid);
+        let description = mount.plugin.engine.description();
+        let plugin = description.name.replace(['-', '.'], "_");
+        for metric in &description.metrics {
+            let name = format!("{PREFIX}_{plugin}_{}", metric.name);
+            let family = families.entry(name).or_insert_with(|| Family {
+                kind: metric.kind,
+                about: metric.about.clone(),
+                samples: Vec::new(),
+            });
+            // Another version may mean another thing by the name.
+            if family.kind == metric.kind {
+                family.samples.extend(samples(metric, mount.record.path.as_str(), &readings));
+            }
+        }
+    }
+    families.retain(|_, family| !family.samples.is_empty());
+    families
+}
+
+/// The series of a metric that the mount has given, and the description names.
+fn samples(metric: &Metric, mount: &str, readings: &Readings) -> Vec<Sample> {
+    let values = readings.iter().filter(|((name, value), reading)| {
+        *name == metric.name && metric.has(value) && reading.kind() == metric.kind
+    });
+    values
+        .map(|((_, value), reading)| {
+            let mut labels = vec![("mount".to_owned(), mount.to_owned())];
+            if !metric.label.is_empty() {
+                labels.push((metric.label.clone(), value.clone()));
+            }
+            Sample { labels, reading: *reading }
+        })
+        .collect()
+}
+
+/// In the form that programs of this field read: a list for each kind.
+fn as_json(families: &Families, now: u64) -> Value {
+    let (mut counters, mut gauges, mut samples) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, family) in families {
+        for Sample { labels, reading } in &family.samples {
+            let labels: Map<String, Value> =
+                labels.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+            match reading {
+                Reading::Counted(count) => {
+                    counters.push(json!({ "Name": name, "Count": count, "Labels": labels }));
+                }
+                Reading::Standing(value) => {
+                    gauges.push(json!({ "Name": name, "Value": value, "Labels": labels }));
+                }
+                Reading::Observed { count, sum } => samples
+                    .push(json!({ "Name": name, "Count": count, "Sum": sum, "Labels": labels })),
+            }
+        }
+    }
+    json!({
+        "Timestamp": timestamp(now / 1_000),
+        "Gauges": gauges,
+        "Points": [],
+        "Counters": counters,
+        "Samples": samples,
+    })
+}

@@ -1,0 +1,71 @@
+//! The text format of Prometheus, version 0.0.4.
+
+use super::{Families, Reading, Sample};
+use std::fmt::Write;
+
+/// What it is sent as.
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// All families, each with its series in one piece.
+pub(super) fn write(families: &Families) -> String {
+    let mut text = String::new();
+    for (name, family) in families {
+        let about = family.about.replace('\\', "\\\\").replace('\n', "\\n");
+        // Writing to a text cannot fail.
+        _ = writeln!(text, "# HELP {name} {about}");
+        _ = writeln!(text, "# TYPE {name} {}", family.kind.word());
+        for sample in &family.samples {
+            write_sample(&mut text, name, sample);
+        }
+    }
+    text
+}
+
+fn write_sample(text: &mut String, name: &str, sample: &Sample) {
+    let labels: Vec<String> = sample
+        .labels
+        .iter()
+        .map(|(label, value)| format!("{label}=\"{}\"", escaped(value)))
+        .collect();
+    let labels = labels.join(",");
+    _ = match sample.reading {
+        Reading::Counted(count) => writeln!(text, "{name}{{{labels}}} {count}"),
+        Reading::Standing(value) => writeln!(text, "{name}{{{labels}}} {value}"),
+        Reading::Observed { count, sum } => {
+            writeln!(text, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}")
+        }
+    };
+}
+
+/// A label's value: what ends it, or its line, is escaped.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Family;
+    use super::*;
+    use bulkhead_wire::metric::MetricKind;
+
+    #[test]
+    fn each_kind_has_its_lines_and_no_value_ends_its_own() {
+        let family = |kind, reading| {
+            let labels = vec![("mount".to_owned(), "a\"b\\c\n/".to_owned())];
+            let samples = vec![Sample { labels, reading }];
+            Family { kind, about: "What it is.".to_owned(), samples }
+        };
+        let families = Families::from([
+            ("a_total".to_owned(), family(MetricKind::Counter, Reading::Counted(3))),
+            ("b".to_owned(), family(MetricKind::Gauge, Reading::Standing(0.5))),
+            ("c".to_owned(), family(MetricKind::Summary, Reading::Observed { count: 2, sum: 7.0 })),
+        ]);
+        let labels = r#"{mount="a\"b\\c\n/"}"#;
+        let expected = format!(
+            "# HELP a_total What it is.\n# TYPE a_total counter\na_total{labels} 3\n\
+             # HELP b What it is.\n# TYPE b gauge\nb{labels} 0.5\n\
+             # HELP c What it is.\n# TYPE c summary\nc_sum{labels} 7\nc_count{labels} 2\n"
+        );
+        assert_eq!(write(&families), expected);
+    }
+}

@@ -1,0 +1,88 @@
+//! `sys/metrics`: what a component gives is shown where its description names it, and nothing else.
+
+use crate::bed::Bed;
+use bulkhead_wire::description::Verb;
+use serde_json::{Value, json};
+
+impl Bed {
+    async fn give(&self, mount: &str, figure: Value) {
+        let (status, answer) = self.write(&format!("{mount}/figure/x"), figure).await;
+        assert_eq!(status, 204, "{answer}");
+    }
+
+    async fn metrics(&self) -> Value {
+        let (status, shown) = self.call_as("root", Verb::Read, "sys/metrics", json!({})).await;
+        assert_eq!(status, 200, "{shown}");
+        shown
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_figure_is_shown_with_its_mount_where_the_description_names_it() {
+    let bed = Bed::new("figures").await;
+    bed.write("sys/mounts/other", json!({ "type": "probe" })).await;
+    for (mount, figure) in [
+        ("probe", json!({ "metric": "tries_total", "label": "good", "value": 2 })),
+        ("probe", json!({ "metric": "tries_total", "label": "good", "value": 1 })),
+        ("other", json!({ "metric": "tries_total", "label": "bad", "value": 1 })),
+        ("probe", json!({ "metric": "depth_meters", "value": 7 })),
+        ("probe", json!({ "metric": "depth_meters", "value": 5 })),
+        ("probe", json!({ "metric": "wait_seconds", "value": 3 })),
+        ("probe", json!({ "metric": "wait_seconds", "value": 4 })),
+        // A value of a running system, which no description names.
+        ("probe", json!({ "metric": "tries_total", "label": "hunter2", "value": 1 })),
+    ] {
+        bed.give(mount, figure).await;
+    }
+    let shown = bed.metrics().await;
+    let of = |mount: &str| json!({ "mount": mount });
+    assert_eq!(
+        shown["Counters"],
+        json!([
+            { "Name": "bulkhead_probe_tries_total", "Count": 1,
+              "Labels": { "mount": "other/", "outcome": "bad" } },
+            { "Name": "bulkhead_probe_tries_total", "Count": 3,
+              "Labels": { "mount": "probe/", "outcome": "good" } },
+        ])
+    );
+    assert_eq!(
+        shown["Gauges"],
+        json!([{ "Name": "bulkhead_probe_depth_meters", "Value": 5.0, "Labels": of("probe/") }])
+    );
+    assert_eq!(
+        shown["Samples"],
+        json!([{ "Name": "bulkhead_probe_wait_seconds", "Count": 2, "Sum": 7.0,
+                 "Labels": of("probe/") }])
+    );
+    assert!(!shown.to_string().contains("hunter2"), "{shown}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mount_that_is_gone_shows_nothing_and_comes_back_with_nothing() {
+    let bed = Bed::new("figures-gone").await;
+    let mount = json!({ "type": "probe" });
+    bed.write("sys/mounts/other", mount.clone()).await;
+    bed.give("other", json!({ "metric": "depth_meters", "value": 7 })).await;
+    assert_eq!(bed.metrics().await["Gauges"].as_array().unwrap().len(), 1);
+    bed.call_as("root", Verb::Delete, "sys/mounts/other", json!({})).await;
+    assert_eq!(bed.metrics().await["Gauges"], json!([]));
+    bed.write("sys/mounts/other", mount).await;
+    assert_eq!(bed.metrics().await["Gauges"], json!([]));
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn figures_are_for_those_whose_policies_allow_it() {
+    let bed = Bed::new("figures-policy").await;
+    let asked = json!({ "policies": "default" });
+    let (_, made) = bed.write("auth/token/create", asked).await;
+    let token = made["auth"]["client_token"].as_str().unwrap();
+    for token in [token, "", "bhs.none-of-ours"] {
+        assert_eq!(bed.call_as(token, Verb::Read, "sys/metrics", json!({})).await.0, 403);
+    }
+    let (status, refused) =
+        bed.call_as("root", Verb::Read, "sys/metrics", json!({ "format": "xml" })).await;
+    assert!(status == 400 && refused.to_string().contains("prometheus"), "{refused}");
+    bed.end().await;
+}

@@ -1,0 +1,141 @@
+//! What components give in figures about their mounts, kept in memory until an operator asks.
+//!
+//! The attack this file stops: a component that fills the host's memory, or the operator's screen,
+//! with names. A mount keeps a bounded number of series, each named by short words; which of them
+//! are shown is for those to say who know the description.
+
+use bulkhead_wire::metric::{self, MetricKind};
+use bulkhead_wire::sync;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+
+/// What a mount's component gave: by the metric's name and the value of its label.
+pub type Readings = BTreeMap<(String, String), Reading>;
+
+/// Where one series stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reading {
+    /// What was counted.
+    Counted(u64),
+    /// Where it stands.
+    Standing(f64),
+    /// What was observed.
+    Observed {
+        /// How often.
+        count: u64,
+        /// The sum of the values.
+        sum: f64,
+    },
+}
+
+impl Reading {
+    /// The kind of metric that has such readings.
+    #[must_use]
+    pub fn kind(&self) -> MetricKind {
+        match self {
+            Self::Counted(_) => MetricKind::Counter,
+            Self::Standing(_) => MetricKind::Gauge,
+            Self::Observed { .. } => MetricKind::Summary,
+        }
+    }
+
+    /// With another of the same kind; one of another kind takes its place.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Counted(before), Self::Counted(more)) => {
+                Self::Counted(before.saturating_add(more))
+            }
+            (Self::Observed { count, sum }, Self::Observed { count: more, sum: value }) => {
+                Self::Observed { count: count.saturating_add(more), sum: sum + value }
+            }
+            (_, other) => other,
+        }
+    }
+}
+
+/// The readings of all mounts over one open store.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    by_mount: Mutex<BTreeMap<String, Readings>>,
+}
+
+impl Metrics {
+    /// Takes a reading. What no description could name, and what is over the bound, is dropped.
+    pub(crate) fn give(&self, mount: &str, name: String, label: String, reading: Reading) {
+        if !metric::is_word(&name) || !(label.is_empty() || metric::is_word(&label)) {
+            return;
+        }
+        let mut by_mount = self.lock();
+        if !by_mount.contains_key(mount) {
+            by_mount.insert(mount.to_owned(), Readings::new());
+        }
+        let Some(readings) = by_mount.get_mut(mount) else { return };
+        let is_full = readings.len() >= metric::SERIES;
+        let key = (name, label);
+        match readings.get_mut(&key) {
+            Some(before) => *before = before.and(reading),
+            None if is_full => {}
+            None => drop(readings.insert(key, reading)),
+        }
+    }
+
+    /// The readings of a mount.
+    pub(crate) fn of(&self, mount: &str) -> Readings {
+        self.lock().get(mount).cloned().unwrap_or_default()
+    }
+
+    /// Forgets those of a mount.
+    pub(crate) fn forget(&self, mount: &str) {
+        self.lock().remove(mount);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Readings>> {
+        sync::lock(&self.by_mount)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn give(metrics: &Metrics, label: &str, reading: Reading) {
+        metrics.give("a", "made_total".to_owned(), label.to_owned(), reading);
+    }
+
+    fn read(metrics: &Metrics, label: &str) -> Option<Reading> {
+        metrics.of("a").remove(&("made_total".to_owned(), label.to_owned()))
+    }
+
+    #[test]
+    fn counts_and_observations_add_up_and_a_gauge_stands_where_it_was_set_last() {
+        let metrics = Metrics::default();
+        for (label, one) in [
+            ("x", Reading::Counted(2)),
+            ("y", Reading::Standing(2.5)),
+            ("z", Reading::Observed { count: 1, sum: 2.5 }),
+        ] {
+            give(&metrics, label, one);
+            give(&metrics, label, one);
+        }
+        assert_eq!(read(&metrics, "x"), Some(Reading::Counted(4)));
+        assert_eq!(read(&metrics, "y"), Some(Reading::Standing(2.5)));
+        assert_eq!(read(&metrics, "z"), Some(Reading::Observed { count: 2, sum: 5.0 }));
+        assert_eq!(metrics.of("b"), Readings::new(), "they are one mount's");
+        metrics.forget("a");
+        assert_eq!(metrics.of("a"), Readings::new());
+    }
+
+    #[test]
+    fn a_mount_keeps_a_bounded_number_of_short_words() {
+        let metrics = Metrics::default();
+        give(&metrics, "pa ss", Reading::Counted(1));
+        give(&metrics, &"x".repeat(65), Reading::Counted(1));
+        assert_eq!(metrics.of("a"), Readings::new());
+        for number in 0..1_000 {
+            give(&metrics, &format!("x{number}"), Reading::Counted(1));
+        }
+        assert_eq!(metrics.of("a").len(), metric::SERIES);
+        give(&metrics, "x0", Reading::Counted(1));
+        assert_eq!(read(&metrics, "x0"), Some(Reading::Counted(2)));
+    }
+}

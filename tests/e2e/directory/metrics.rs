@@ -1,0 +1,53 @@
+//! `sys/metrics`: how old passwords are, and what came of rotations and check-outs.
+
+use super::Quay;
+use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::socket::Socket;
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Bulkhead, Kind};
+use serde_json::json;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(15);
+
+/// The figures as monitoring reads them, head included.
+fn exposed(server: &Bulkhead) -> String {
+    let mut socket = Socket::open(server);
+    socket.send(format!(
+        "GET /v1/sys/metrics?format=prometheus HTTP/1.1\r\nHost: {}\r\nX-Vault-Token: {ROOT}\r\n\
+         Connection: close\r\n\r\n",
+        server.address()
+    ));
+    socket.until_closed(SOON).expect("an answer")
+}
+
+#[test]
+fn the_age_of_passwords_is_told_to_monitoring_and_no_account_by_name() {
+    let quay = Quay::new(Kind::OpenLdap);
+    quay.role("build", "svc1");
+    quay.role("idle", "svc3");
+    let password = quay.creds("build").text("current_password").to_owned();
+    quay.set("team", &["svc2"], json!({}));
+    quay.root.write("directory/library/team/check-out", &json!({})).expect(200);
+    quay.root.write("directory/library/team/check-out", &json!({})).expect(400);
+    // What is written anew is looked at at once.
+    quay.configure(json!({})).expect(204);
+    let lines = [
+        "content-type: text/plain; version=0.0.4",
+        "# TYPE bulkhead_directory_passwords gauge",
+        "bulkhead_directory_passwords{mount=\"directory/\",age=\"day\"} 2",
+        "bulkhead_directory_passwords{mount=\"directory/\",age=\"never\"} 1",
+        "# TYPE bulkhead_directory_oldest_password_timestamp_seconds gauge",
+        "bulkhead_directory_check_outs_total{mount=\"directory/\",outcome=\"lent\"} 1",
+        "bulkhead_directory_check_outs_total{mount=\"directory/\",outcome=\"none\"} 1",
+        "bulkhead_directory_rotations_total{mount=\"directory/\",outcome=\"done\"} 2",
+    ];
+    until_true("the accounts were looked at", SOON, || {
+        let shown = exposed(&quay.bulkhead);
+        lines.iter().all(|line| shown.contains(line))
+    });
+    let shown = exposed(&quay.bulkhead);
+    for name in ["svc1", "svc2", "svc3", &password] {
+        assert!(!shown.contains(name), "{shown}");
+    }
+}
