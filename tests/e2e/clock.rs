@@ -28,8 +28,8 @@ fn is_refused(client: &Client) -> bool {
     answer.status == 403
 }
 
-/// Sets the clock as `steps` say, one after the other, as soon as the token is there: it holds after
-/// each, and ends when it would have.
+/// Sets the clock as `steps` say, one after the other, as soon as the token is there: it holds
+/// after each, and ends when it would have.
 fn token_lives_its_life(steps: &[i64]) {
     let clock = Clock::right();
     let mut server = Bulkhead::prepared(binary(), Folder::new("clocked"));
