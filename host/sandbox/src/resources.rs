@@ -5,6 +5,7 @@ use crate::cache::Caches;
 use crate::closing::Closing;
 use crate::cpu_permits::CpuPermits;
 use crate::held::HeldBytes;
+use crate::http::Kept;
 use crate::ldap::LdapPools;
 use crate::limits;
 use crate::memory::GuestMemory;
@@ -54,6 +55,8 @@ pub(crate) struct Resources {
     pub(crate) pools: Pools,
     /// Idle sessions with directories.
     pub(crate) directories: LdapPools,
+    /// Connections to servers that are kept between safe requests.
+    pub(crate) kept: Arc<Kept>,
     pub(crate) caches: Caches,
     pub(crate) metrics: Metrics,
     pub(crate) closing: Closing,
@@ -77,6 +80,7 @@ impl Resources {
             store,
             pools: Pools::default(),
             directories: LdapPools::default(),
+            kept: Arc::default(),
             caches: Caches::default(),
             metrics: Metrics::default(),
             closing: Closing::default(),
@@ -91,6 +95,7 @@ impl Resources {
     pub(crate) fn close_mount(&self, mount: &str) {
         self.pools.close_mount(mount);
         self.directories.close_mount(mount);
+        self.kept.close_mount(mount);
         self.caches.forget(mount);
         self.metrics.forget(mount);
     }
@@ -101,6 +106,7 @@ impl Resources {
         self.caches.clear();
         self.cloud_tokens.clear();
         self.directories.close_all();
+        self.kept.close_all();
         self.pools.close_all().await;
     }
 }

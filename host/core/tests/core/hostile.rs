@@ -94,6 +94,7 @@ contained! {
     a_storm_of_host_calls_is_counted: "storm-of-host-calls" => Host, 500, "limit host-calls=100000";
     a_flood_of_reads_ends_at_the_deadline: "flood-of-gets" => Host, 502, "ran past its deadline";
     a_flood_of_writes_is_weighed: "flood-of-puts" => Host, 500, "limit storage=16MiB";
+    a_flood_of_scans_is_weighed: "flood-of-scans" => Host, 500, "limit host-bytes=64MiB";
     a_flood_of_secrets_is_weighed: "flood-of-secrets" => Host, 500, "limit host-bytes=64MiB";
     a_flood_of_password_hashes_is_weighed: "flood-of-hashes" => Host, 500,
         "limit host-bytes=64MiB";

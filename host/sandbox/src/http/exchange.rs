@@ -1,22 +1,20 @@
 //! One request and its answer: resolve, vet, dial what was vetted, or have a proxy dial what was
-//! granted; secure, speak.
+//! granted; secure, speak. What changes nothing may go over a connection that was kept.
 
 use super::dial::dial;
 use super::fault::{HttpFault, ProxyFault};
-use super::meter::{Meter, Metered};
+use super::kept::{Kept, Purpose};
+use super::line::{Answered, Line};
+use super::meter::Meter;
 use super::tls::Secured;
 use super::tunnel;
 use crate::compartment::Connection;
 use crate::grants::{self, Origin, Reach};
 use crate::limits;
 use crate::outbound::Proxy;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http1;
-use hyper::{HeaderMap, Response};
-use hyper_util::rt::TokioIo;
+use http_body_util::Full;
+use hyper::body::Bytes;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
@@ -34,13 +32,14 @@ pub(crate) struct Exchange {
     pub(crate) meter: Meter,
     /// The mount's right to it, which lasts as long.
     pub(crate) connection: Connection,
+    /// `None`: a change, which has a connection of its own.
+    pub(crate) keeping: Option<Keeping>,
 }
 
-/// A server's answer, whole. No `Debug`: it may hold a token.
-pub(crate) struct Answered {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Bytes,
+/// Where connections are kept, and for what.
+pub(crate) struct Keeping {
+    pub(crate) kept: Arc<Kept>,
+    pub(crate) purpose: Purpose,
 }
 
 /// Sends `request` and waits for its answer. Dropping it ends the connection.
@@ -56,34 +55,72 @@ async fn carry_out(
     asked: Exchange,
     request: hyper::Request<Full<Bytes>>,
 ) -> Result<Answered, HttpFault> {
-    let Exchange { origin, reach, proxy, secured, meter, connection, .. } = asked;
-    let answered = match proxy {
-        Some(proxy) => {
+    let Exchange { origin, reach, proxy, secured, meter, connection, keeping, .. } = asked;
+    let answered = match (proxy, keeping) {
+        (Some(proxy), _) => {
             tunnel::check(&origin, &reach)?;
             converse_through(&proxy, &origin, secured, meter, request).await
         }
-        None => {
-            let host = origin.host.to_string();
-            let addresses = grants::resolve(&host, origin.port, &reach).await?;
-            converse(dial(&addresses).await?, secured, meter, request).await
+        (None, None) => {
+            let (mut line, _) = dialled(&origin, &reach, secured).await?;
+            Ok(line.ask(request, meter, limits::HTTP_ANSWER_BYTES).await?)
+        }
+        (None, Some(keeping)) => {
+            let dialled = dialled(&origin, &reach, secured);
+            let may = |address| reach.admit(address).is_ok();
+            ask_again(keeping, may, dialled, meter, request).await
         }
     };
     drop(connection);
     answered
 }
 
-async fn converse(
-    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    secured: Option<Secured>,
+/// Over a connection that was kept, unless its server closed it meanwhile; else over a new one,
+/// which is kept then. For what changes nothing, and so may be asked twice.
+async fn ask_again(
+    Keeping { kept, purpose }: Keeping,
+    may: impl Fn(SocketAddr) -> bool,
+    dialled: impl Future<Output = Result<(Line, SocketAddr), HttpFault>>,
     meter: Meter,
     request: hyper::Request<Full<Bytes>>,
 ) -> Result<Answered, HttpFault> {
-    let Some(Secured { config, name }) = secured else {
-        return speak(stream, meter, request, limits::HTTP_ANSWER_BYTES).await;
-    };
+    let most = limits::HTTP_ANSWER_BYTES;
+    if let Some((mut line, address)) = kept.take(&purpose, may) {
+        match line.ask(request.clone(), meter.clone(), most).await {
+            Ok(answered) => {
+                kept.keep(purpose, line, address);
+                return Ok(answered);
+            }
+            Err(unanswered) if !unanswered.is_silent => return Err(unanswered.into()),
+            Err(_) => {}
+        }
+    }
+    let (mut line, address) = dialled.await?;
+    let answered = line.ask(request, meter, most).await?;
+    kept.keep(purpose, line, address);
+    Ok(answered)
+}
+
+/// A new connection to an address that was vetted, and which one that is.
+async fn dialled(
+    origin: &Origin,
+    reach: &Reach,
+    secured: Option<Secured>,
+) -> Result<(Line, SocketAddr), HttpFault> {
+    let host = origin.host.to_string();
+    let addresses = grants::resolve(&host, origin.port, reach).await?;
+    let stream = dial(&addresses).await?;
+    let address = stream.peer_addr().map_err(|error| HttpFault::Broken(error.kind()))?;
+    Ok((open(stream, secured).await?, address))
+}
+
+async fn open(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    secured: Option<Secured>,
+) -> Result<Line, HttpFault> {
+    let Some(Secured { config, name }) = secured else { return Line::over(stream).await };
     let stream = TlsConnector::from(config).connect(name, stream).await;
-    let stream = stream.map_err(|error| HttpFault::of(&error))?;
-    speak(stream, meter, request, limits::HTTP_ANSWER_BYTES).await
+    Line::over(stream.map_err(|error| HttpFault::of(&error))?).await
 }
 
 /// With TLS through a tunnel, of which the proxy sees the server's name alone; in the clear by
@@ -96,10 +133,12 @@ async fn converse_through(
     mut request: hyper::Request<Full<Bytes>>,
 ) -> Result<Answered, HttpFault> {
     if secured.is_some() {
-        return converse(tunnel::open(proxy, origin).await?, secured, meter, request).await;
+        let mut line = open(tunnel::open(proxy, origin).await?, secured).await?;
+        return Ok(line.ask(request, meter, limits::HTTP_ANSWER_BYTES).await?);
     }
     tunnel::address(&mut request, proxy, origin)?;
-    let answered = converse(tunnel::connect(proxy).await?, None, meter, request).await?;
+    let mut line = Line::over(tunnel::connect(proxy).await?).await?;
+    let answered = line.ask(request, meter, limits::HTTP_ANSWER_BYTES).await?;
     match answered.status {
         407 => Err(ProxyFault::Refused(407).into()),
         _ => Ok(answered),
@@ -115,55 +154,8 @@ pub(crate) async fn ask_metadata(
     request: hyper::Request<Full<Bytes>>,
 ) -> Result<Answered, HttpFault> {
     let asked = async {
-        let stream = dial(&[address]).await?;
-        speak(stream, meter, request, limits::METADATA_ANSWER_BYTES).await
+        let mut line = Line::over(dial(&[address]).await?).await?;
+        Ok::<_, HttpFault>(line.ask(request, meter, limits::METADATA_ANSWER_BYTES).await?)
     };
     timeout_at(until, asked).await.unwrap_or(Err(HttpFault::TimedOut))
-}
-
-async fn speak(
-    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    meter: Meter,
-    request: hyper::Request<Full<Bytes>>,
-    most: usize,
-) -> Result<Answered, HttpFault> {
-    let io = TokioIo::new(Metered::new(stream, meter));
-    let mut http = http1::Builder::new();
-    // The one bounds what is read at a time, and only the other a head.
-    http.max_buf_size(limits::HTTP_ANSWER_HEAD_BYTES)
-        .max_header_size(limits::HTTP_ANSWER_HEAD_BYTES);
-    let (mut sender, connection) =
-        http.handshake(io).await.map_err(|error| HttpFault::of(&error))?;
-    let answer = async move {
-        let response = sender.send_request(request).await.map_err(|error| HttpFault::of(&error))?;
-        read_whole(response, most).await
-    };
-    let (mut connection, mut answer) = (pin!(connection), pin!(answer));
-    tokio::select! {
-        answered = &mut answer => return answered,
-        // What it read before its end is still there, and the answer says by itself how it ended.
-        _ = &mut connection => {}
-    }
-    answer.await
-}
-
-async fn read_whole(response: Response<Incoming>, most: usize) -> Result<Answered, HttpFault> {
-    let (head, body) = response.into_parts();
-    if head.status.is_informational() {
-        // Another protocol was not asked for.
-        return Err(HttpFault::NotHttp);
-    }
-    let body = Limited::new(body, most).collect().await;
-    let body = body.map_err(|error| HttpFault::of(error.as_ref()))?;
-    Ok(Answered {
-        status: head.status.as_u16(),
-        headers: texts(&head.headers),
-        body: body.to_bytes(),
-    })
-}
-
-fn texts(headers: &HeaderMap) -> Vec<(String, String)> {
-    let text =
-        |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
 }

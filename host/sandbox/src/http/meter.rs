@@ -2,9 +2,10 @@
 //! which no limit of a body sees.
 
 use crate::call_tree::CallTree;
+use bulkhead_wire::sync;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -34,16 +35,41 @@ impl Meter {
     }
 }
 
+/// Who pays for the bytes of a stream; between two requests, none does.
+#[derive(Clone, Default)]
+pub(super) struct Payer(Arc<Mutex<Option<Meter>>>);
+
+/// Ends what a request pays when it is dropped.
+pub(super) struct Paid(Payer);
+
+impl Payer {
+    /// Lets `meter` pay until what this gives is dropped.
+    pub(super) fn charge(&self, meter: Meter) -> Paid {
+        *sync::lock(&self.0) = Some(meter);
+        Paid(self.clone())
+    }
+
+    fn count(&self, bytes: usize) -> io::Result<()> {
+        sync::lock(&self.0).as_ref().map_or(Ok(()), |meter| meter.count(bytes))
+    }
+}
+
+impl Drop for Paid {
+    fn drop(&mut self) {
+        *sync::lock(&self.0.0) = None;
+    }
+}
+
 /// A stream whose bytes are counted. It breaks when there were too many; the piece that was one too
 /// many has passed.
 pub(super) struct Metered<S> {
     stream: S,
-    meter: Meter,
+    payer: Payer,
 }
 
 impl<S> Metered<S> {
-    pub(super) fn new(stream: S, meter: Meter) -> Self {
-        Self { stream, meter }
+    pub(super) fn new(stream: S, payer: Payer) -> Self {
+        Self { stream, payer }
     }
 }
 
@@ -57,7 +83,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(cx, buffer);
         let bytes = buffer.filled().len().saturating_sub(before);
-        read.map(|read| read.and_then(|()| this.meter.count(bytes)))
+        read.map(|read| read.and_then(|()| this.payer.count(bytes)))
     }
 }
 
@@ -70,7 +96,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
         written
-            .map(|written| written.and_then(|written| this.meter.count(written).map(|()| written)))
+            .map(|written| written.and_then(|written| this.payer.count(written).map(|()| written)))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

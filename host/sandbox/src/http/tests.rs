@@ -6,7 +6,7 @@ use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Request, T
 use crate::call_tree::CallTree;
 use crate::compartment::Compartment;
 use crate::grants::{Part, Reach};
-use crate::limits::Limits;
+use crate::limits::{self, Limits};
 use crate::outbound::Proxy;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -43,6 +43,8 @@ struct Trial {
     time: Duration,
     most_bytes: usize,
     reach: Reach,
+    /// Where connections are kept, and for which mount; `None`: a change.
+    kept: Option<(Arc<Kept>, &'static str)>,
 }
 
 impl Trial {
@@ -64,6 +66,7 @@ impl Trial {
             time: PATIENCE,
             most_bytes: 64 << 20,
             reach,
+            kept: None,
         }
     }
 
@@ -84,6 +87,10 @@ impl Trial {
             ext: Vec::new(),
         };
         let secured = secure(&origin, request.tls.as_ref(), &self.authorities).unwrap();
+        let keeping = self.kept.map(|(kept, mount)| Keeping {
+            kept,
+            purpose: Purpose::of(mount, &origin, request.tls.as_ref()),
+        });
         let request = prepare(&origin, asked, request).unwrap();
         let compartment = Compartment::new("m", Limits::default());
         let connection = compartment.acquire_connection(Arc::new(Semaphore::new(1))).await.unwrap();
@@ -97,6 +104,7 @@ impl Trial {
             until,
             meter: meter.clone(),
             connection,
+            keeping,
         };
         (exchange(asked, request).await, meter.is_over())
     }
@@ -576,4 +584,115 @@ async fn what_may_not_be_dialled_is_not_asked_of_a_proxy_either() {
         .await;
     assert!(matches!(private, HttpFault::Ungranted(..)), "{private:?}");
     assert_eq!(asked.load(Ordering::Relaxed), 0);
+}
+
+/// A server that answers so many requests on a connection with the connection's number, and closes
+/// it then without a word. Returns its port.
+async fn counting(requests: usize) -> u16 {
+    let opened = Arc::new(AtomicUsize::new(0));
+    server(move |mut stream| {
+        let number = opened.fetch_add(1, Ordering::SeqCst);
+        async move {
+            for _ in 0..requests {
+                head(&mut stream).await?;
+                let text = format!("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{number}");
+                stream.write_all(text.as_bytes()).await?;
+            }
+            stream.shutdown().await
+        }
+    })
+    .await
+}
+
+/// The number of the connection over which that trial is answered.
+async fn number(trial: Trial) -> String {
+    let answered = trial.run().await.0.unwrap();
+    String::from_utf8(answered.body.to_vec()).unwrap()
+}
+
+fn kept_by(port: u16, kept: &Arc<Kept>, mount: &'static str) -> Trial {
+    let kept = Some((Arc::clone(kept), mount));
+    Trial { kept, ..Trial::of(format!("http://localhost:{port}/")) }
+}
+
+#[tokio::test]
+async fn what_changes_nothing_goes_over_a_connection_that_was_kept_and_a_change_over_its_own() {
+    let (port, kept) = (counting(9).await, Arc::default());
+    assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
+    assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
+    assert_eq!(number(Trial::of(format!("http://localhost:{port}/"))).await, "1", "a change");
+    assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
+    assert_eq!(number(kept_by(port, &kept, "another")).await, "2", "of another mount");
+    kept.close_mount("m");
+    assert_eq!(number(kept_by(port, &kept, "m")).await, "3");
+    kept.close_all();
+    assert_eq!(number(kept_by(port, &kept, "m")).await, "4");
+}
+
+#[tokio::test]
+async fn a_connection_that_its_server_closed_is_replaced_unseen() {
+    let (port, kept) = (counting(1).await, Arc::default());
+    for expected in ["0", "1", "2"] {
+        assert_eq!(number(kept_by(port, &kept, "m")).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_kept_connection_is_held_against_the_grants_of_each_request() {
+    let (port, kept) = (counting(9).await, Arc::default());
+    assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
+    let mut narrowed = kept_by(port, &kept, "m");
+    narrowed.reach.everything = false;
+    assert!(matches!(narrowed.fault().await, HttpFault::Ungranted(..)));
+    assert_eq!(number(kept_by(port, &kept, "m")).await, "1", "it was closed");
+}
+
+#[tokio::test]
+async fn each_request_pays_for_its_own_bytes_on_a_kept_connection() {
+    let (port, kept) = (counting(9).await, Arc::default());
+    for _ in 0..3 {
+        let trial = Trial { most_bytes: 400, ..kept_by(port, &kept, "m") };
+        let (answered, is_over) = trial.run().await;
+        assert!(answered.is_ok() && !is_over);
+    }
+    let poor = Trial { most_bytes: 10, ..kept_by(port, &kept, "m") };
+    assert!(poor.run().await.1, "the bytes of this one are used up");
+}
+
+#[tokio::test]
+async fn what_was_secured_otherwise_is_another_purpose() {
+    let (origin, _) = parse_url("https://localhost:1/").unwrap();
+    let tls = trusting(AUTHORITY);
+    let purpose = |tls: Option<&Tls>| Purpose::of("m", &origin, tls);
+    assert!(purpose(Some(&tls)) == purpose(Some(&trusting(AUTHORITY))));
+    let named = Tls { server_name: Some("a".to_owned()), ..trusting(AUTHORITY) };
+    let known = Tls { client_key: Some("a".to_owned()), ..trusting(AUTHORITY) };
+    for other in [None, Some(&trusting(OTHER_AUTHORITY)), Some(&named), Some(&known)] {
+        assert!(purpose(other) != purpose(Some(&tls)));
+    }
+    assert!(purpose(Some(&named)) != purpose(Some(&known)));
+}
+
+#[tokio::test]
+async fn a_mount_keeps_so_many_connections_and_no_more() {
+    let (port, kept) = (counting(9).await, Arc::default());
+    let asking: Vec<_> = (0..20).map(|_| tokio::spawn(number(kept_by(port, &kept, "m")))).collect();
+    for asked in asking {
+        asked.await.unwrap();
+    }
+    assert!(kept.count() <= limits::KEPT_OF_MOUNT);
+}
+
+#[tokio::test]
+async fn a_connection_that_nothing_uses_is_closed_by_itself() {
+    let (port, kept) = (counting(9).await, Arc::new(Kept::for_time(Duration::from_millis(50))));
+    for expected in ["0", "1"] {
+        assert_eq!(number(kept_by(port, &kept, "m")).await, expected);
+        let all_closed = async {
+            while kept.count() > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, all_closed).await.expect("it is closed");
+    }
 }

@@ -16,7 +16,7 @@ use crate::contract::Failure;
 use crate::effect::{self, Unheard};
 use crate::grants::{self, Origin, Reach};
 use crate::host_services::Level;
-use crate::http::{self, Answered, Exchange, HttpFault, Meter};
+use crate::http::{self, Answered, Exchange, HttpFault, Keeping, Meter, Purpose};
 use crate::limits::{self, Exceeded};
 use crate::secrets::SecretSet;
 use crate::state::{CallState, refusal};
@@ -154,10 +154,14 @@ async fn exchange(
     // The pod's cluster is where the pod is.
     let proxy = outbound.proxy_to(&origin).filter(|_| request.identity.is_none());
     let secured = http::secure(&origin, request.tls.as_ref(), outbound.authorities())?;
+    let keeping = is_safe.then(|| Keeping {
+        kept: Arc::clone(&state.resources.kept),
+        purpose: Purpose::of(state.context.compartment.mount(), &origin, request.tls.as_ref()),
+    });
     let request = http::prepare(&origin, asked, request)?;
     let connection = acquire_connection(state, until).await?;
     let meter = meter.clone();
-    let exchange = Exchange { origin, reach, proxy, secured, until, meter, connection };
+    let exchange = Exchange { origin, reach, proxy, secured, until, meter, connection, keeping };
     let work = http::exchange(exchange, request);
     if is_safe {
         state.context.tree.mark(Effect::Safe);

@@ -144,6 +144,12 @@ pub(crate) const CONNECTIONS: usize = 256;
 pub(crate) const CONNECTION_PATIENCE: Duration = Duration::from_secs(5);
 /// Longest time that dialling a server may take.
 pub(crate) const HTTP_CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Outbound HTTP connections of the process that are kept while nothing uses them, and of a mount.
+pub(crate) const KEPT: usize = 64;
+pub(crate) const KEPT_OF_MOUNT: usize = 16;
+/// How long one is kept after its last answer, and after it was opened.
+pub(crate) const KEPT_TIME: Duration = Duration::from_secs(10);
+pub(crate) const KEPT_AGE: Duration = Duration::from_secs(60);
 /// Bytes of the URL of a request.
 pub(crate) const HTTP_URL_BYTES: usize = 8 << 10;
 /// Headers of a request.

@@ -18,6 +18,19 @@ pub(crate) fn storm(_call: &Call) -> Ending {
     }
 }
 
+/// Page after page of the same records, and from the beginning again.
+pub(crate) fn scans(_call: &Call) -> Ending {
+    for number in 0..1_000 {
+        storage::put(&format!("scanned/{number:04}"), &[0; 1_000])?;
+    }
+    loop {
+        let mut after = String::new();
+        while let Some((last, _)) = storage::scan("scanned/", &after, 100)?.pop() {
+            after = last;
+        }
+    }
+}
+
 /// What is not there is remembered too.
 pub(crate) fn gets(_call: &Call) -> Ending {
     for number in 0_u64.. {

@@ -63,6 +63,7 @@ const ACTS: &[Act] = &[
     act("storm-of-host-calls", floods::storm),
     long("flood-of-gets", floods::gets),
     act("flood-of-puts", floods::puts),
+    act("flood-of-scans", floods::scans),
     act("flood-of-secrets", floods::secrets),
     act("flood-of-hashes", floods::hashes),
     act("flood-of-keys", floods::keys),
