@@ -30,7 +30,7 @@ fi
 if tests/clients/install.sh; then
     programs+=(--test clients)
 else
-    missing 'the tests of clients: hvac is missing'
+    missing 'the tests of clients: hvac or node-vault is missing'
 fi
 
 step cargo fmt --all --check

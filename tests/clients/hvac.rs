@@ -1,5 +1,6 @@
 //! hvac, the client that Python programs use, by the calls of `hvac_calls.py`.
 
+use crate::clouds::{Azure, Google, OWN};
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::paths::{Folder, binary, guest, repository, target};
 use bulkhead_tests::{Bulkhead, DirectoryServer, Kind};
@@ -15,12 +16,12 @@ fn call(part: &str) {
 /// Calls one part of the program against that server, over TLS if the server speaks it.
 #[track_caller]
 fn call_at(server: &Bulkhead, part: &str) {
-    call_about(server, part, "");
+    call_with(server, part, &[("VAULT_TOKEN", ROOT)]);
 }
 
-/// The same, with what the part is about, as JSON.
+/// Calls one part of the program against that server, with additions to its environment.
 #[track_caller]
-fn call_about(server: &Bulkhead, part: &str, about: &str) {
+fn call_with(server: &Bulkhead, part: &str, environment: &[(&str, &str)]) {
     let client = target().join("clients/hvac");
     assert!(client.is_dir(), "hvac is missing: run tests/clients/install.sh");
     let output = Command::new("python3")
@@ -32,8 +33,7 @@ fn call_about(server: &Bulkhead, part: &str, about: &str) {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("VAULT_ADDR", server.url())
         .envs(server.url().starts_with("https").then(|| ("VAULT_CACERT", server.authority())))
-        .env("VAULT_TOKEN", ROOT)
-        .env("ABOUT", about)
+        .envs(environment.iter().copied())
         .output()
         .expect("python3 can be started");
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -86,8 +86,29 @@ fn its_calls_about_active_directory_are_answered_as_it_expects() {
     let accounts = ["svc1", "svc2"];
     branch.add_all(&accounts.map(|name| (name.to_owned(), "Qd7-Vm3-Wx5-Bn8")));
     let [one, other] = accounts.map(|name| branch.upn_of(name));
-    let about = json!({ "config": branch.config(), "account": one, "lent": other });
-    call_about(&Bulkhead::start(), "active_directory", &about.to_string());
+    let about = json!({ "config": branch.config(), "account": one, "lent": other }).to_string();
+    let environment = [("VAULT_TOKEN", ROOT), ("ABOUT", about.as_str())];
+    call_with(&Bulkhead::start(), "active_directory", &environment);
+}
+
+#[test]
+fn its_calls_about_azure_are_answered_as_it_expects() {
+    call("azure");
+}
+
+#[test]
+fn machines_of_azure_log_in_by_it() {
+    let azure = Azure::start();
+    call_with(&azure.online.server, "azure_logins", &azure.environment());
+    assert_eq!(azure.cloud.secrets(&azure.application.client_id).len(), 2, "it was rotated");
+}
+
+#[test]
+fn accounts_and_instances_of_google_log_in_by_it() {
+    let google = Google::start();
+    let before = google.cloud.keys(OWN);
+    call_with(&google.online.server, "gcp_logins", &google.environment());
+    assert_eq!(google.cloud.keys(OWN).len(), before.len() + 1, "it was rotated");
 }
 
 #[test]

@@ -284,6 +284,104 @@ def gcp(client):
     refused(exceptions.InvalidPath, calls.list_roles)
 
 
+def azure(client):
+    """What hvac's own suite asks of the method, without a provider."""
+    client.sys.enable_auth_method("azure")
+    calls = client.auth.azure
+    refused(exceptions.InvalidPath, calls.read_config)
+    words = refused(
+        exceptions.InvalidRequest, calls.configure, tenant_id="../x", resource="https://r.example"
+    )
+    assert "tenant_id" in words, words
+    tenant = "7a1f0f3e-9b7c-4f35-8d1e-000000000001"
+    calls.configure(
+        tenant_id=tenant, resource="https://r.example", environment="AzureUSGovernmentCloud",
+        client_id="c", client_secret="not shown",
+    )
+    read = calls.read_config()
+    assert read["tenant_id"] == tenant and read["resource"] == "https://r.example", read
+    assert read["environment"] == "AzureUSGovernmentCloud", read
+
+    refused(exceptions.InvalidPath, calls.list_roles)
+    refused(exceptions.InvalidPath, calls.read_role, name="app")
+    words = refused(exceptions.InvalidRequest, calls.create_role, name="app", policies=["a"])
+    assert "must have at least one bound constraint when creating/updating a role" in words, words
+    calls.create_role(
+        name="app", policies=["a", "b"], ttl="1h", max_ttl="2h", num_uses=3,
+        bound_service_principal_ids=["p"], bound_group_ids=["g"], bound_locations=["westus2"],
+        bound_subscription_ids=["s"], bound_resource_groups=["r"], bound_scale_sets=["v"],
+    )
+    read = calls.read_role(name="app")
+    assert read["policies"] == read["token_policies"] == ["a", "b"], read
+    assert (read["token_ttl"], read["token_max_ttl"], read["token_num_uses"]) == (3600, 7200, 3)
+    assert read["bound_locations"] == ["westus2"] and read["bound_scale_sets"] == ["v"], read
+    assert calls.list_roles()["keys"] == ["app"]
+    calls.delete_role("app")
+    refused(exceptions.InvalidPath, calls.list_roles)
+    calls.delete_config()
+    refused(exceptions.InvalidPath, calls.read_config)
+
+
+def logged_in(client, login, **arguments):
+    """Logs in, without the token that asks; what the server says of the new one."""
+    one = hvac.Client(url=client.url, token="")
+    auth = login(one)(**arguments)["auth"]
+    assert one.token == auth["client_token"] and one.is_authenticated(), auth
+    one.auth.token.renew_self()
+    return auth
+
+
+def explained(client, path, **fields):
+    """The constraints of a role that these fields of a login do not meet."""
+    listed = client.write_data(path, data=fields)["data"]["constraints"]
+    assert listed and all(one["why"] for one in listed), listed
+    return [one["name"] for one in listed if not one["held"]]
+
+
+def azure_logins(client):
+    login = lambda one: one.auth.azure.login
+    calls, jwt = client.auth.azure, os.environ["AZURE_JWT"]
+    machine = {
+        "subscription_id": os.environ["AZURE_SUBSCRIPTION"],
+        "resource_group_name": "apps",
+        "vm_name": "vm1",
+    }
+    calls.create_role(name="app", bound_locations=["westus2"], policies=["app"])
+    auth = logged_in(client, login, role="app", jwt=jwt, **machine)
+    assert auth["metadata"]["vm_name"] == "vm1" and "app" in auth["policies"], auth
+    other = hvac.Client(url=client.url, token="")
+    asked = {"role": "app", "jwt": jwt, **machine, "vm_name": "vm2"}
+    words = refused(exceptions.InvalidRequest, other.auth.azure.login, **asked)
+    assert "vm_name" in words, words
+    path = "auth/azure/role/app/explain"
+    assert explained(client, path, jwt=jwt, **machine) == []
+    assert explained(client, path, jwt=jwt, vm_name="vm2") != []
+    client.write_data("auth/azure/rotate-root", data={})
+    again = "a root rotation is already in progress"
+    words = refused(exceptions.InvalidRequest, client.write_data, "auth/azure/rotate-root", data={})
+    assert again in words, words
+    logged_in(client, login, role="app", jwt=jwt, **machine)
+
+
+def gcp_logins(client):
+    login = lambda one: one.auth.gcp.login
+    account, instance = os.environ["GOOGLE_ACCOUNT_JWT"], os.environ["GOOGLE_INSTANCE_JWT"]
+    auth = logged_in(client, login, role="app", jwt=account)
+    assert auth["metadata"]["service_account_email"] == os.environ["GOOGLE_ACCOUNT"], auth
+    auth = logged_in(client, login, role="vm", jwt=instance)
+    assert auth["metadata"]["instance_name"] == "i1", auth
+    other = hvac.Client(url=client.url, token="")
+    words = refused(exceptions.InvalidRequest, other.auth.gcp.login, role="vm", jwt=account)
+    assert "aud" in words or "public key" in words, words
+    assert explained(client, "auth/gcp/role/vm/explain", jwt=instance) == []
+    assert explained(client, "auth/gcp/role/vm/explain", jwt=account) != []
+    before = client.auth.gcp.read_config()["private_key_id"]
+    made = client.write_data("auth/gcp/config/rotate-root", data={})["data"]["private_key_id"]
+    assert made != before
+    assert client.auth.gcp.read_config()["private_key_id"] == made
+    logged_in(client, login, role="app", jwt=account)
+
+
 def active_directory(client):
     """Every endpoint of the engine: by hvac's calls for it, and for what has none by those that
     programs make instead."""
@@ -387,7 +485,10 @@ PARTS = {
         entities,
         groups,
         logins,
+        azure,
+        azure_logins,
         gcp,
+        gcp_logins,
         active_directory,
         server,
         refusals,

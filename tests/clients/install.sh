@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Makes sure that the clients which the tests drive are there: hvac, from its registry, by hash.
+# Makes sure that the clients which the tests drive are there: hvac and node-vault, from their
+# registries, by hash.
 #
 #   tests/clients/install.sh [FOLDER]    FOLDER is the build's, `target` unless told
 #
 # Exit 0: everything is here. Exit 3: something is missing and cannot be had; one line says what.
-# What is fetched stays in the folder, under the hash of the list: nothing of the machine's own
-# Python is changed.
+# What is fetched stays in the folder, under the hash of its list: nothing of the machine's own
+# Python or Node is changed.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -60,3 +61,41 @@ if [ ! -d "$folder" ]; then
     fi
 fi
 ln -sfn "$(basename "$folder")" "$clients/hvac"
+
+lock=$here/node/package-lock.json
+folder=$clients/$(sha256sum "$lock" | cut -c1-16)
+
+have_node() { command -v node >/dev/null && command -v npm >/dev/null; }
+
+install_node() {
+    command -v apt-get >/dev/null || return 1
+    as_root apt-get update -q >&2
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+        nodejs npm >&2
+}
+
+# In a folder of its own, as above. `npm ci` takes what the lock's hashes name, and nothing else;
+# no script of a package is run.
+install_node_vault() {
+    local unfinished=$folder.$$
+    mkdir -p "$unfinished"
+    cp "$here/node/package.json" "$lock" "$unfinished"
+    (cd "$unfinished" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2) ||
+        return 1
+    mv "$unfinished" "$folder"
+}
+
+if [ ! -d "$folder" ]; then
+    if ! have_node && ! { install_node && have_node; }; then
+        echo "node with npm is missing and could not be installed here; install the packages" \
+            "nodejs and npm" >&2
+        exit 3
+    fi
+    if ! install_node_vault; then
+        rm -rf "$folder.$$"
+        echo "node-vault could not be fetched from its registry; without a network its tests are" \
+            "left out" >&2
+        exit 3
+    fi
+fi
+ln -sfn "$(basename "$folder")" "$clients/node-vault"

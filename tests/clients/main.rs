@@ -5,4 +5,6 @@
 //! program of this folder and one part of it; that part asserts, and a client's exception is a
 //! failure here.
 
+mod clouds;
 mod hvac;
+mod node_vault;

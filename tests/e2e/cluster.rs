@@ -2,7 +2,10 @@
 //! is left of them.
 
 mod crashes;
+mod liar;
+mod lies;
 mod modes;
+mod pod;
 mod refusals;
 mod rights;
 mod together;
@@ -52,7 +55,7 @@ impl Harbour {
                 ],
             }),
         );
-        namespace.apply(&rights(section));
+        namespace.grant(section);
         let root = bulkhead.root();
         let harbour = Self { bulkhead, namespace, root, token };
         harbour.configure().expect(204);
@@ -99,13 +102,9 @@ impl Harbour {
         self.root.write("sys/leases/revoke", &json!({"lease_id": lease})).expect(204);
     }
 
-    /// Fails when a piece of a token that is no chance shows in what the server printed or refused.
     #[track_caller]
     fn assert_silent(&self, token: &str) {
-        let printed = self.bulkhead.printed();
-        let mut pieces = token.as_bytes().chunks(16).filter(|piece| piece.len() == 16);
-        let shown = pieces.find(|piece| printed.contains(&*String::from_utf8_lossy(piece)));
-        assert!(shown.is_none(), "the server's log shows a piece of a token");
+        assert_unprinted(&self.bulkhead, token);
     }
 
     /// The status of listing and of removing what the roles of these tests allow to list alone.
@@ -115,10 +114,12 @@ impl Harbour {
     }
 }
 
-/// The rights of a section of the page, as they stand there.
-pub fn rights(section: usize) -> String {
-    let page = bulkhead_tests::paths::repository().join("docs/cluster.md");
-    let page = fs::read_to_string(page).expect("the page is there");
-    let block = page.split("```yaml\n").nth(section).expect("the page has that section");
-    block.split("```").next().unwrap_or_default().to_owned()
+/// Fails when a piece of a token that is no chance shows in what the server printed or audited.
+#[track_caller]
+fn assert_unprinted(bulkhead: &Bulkhead, token: &str) {
+    let audited = fs::read_to_string(bulkhead.data().join("audit.log")).unwrap_or_default();
+    let printed = bulkhead.printed() + &audited;
+    let mut pieces = token.as_bytes().chunks(16).filter(|piece| piece.len() == 16);
+    let shown = pieces.find(|piece| printed.contains(&*String::from_utf8_lossy(piece)));
+    assert!(shown.is_none(), "the server's log shows a piece of a token");
 }

@@ -222,7 +222,7 @@ fn the_cluster_engine_answers_as_agreed() {
         "service_account_jwt": namespace.engine(),
     });
     namespace.make("serviceaccounts", &json!({ "metadata": { "name": "app" } }));
-    namespace.apply(&crate::cluster::rights(1));
+    namespace.grant(1);
     walk(&world, &cluster::rows(&config, &namespace.name));
 }
 

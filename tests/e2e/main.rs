@@ -7,6 +7,7 @@ mod ambient;
 mod audit;
 mod bad_components;
 mod bad_input;
+mod clock;
 mod cloud_a;
 mod cloud_b;
 mod cluster;

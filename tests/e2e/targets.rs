@@ -110,6 +110,37 @@ fn one_database_that_hangs_holds_up_no_other() {
     });
 }
 
+/// While it is away its leases wait together; and what an operator reads says so.
+#[test]
+fn a_database_that_was_away_leaves_no_user_once_it_is_back_and_says_meanwhile_what_waits() {
+    const WAITING: usize = 24;
+    let world = World::empty();
+    let connection =
+        with(world.connection(), json!({ "connect_timeout": "1s", "max_open_connections": 8 }));
+    assert!(world.root.write("database/config/demo", &connection).status < 300);
+    world.role("reader", json!({}));
+    (0..WAITING).for_each(|_| drop(world.credential("reader")));
+    assert_eq!(world.root.read("database/config/demo").expect(200).warnings(), "");
+    let paused = world.postgres.pause();
+    let revoked = world
+        .root
+        .write("sys/leases/revoke-prefix/database/creds/reader", &json!({ "sync": false }));
+    revoked.expect(202);
+    let shown = || world.root.read("database/config/demo").expect(200).warnings();
+    until_true("a read tells that it does not answer", Duration::from_secs(60), || {
+        shown().contains("does not answer")
+    });
+    assert!(shown().contains("live leases: "), "{}", shown());
+    let log = world.bulkhead.printed();
+    assert!(log.contains("event=lane-rests"), "{log}");
+    drop(paused);
+    until_true("all users are gone", Duration::from_secs(60), || world.postgres.users().is_empty());
+    until_true("nothing is told any more", SLACK, || shown().is_empty());
+    assert!(world.bulkhead.printed().contains("event=lane-answers-again"));
+    let counted = world.root.read("sys/leases/count?type=irrevocable").expect(200);
+    assert_eq!(counted.body["data"]["lease_count"], 0, "nothing was given up");
+}
+
 #[test]
 fn a_credential_is_revoked_where_it_was_made_and_waits_while_its_connection_leads_elsewhere() {
     let world = World::new();

@@ -10,6 +10,7 @@
 //! log; I11 what failed is never reported as success.
 
 mod broken_flush;
+mod cluster;
 mod directory;
 mod first_start;
 mod full_audit;

@@ -1,12 +1,12 @@
 //! The disk under a server: watched, made to fail, and thought through as it would be found after a
 //! power cut.
 
-use crate::paths::{Folder, files_below, repository, target};
+use crate::paths::{Folder, files_below};
+use crate::preload;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 /// What a disk writes at once, or not at all.
@@ -120,18 +120,7 @@ impl Disk {
 /// The library, compiled once a run.
 fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let (source, library) =
-            (repository().join("tests/harness/disk.c"), target().join("disk.so"));
-        let compiled = Command::new("gcc")
-            .args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o"])
-            .args([&library, &source])
-            .arg("-ldl")
-            .output()
-            .expect("gcc can be started; it is needed for building, too");
-        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        library
-    })
+    BUILT.get_or_init(|| preload::compile("disk"))
 }
 
 fn entry(log: &[u8], at: usize) -> Option<Entry> {

@@ -4,7 +4,7 @@
 //! tests of a program, each in a namespace of its own, and ends with the program, however that
 //! ends: its standard input closes then. With `KUBECONFIG` set the tests use that cluster instead.
 
-use crate::paths::Folder;
+use crate::paths::{Folder, repository};
 use crate::server_script::ServerScript;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Where roles and bindings are.
 const RBAC: &str = "apis/rbac.authorization.k8s.io/v1";
@@ -176,13 +176,20 @@ impl Kubernetes {
     pub fn namespace(&'static self, labels: Value) -> Namespace {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("bulkhead-{}-{number}", std::process::id());
+        // Also where others use the same cluster, and the process's number was another's before.
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+        let name = format!("bulkhead-{began}-{}-{number}", std::process::id());
         self.must(
             "POST",
             "api/v1/namespaces",
             &json!({"metadata": {"name": name, "labels": labels}}),
         );
         Namespace { kubernetes: self, name }
+    }
+
+    /// Whether this program started it, and so knows its settings.
+    pub fn is_ours(&self) -> bool {
+        self.apiserver.is_some()
     }
 
     /// Stops its API server where it stands until the answer is dropped: one that is there and does
@@ -213,6 +220,12 @@ impl Namespace {
         self.kubernetes.must("POST", &self.place(kind), object)
     }
 
+    /// An object of it.
+    #[track_caller]
+    pub fn read(&self, kind: &str, name: &str) -> Value {
+        self.kubernetes.must("GET", &format!("{}/{name}", self.place(kind)), &Value::Null)
+    }
+
     /// Removes an object of it.
     #[track_caller]
     pub fn remove(&self, kind: &str, name: &str) {
@@ -233,6 +246,16 @@ impl Namespace {
                 document.lines().map(|line| self.in_this_namespace(line)).collect();
             self.make(&kind, &Value::String(renamed.join("\n")));
         }
+    }
+
+    /// Gives the engine's own account the rights of a section of `docs/cluster.md`, as they stand
+    /// there: 1 to 3 for the modes, 4 for the whole cluster.
+    #[track_caller]
+    pub fn grant(&self, section: usize) {
+        let page = repository().join("docs/cluster.md");
+        let page = std::fs::read_to_string(page).expect("the page is there");
+        let block = page.split("```yaml\n").nth(section).expect("the page has that section");
+        self.apply(block.split("```").next().unwrap_or_default());
     }
 
     fn in_this_namespace(&self, line: &str) -> String {

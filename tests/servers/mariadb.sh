@@ -13,6 +13,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/certificates.sh"
+. "$here/process.sh"
 
 binaries() {
     local name
@@ -22,7 +23,8 @@ binaries() {
 # An empty server's files, made once for each recipe and version, and copied for each run.
 template() {
     local stamp cache made
-    stamp=$( (cat "${BASH_SOURCE[0]}"; mariadbd --version) | sha256sum | cut -c 1-16)
+    stamp=$({ cat "$here/"{mariadb,certificates,process}.sh; mariadbd --version; } |
+        sha256sum | cut -c 1-16)
     cache=${XDG_CACHE_HOME:-$HOME/.cache}/bulkhead/servers/mariadb
     mkdir -p "$cache"
     (
@@ -51,8 +53,6 @@ INSERT INTO demo.orders VALUES (1, 'rope'), (2, 'lantern');
 SQL
 }
 
-# Starts the server on port `$1`. Fails when it is taken: trying is the only test of a port without
-# a race.
 start_on() {
     "${as_user[@]}" mariadbd --no-defaults --datadir="$folder/data" --tmpdir="$folder/tmp" \
         --bind-address=127.0.0.1 --port="$1" --socket= --unix-socket=OFF --pid-file="$folder/pid" \
@@ -61,35 +61,7 @@ start_on() {
         --innodb-buffer-pool-size=8M --innodb-flush-log-at-trx-commit=0 --performance-schema=OFF \
         --init-file="$folder/init.sql" ${options[@]+"${options[@]}"} >server.log 2>&1 &
     server=$!
-    for _ in $(seq 300); do
-        if grep -q 'ready for connections' server.log; then return 0; fi
-        if ! kill -0 "$server" 2>/dev/null; then break; fi
-        sleep 0.1
-    done
-    return 1
-}
-
-start() {
-    local port
-    for port in $(shuf -i 20000-32000 -n 10); do
-        if start_on "$port"; then
-            chosen=$port
-            return 0
-        fi
-        grep -q 'Address already in use' server.log || break
-    done
-    cat server.log >&2
-    return 1
-}
-
-stop() {
-    trap - EXIT INT TERM HUP
-    if [ -n "${server:-}" ]; then
-        kill -KILL "$server" 2>/dev/null || true
-        wait "$server" 2>/dev/null || true
-    fi
-    cd /
-    rm -rf "$folder"
+    await 30 grep -qs 'ready for connections' server.log
 }
 
 mode=${1:-}

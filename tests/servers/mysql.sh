@@ -17,6 +17,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/certificates.sh"
+. "$here/process.sh"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/bulkhead/servers/mysql
 root=$cache/root
 
@@ -94,8 +95,6 @@ INSERT INTO demo.orders VALUES (1, 'rope'), (2, 'lantern');
 SQL
 }
 
-# Starts the server on port `$1`. Fails when it is taken: trying is the only test of a port without
-# a race.
 start_on() {
     mapfile -t program < <(server_program)
     "${program[@]}" --user="$(id -un)" --datadir="$folder/data" --tmpdir="$folder/tmp" \
@@ -106,35 +105,7 @@ start_on() {
         --performance-schema=OFF --init-file="$folder/init.sql" \
         ${options[@]+"${options[@]}"} >server.log 2>&1 &
     server=$!
-    for _ in $(seq 600); do
-        if grep -q 'ready for connections' server.log; then return 0; fi
-        if ! kill -0 "$server" 2>/dev/null; then break; fi
-        sleep 0.1
-    done
-    return 1
-}
-
-start() {
-    local port
-    for port in $(shuf -i 20000-32000 -n 10); do
-        if start_on "$port"; then
-            chosen=$port
-            return 0
-        fi
-        grep -q 'Address already in use' server.log || break
-    done
-    cat server.log >&2
-    return 1
-}
-
-stop() {
-    trap - EXIT INT TERM HUP
-    if [ -n "${server:-}" ]; then
-        kill -KILL "$server" 2>/dev/null || true
-        wait "$server" 2>/dev/null || true
-    fi
-    cd /
-    rm -rf "$folder"
+    await 60 grep -qs 'ready for connections' server.log
 }
 
 mode=${1:-}

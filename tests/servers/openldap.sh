@@ -17,6 +17,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/certificates.sh"
+. "$here/process.sh"
 
 schemas=/etc/ldap/schema
 modules=/usr/lib/ldap
@@ -96,44 +97,18 @@ member: cn=keepers,$suffix
 LDIF
 }
 
-# Starts the server on port `$1` and, with TLS from the start, the one behind it. Fails when one is
-# taken: trying is the only test of a port without a race.
+# With TLS from the start it listens on the port behind `$1`.
 start_on() {
     "${as_user[@]}" slapd -f "$folder/slapd.conf" -d stats \
         -h "ldap://127.0.0.1:$1/ ldaps://127.0.0.1:$(($1 + 1))/" >server.log 2>&1 &
     server=$!
-    for _ in $(seq 500); do
-        if grep -q 'slapd starting' server.log &&
-            ldapsearch -x -H "ldap://127.0.0.1:$1" -b '' -s base -LLL 1.1 >/dev/null 2>&1; then
-            return 0
-        fi
-        if ! kill -0 "$server" 2>/dev/null; then break; fi
-        sleep 0.02
-    done
-    return 1
+    await 10 answers "$1"
 }
 
-start() {
-    local port
-    for port in $(shuf -i 20000-32000 -n 10); do
-        if start_on "$port"; then
-            chosen=$port
-            return 0
-        fi
-        grep -q 'Address already in use' server.log || break
-    done
-    cat server.log >&2
-    return 1
-}
-
-stop() {
-    trap - EXIT INT TERM HUP
-    if [ -n "${server:-}" ]; then
-        kill -KILL "$server" 2>/dev/null || true
-        wait "$server" 2>/dev/null || true
-    fi
-    cd /
-    rm -rf "$folder"
+# Whether it is this server that answers at port `$1`.
+answers() {
+    grep -qs 'slapd starting' server.log &&
+        ldapsearch -x -H "ldap://127.0.0.1:$1" -b '' -s base -LLL 1.1 >/dev/null 2>&1
 }
 
 mode=${1:-}

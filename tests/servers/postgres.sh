@@ -20,6 +20,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/certificates.sh"
+. "$here/process.sh"
 
 # The caller's own PostgreSQL settings must not reach ours.
 unset "${!PG@}"
@@ -48,8 +49,6 @@ initialise() {
     cat pg_hba.conf >data/pg_hba.conf
 }
 
-# Starts the server on port `$1`. Fails when it is taken: trying is the only test of a port without
-# a race.
 start_on() {
     "${as_user[@]}" "$bin/postgres" -D "$folder/data" -p "$1" -c listen_addresses=127.0.0.1 \
         -c unix_socket_directories= -c max_connections=50 -c shared_buffers=16MB \
@@ -57,25 +56,7 @@ start_on() {
         -c ssl_key_file="$folder/server.key" \
         ${options[@]+"${options[@]}"} >server.log 2>&1 &
     server=$!
-    for _ in $(seq 300); do
-        if grep -q '^ready' data/postmaster.pid 2>/dev/null; then return 0; fi
-        if ! kill -0 "$server" 2>/dev/null; then break; fi
-        sleep 0.1
-    done
-    return 1
-}
-
-start() {
-    local port
-    for port in ${BULKHEAD_PG_PORT:-} $(shuf -i 20000-32000 -n 10); do
-        if start_on "$port"; then
-            chosen=$port
-            return 0
-        fi
-        grep -q 'already in use' server.log || break
-    done
-    cat server.log >&2
-    return 1
+    await 30 grep -qs '^ready' data/postmaster.pid
 }
 
 # What a deployment would have: a database with a table, and a group whose members may read it.
@@ -92,6 +73,7 @@ GRANT SELECT ON orders TO readers;
 SQL
 }
 
+# In place of the one that ends a server at once: it leaves no shared memory behind.
 stop() {
     trap - EXIT INT TERM HUP
     if [ -n "${server:-}" ] && kill -0 "$server" 2>/dev/null; then
@@ -136,7 +118,7 @@ trap stop EXIT
 trap 'exit 0' INT TERM HUP
 make_certificates
 initialise
-start
+start ${BULKHEAD_PG_PORT:-}
 populate
 
 if [ "$mode" = --demo ]; then

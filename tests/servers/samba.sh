@@ -16,6 +16,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/certificates.sh"
+. "$here/process.sh"
 
 setup=/usr/share/samba/setup
 
@@ -98,23 +99,10 @@ grant_keepers() {
 start_on() {
     samba -i -M single --configfile="$folder/smb.conf" >server.log 2>&1 &
     server=$!
-    for _ in $(seq 500); do
-        if ldapsearch -x -H "ldap://$1" -b '' -s base -LLL 1.1 >/dev/null 2>&1; then return 0; fi
-        if ! kill -0 "$server" 2>/dev/null; then break; fi
-        sleep 0.02
-    done
-    return 1
+    await 10 answers "$1"
 }
 
-stop() {
-    trap - EXIT INT TERM HUP
-    if [ -n "${server:-}" ]; then
-        kill -KILL "$server" 2>/dev/null || true
-        wait "$server" 2>/dev/null || true
-    fi
-    cd /
-    rm -rf "$folder"
-}
+answers() { ldapsearch -x -H "ldap://$1" -b '' -s base -LLL 1.1 >/dev/null 2>&1; }
 
 mode=${1:-}
 PATH=$PATH:/usr/sbin

@@ -8,7 +8,9 @@ mod claims;
 mod due;
 pub(crate) mod guards;
 mod lane_order;
+mod lanes;
 
 pub(crate) use backoff::GRACE;
 pub(crate) use claims::{Claim, Claims};
 pub(crate) use due::{Background, DueWork, run};
+pub(crate) use lanes::{is_answer, is_silence};

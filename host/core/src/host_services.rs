@@ -77,6 +77,11 @@ impl CallServices {
         })
     }
 
+    /// Lanes of two mounts are two lanes, also where they are called alike.
+    fn full_lane(&self, lane: &str) -> String {
+        format!("{}/{lane}", self.mount.record.uuid)
+    }
+
     /// Takes what was reserved, at the end of the call.
     pub(crate) fn take_reserved(&self) -> Vec<Reserved> {
         let mut reserved = std::mem::take(&mut *sync::lock(&self.reserved));
@@ -201,9 +206,17 @@ impl HostServices for CallServices {
         self.guards.set(&self.core.claims, unit, asked)
     }
 
+    fn widen_lane(&self, lane: &str, places: u32) {
+        let places = usize::try_from(places).unwrap_or(usize::MAX);
+        self.core.claims.widen(&self.full_lane(lane), places);
+    }
+
+    fn rest_of_lane(&self, lane: &str) -> Option<Duration> {
+        self.core.claims.rest(&self.full_lane(lane))
+    }
+
     async fn lease_count(&self, lane: &str) -> Result<u32, Failure> {
-        let mount = &self.mount.record.uuid;
-        let lane = format!("{mount}/{lane}");
+        let (mount, lane) = (&self.mount.record.uuid, self.full_lane(lane));
         Ok(self.core.store.count(Space::Lease, &format!("{mount}/"), Some(&lane), COUNTED).await?)
     }
 

@@ -62,6 +62,8 @@ mod service;
 mod settings;
 mod strangers;
 pub mod tables;
+#[cfg(test)]
+mod testing;
 mod tokens;
 
 pub use crate::catalog::Official;

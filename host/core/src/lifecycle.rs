@@ -12,6 +12,7 @@ mod end_lease;
 mod end_token;
 mod ending;
 mod erase;
+mod lane_answers;
 mod leave_groups;
 mod migrate;
 mod open;

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// The context of an instance that is `doing` something until `deadline`, and for no mount.
@@ -76,6 +77,12 @@ impl HostServices for Detached {
 
     fn guard(&self, _unit: &mut Unit, _guard: Guard) -> Result<(), Failure> {
         Err(must_be_pure())
+    }
+
+    fn widen_lane(&self, _lane: &str, _places: u32) {}
+
+    fn rest_of_lane(&self, _lane: &str) -> Option<Duration> {
+        None
     }
 
     async fn lease_count(&self, _lane: &str) -> Result<u32, Failure> {

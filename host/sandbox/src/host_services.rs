@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use bulkhead_store::{Address, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How urgent a log line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +141,13 @@ pub trait HostServices: Send + Sync {
     /// # Errors
     /// `invalid-request` when the call guards 64 other keys already.
     fn guard(&self, unit: &mut Unit, guard: Guard) -> Result<(), Failure>;
+
+    /// Lets so much of the mount's `lane` run at once, as far as the host allows it.
+    fn widen_lane(&self, lane: &str, places: u32);
+
+    /// For how long the mount's `lane` still rests because its target does not answer: zero while
+    /// that is being asked.
+    fn rest_of_lane(&self, lane: &str) -> Option<Duration>;
 
     /// Leases of the mount that wait in `lane`, counted up to 10,000.
     ///

@@ -110,3 +110,4 @@ pub use outcome::Ended;
 pub use sandbox::{Runtime, Sandbox};
 pub use secrets::SecretSet;
 pub use surroundings::{Environment, Surroundings, is_near};
+pub use wasmtime_engine::open_page_map;

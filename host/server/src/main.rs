@@ -3,7 +3,7 @@
 use bulkhead_cli::keyboard::{self, Hide};
 use bulkhead_core::Official;
 use bulkhead_core::log::Log;
-use bulkhead_sandbox::compile;
+use bulkhead_sandbox::{compile, open_page_map};
 use bulkhead_server::compile_worker;
 use bulkhead_server::dev;
 use bulkhead_server::hardening::{harden, restart_without_database_settings};
@@ -131,6 +131,8 @@ fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn serve(program: &str, mode: Mode) -> Result<(), String> {
     restart_without_database_settings()?;
+    // Where there is none, calls are dearer and nothing else.
+    let _is_there = open_page_map();
     harden()?;
     let log: Arc<dyn Log> = Arc::new(Stderr);
     report_panics(Arc::clone(&log));

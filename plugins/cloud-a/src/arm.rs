@@ -7,6 +7,7 @@
 use crate::arm_id::ArmId;
 use crate::cloud::Cloud;
 use bulkhead_sdk::Failure;
+use bulkhead_sdk::access_token::Access;
 use bulkhead_sdk::http::Request;
 use bulkhead_sdk::provider::{Provider, Refusal, Url, nonsense};
 use serde::Deserialize;
@@ -25,11 +26,11 @@ const VERSION_TTL: u32 = 86_400;
 const PAGES: u32 = 20;
 const LINK_BYTES: usize = 4_096;
 
-/// The resource manager of a cloud, asked by a token.
+/// The resource manager of a cloud, asked by an access of ours.
 pub(crate) struct Arm<'a> {
     provider: Provider<'a>,
     cloud: &'static Cloud,
-    token: String,
+    access: Access<'a>,
 }
 
 /// A resource, as far as logins need it.
@@ -163,8 +164,8 @@ impl Identity {
 
 impl<'a> Arm<'a> {
     /// The manager of that cloud.
-    pub(crate) fn new(provider: Provider<'a>, cloud: &'static Cloud, token: String) -> Self {
-        Self { provider, cloud, token }
+    pub(crate) fn new(provider: Provider<'a>, cloud: &'static Cloud, access: Access<'a>) -> Self {
+        Self { provider, cloud, access }
     }
 
     /// A virtual machine.
@@ -205,7 +206,7 @@ impl<'a> Arm<'a> {
         ])?;
         let mut next = first.query("api-version", IDENTITIES).text().to_owned();
         for _ in 0..PAGES {
-            let page: Page = self.provider.json(&Request::get(&next).bearer(&self.token))?;
+            let page: Page = self.ask(&next)?;
             if let Some(found) = page.value.into_iter().find(&is_wanted) {
                 return Ok(Some(found));
             }
@@ -229,7 +230,7 @@ impl<'a> Arm<'a> {
 
     fn get<T: DeserializeOwned + Named>(&self, id: &ArmId, version: &str) -> Result<T, Refusal> {
         let url = self.url(&id.segments())?.query("api-version", version);
-        let found: T = self.provider.json(&Request::get(url.text()).bearer(&self.token))?;
+        let found: T = self.ask(url.text())?;
         match ArmId::parse(found.id()).as_ref() == Some(id) {
             true => Ok(found),
             false => Err(Refusal::Nonsense(nonsense("it is about another resource"))),
@@ -253,8 +254,7 @@ impl<'a> Arm<'a> {
         }
         let url = self.url(&["subscriptions", id.subscription(), "providers", id.namespace()])?;
         let url = url.query("api-version", PROVIDERS);
-        let asked = Request::get(url.text()).bearer(&self.token);
-        let found: ResourceProvider = self.provider.json(&asked)?;
+        let found: ResourceProvider = self.ask(url.text())?;
         let of_type = found.types.into_iter().find(|of| of.name.eq_ignore_ascii_case(&wanted));
         let is_version = |version: &String| {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -264,6 +264,10 @@ impl<'a> Arm<'a> {
         let version = version.unwrap_or_else(|| UNKNOWN_TYPE.to_owned());
         cache.put(&key, version.as_bytes(), VERSION_TTL).map_err(Refusal::Unasked)?;
         Ok(version)
+    }
+
+    fn ask<T: DeserializeOwned>(&self, url: &str) -> Result<T, Refusal> {
+        self.access.send(|token| self.provider.json(&Request::get(url).bearer(token)))
     }
 
     fn url(&self, segments: &[&str]) -> Result<Url, Refusal> {

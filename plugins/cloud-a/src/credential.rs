@@ -3,27 +3,28 @@
 
 use crate::settings::Settings;
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::access_token::{self, AccessToken};
+use bulkhead_sdk::access_token::{Access, AccessToken};
 use bulkhead_sdk::http::Request;
 use bulkhead_sdk::provider::{Provider, Refusal, Url};
 
 /// The kind of a client's assertion that is a JWT.
 const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// An access token by which `audience`, an origin, is asked.
+/// The access by which `audience`, an origin, is asked.
 ///
 /// # Errors
 /// What the provider or the host refused; invalid request without a `client_id`.
-pub(crate) fn token(
-    provider: &Provider<'_>,
-    settings: &Settings,
-    audience: &str,
-) -> Result<String, Failure> {
+pub(crate) fn access<'a>(
+    provider: Provider<'a>,
+    settings: &'a Settings,
+    audience: &'a str,
+) -> Result<Access<'a>, Failure> {
     let host = provider.host();
     let federated = &settings.config.identity_token_audience;
     if settings.client_secret.is_empty() && federated.is_empty() {
         // The host keeps it until shortly before its end.
-        return Ok(host.ambient().cloud_token("azure", &format!("{audience}/"))?.token);
+        let token = host.ambient().cloud_token("azure", &format!("{audience}/"))?.token;
+        return Ok(Access::by(host, token));
     }
     if settings.client_id.is_empty() {
         return Err(Failure::invalid("client_id is required to ask the cloud about a login"));
@@ -36,10 +37,10 @@ pub(crate) fn token(
         federated.as_str(),
     ]
     .join("\n");
-    access_token::kept(host, &credential, audience, || {
+    Access::kept(host, &credential, audience, move || {
         let asked = match settings.client_secret.as_str() {
-            "" => by_federation(provider, settings, audience)?,
-            secret => by_secret(provider, settings, secret, audience),
+            "" => by_federation(&provider, settings, audience)?,
+            secret => by_secret(&provider, settings, secret, audience),
         };
         asked.map_err(|why| why.about("get an access token of the cloud"))
     })

@@ -1,17 +1,18 @@
 //! The directory's API: the application that we are, and its passwords.
 
 use crate::cloud::Cloud;
+use bulkhead_sdk::access_token::Access;
 use bulkhead_sdk::http::Request;
 use bulkhead_sdk::provider::{Provider, Refusal, Url, nonsense};
 use bulkhead_sdk::{Failure, Host};
 use serde::Deserialize;
 use serde_json::json;
 
-/// The directory of a cloud, asked by a token.
+/// The directory of a cloud, asked by an access of ours.
 pub(crate) struct Graph<'a> {
     provider: Provider<'a>,
     cloud: &'static Cloud,
-    token: String,
+    access: Access<'a>,
 }
 
 /// An application, as far as rotations need it.
@@ -70,8 +71,8 @@ impl Application {
 
 impl<'a> Graph<'a> {
     /// The directory of that cloud.
-    pub(crate) fn new(provider: Provider<'a>, cloud: &'static Cloud, token: String) -> Self {
-        Self { provider, cloud, token }
+    pub(crate) fn new(provider: Provider<'a>, cloud: &'static Cloud, access: Access<'a>) -> Self {
+        Self { provider, cloud, access }
     }
 
     /// The application whose client id that is.
@@ -82,7 +83,8 @@ impl<'a> Graph<'a> {
         let filter = format!("appId eq '{client_id}'");
         let url = Url::of(self.cloud.graph).path(&["v1.0", "applications"])?;
         let url = url.query("$filter", &filter);
-        let asked = self.provider.json(&Request::get(url.text()).bearer(&self.token));
+        let request = Request::get(url.text());
+        let asked = self.access.send(|token| self.provider.json(&request.clone().bearer(token)));
         let found: Found = asked.map_err(|why| why.about("find the application"))?;
         let mut found = found.value.into_iter();
         match (found.next(), found.next()) {
@@ -102,7 +104,8 @@ impl<'a> Graph<'a> {
     ) -> Result<Added, Refusal> {
         let body = json!({"passwordCredential": {"displayName": name, "endDateTime": end}});
         let request = self.post(application, "addPassword", &body).map_err(Refusal::Unasked)?;
-        let added: Added = self.provider.json(&request)?;
+        let sent = self.access.send(|token| self.provider.json(&request.clone().bearer(token)));
+        let added: Added = sent?;
         match added.secret.is_empty() || added.key_id.is_empty() {
             true => Err(Refusal::Nonsense(nonsense("a new password without its secret"))),
             false => Ok(added),
@@ -112,7 +115,7 @@ impl<'a> Graph<'a> {
     /// Removes a password. One that is gone is success.
     pub(crate) fn remove(&self, application: &Application, key_id: &str) -> Result<(), Failure> {
         let request = self.post(application, "removePassword", &json!({"keyId": key_id}))?;
-        match self.provider.ask(&request) {
+        match self.access.send(|token| self.provider.ask(&request.clone().bearer(token))) {
             Ok(_) => Ok(()),
             Err(refusal) if refusal.is(404) => Ok(()),
             Err(refusal) => Err(refusal.about("remove a password of the application")),
@@ -127,7 +130,7 @@ impl<'a> Graph<'a> {
     ) -> Result<Request, Failure> {
         let url = Url::of(self.cloud.graph);
         let url = url.path(&["v1.0", "applications", &application.id, act])?;
-        Request::post(url.text()).bearer(&self.token).json(body)
+        Request::post(url.text()).json(body)
     }
 
     /// The host through which it is asked.

@@ -13,7 +13,6 @@ use crate::stated::Stated;
 use crate::{constraints, credential};
 use bulkhead_sdk::explain::Constraints;
 use bulkhead_sdk::table::Field;
-use bulkhead_sdk::wire::cidr::Cidr;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Login, stored};
 use serde::{Deserialize, Serialize};
@@ -58,7 +57,7 @@ pub(crate) fn admit(
     constraints: &mut Constraints,
 ) -> Result<Option<Kept>, Failure> {
     let stated = Stated::read(call)?;
-    constraints.hold("token_bound_cidrs", is_near(call, role))?;
+    constraints.hold("token_bound_cidrs", role.token.admit_address(call))?;
     let settings = Settings::stored(host)?;
     let proven = Proven::of(host, &settings, call.text("jwt"), call.deadline);
     let proven = proven.map(|proven| {
@@ -102,8 +101,8 @@ fn find_place(
         // What cannot be meant costs no request.
         stated.wanted(&proven.ids()?)?;
         let provider = settings.provider(host, call.deadline);
-        let token = credential::token(&provider, settings, settings.cloud.manager_audience)?;
-        let arm = Arm::new(provider, settings.cloud, token);
+        let access = credential::access(provider, settings, settings.cloud.manager_audience)?;
+        let arm = Arm::new(provider, settings.cloud, access);
         Search { arm: &arm, role, stated, proven }.run()
     };
     match constraints.hold("resource", search())? {
@@ -115,24 +114,6 @@ fn find_place(
             constraints.leave_out(&constraints::of_place(role), "resource");
             Ok(None)
         }
-    }
-}
-
-/// Whether the caller's address is one of the role's networks: before anything is asked of the
-/// provider.
-fn is_near(call: &Call, role: &Role) -> Result<((), String), Failure> {
-    let networks = &role.token.token_bound_cidrs;
-    if networks.is_empty() {
-        return Ok(((), "logins may come from everywhere".to_owned()));
-    }
-    let address = call.caller.remote_address.parse().ok();
-    let is_within = address.is_some_and(|address| {
-        let read = networks.iter().filter_map(|network| Cidr::parse(network).ok());
-        read.into_iter().any(|network| network.contains(address))
-    });
-    match is_within {
-        true => Ok(((), format!("{} is in a bound network", call.caller.remote_address))),
-        false => Err(Failure::denied("this login may not come from your address")),
     }
 }
 

@@ -90,12 +90,12 @@ fn check_rotatable(settings: &Settings) -> Result<(), Failure> {
 
 fn graph<'a>(
     host: &'a dyn Host,
-    settings: &Settings,
+    settings: &'a Settings,
     deadline: StoreTime,
 ) -> Result<Graph<'a>, Failure> {
     let provider = settings.provider(host, deadline);
-    let token = credential::token(&provider, settings, settings.cloud.graph)?;
-    Ok(Graph::new(provider, settings.cloud, token))
+    let access = credential::access(provider, settings, settings.cloud.graph)?;
+    Ok(Graph::new(provider, settings.cloud, access))
 }
 
 /// Makes a password whose name is written down first, and stores it as the one that waits.

@@ -5,7 +5,7 @@
 
 use crate::credentials::Credentials;
 use crate::settings::Config;
-use bulkhead_sdk::access_token::{AccessToken, kept};
+use bulkhead_sdk::access_token::{Access, AccessToken};
 use bulkhead_sdk::http::Request;
 use bulkhead_sdk::provider::{Provider, Url, nonsense};
 use bulkhead_sdk::{Failure, Host, jwt};
@@ -24,23 +24,26 @@ const ASSERTION: u64 = 3_600;
 /// Seconds that a token of another account lives, unless `identity_token_ttl` says otherwise.
 const USUAL: u64 = 3_600;
 
-/// An access token of the method.
+/// The access of the method.
 ///
 /// # Errors
 /// What the provider or the host refused.
-pub(crate) fn token(provider: &Provider<'_>, config: &Config) -> Result<String, Failure> {
+pub(crate) fn of_method<'a>(
+    provider: Provider<'a>,
+    config: &'a Config,
+) -> Result<Access<'a>, Failure> {
     let host = provider.host();
     let generation = config.generation;
     if let Some(key) = &config.credentials {
         let credential = format!("key/{generation}/{}", key.private_key_id);
-        return kept(host, &credential, SCOPE, || by_key(provider, key));
+        return Access::kept(host, &credential, SCOPE, move || by_key(&provider, key));
     }
     if !config.identity_token_audience.is_empty() {
         let credential = format!("federation/{generation}");
-        return kept(host, &credential, SCOPE, || by_federation(provider, config));
+        return Access::kept(host, &credential, SCOPE, move || by_federation(&provider, config));
     }
     // The host keeps it.
-    Ok(host.ambient().cloud_token("google", SCOPE)?.token)
+    Ok(Access::by(host, host.ambient().cloud_token("google", SCOPE)?.token))
 }
 
 /// An access token of the account whose key it is.

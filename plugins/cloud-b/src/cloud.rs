@@ -4,6 +4,7 @@
 use crate::access;
 use crate::endpoints::Service;
 use crate::settings::Config;
+use bulkhead_sdk::access_token::Access;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::http::Request;
 use bulkhead_sdk::provider::{Provider, Refusal, Retries, Url};
@@ -31,12 +32,12 @@ impl<'a> Cloud<'a> {
         self.provider.host()
     }
 
-    /// An access token of the method.
+    /// The access of the method.
     ///
     /// # Errors
     /// Why it has none.
-    pub(crate) fn token(&self) -> Result<String, Failure> {
-        access::token(&self.provider, self.config)
+    pub(crate) fn access(&self) -> Result<Access<'a>, Failure> {
+        access::of_method(self.provider, self.config)
     }
 
     /// A URL of a service, of segments that are encoded.
@@ -52,8 +53,9 @@ impl<'a> Cloud<'a> {
         &self,
         url: &Url,
     ) -> Result<Result<T, Refusal>, Failure> {
-        let request = Request::get(url.text()).bearer(&self.token()?);
-        Ok(self.provider.json(&request))
+        let request = Request::get(url.text());
+        let access = self.access()?;
+        Ok(access.send(|token| self.provider.json(&request.clone().bearer(token))))
     }
 
     /// Asks by a POST that changes nothing.
@@ -65,7 +67,8 @@ impl<'a> Cloud<'a> {
         url: &Url,
         body: &Value,
     ) -> Result<Result<T, Refusal>, Failure> {
-        let request = Request::asking(url.text()).bearer(&self.token()?).json(body)?;
-        Ok(self.provider.json(&request))
+        let request = Request::asking(url.text()).json(body)?;
+        let access = self.access()?;
+        Ok(access.send(|token| self.provider.json(&request.clone().bearer(token))))
     }
 }

@@ -4,7 +4,6 @@
 //! what proves the account to another server. Five members are read, and no URL is among them.
 
 use crate::account::is_email;
-use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::json;
 use bulkhead_sdk::{Failure, Host};
 use serde::{Deserialize, Serialize};
@@ -43,23 +42,24 @@ impl Credentials {
         Ok(read)
     }
 
+    /// No message names a member of the file: its names are hidden in it, as all of a secret is.
     fn check(&self, host: &dyn Host) -> Result<(), Failure> {
         if self.private_key_id.is_empty() || self.private_key.is_empty() {
             return Err(Failure::invalid(
-                "missing private key in credentials: private_key_id and private_key are required",
+                "credentials lack what they sign with: the PEM or its id is missing; give the \
+                 whole file",
             ));
         }
         if !is_email(&self.client_email) {
-            let email = quoted(&self.client_email);
-            return Err(Failure::invalid(format!(
-                "client_email {email} of credentials is no service account's address"
-            )));
+            return Err(Failure::invalid(
+                "credentials are those of a user without a sound address; give the whole file",
+            ));
         }
         if !self.private_key.contains("PRIVATE KEY-----") {
-            return Err(Failure::invalid("private_key of credentials is no private key in PEM"));
+            return Err(Failure::invalid("credentials hold no PEM to sign with"));
         }
         let key = host.crypto().read_key(&self.private_key).map_err(|why| Failure {
-            message: format!("private_key of credentials: {}", why.message),
+            message: format!("credentials hold no PEM to sign with: {}", why.message),
             ..why
         })?;
         if key.kind == "rsa" && key.bits >= LEAST_BITS {
@@ -67,8 +67,8 @@ impl Credentials {
         }
         let (kind, bits) = (key.kind, key.bits);
         Err(Failure::invalid(format!(
-            "private_key of credentials is of kind {kind} and has {bits} bits; it has to be an \
-             RSA key of {LEAST_BITS} bits or more"
+            "credentials sign by {kind} of {bits} bits; it has to be RSA of {LEAST_BITS} bits or \
+             more"
         )))
     }
 }

@@ -6,6 +6,7 @@ use crate::endpoints::Service;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bulkhead_sdk::Failure;
+use bulkhead_sdk::access_token::Access;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::http::Request;
 use bulkhead_sdk::provider::{Refusal, nonsense};
@@ -71,8 +72,10 @@ pub(crate) fn make(
         "keyAlgorithm": "KEY_ALG_RSA_2048",
         "privateKeyType": "TYPE_GOOGLE_CREDENTIALS_FILE",
     });
-    let request = Request::post(url.text()).bearer(&cloud.token()?).json(&wanted)?;
-    let made: Made = match cloud.provider.json(&request) {
+    let request = Request::post(url.text()).json(&wanted)?;
+    let access = cloud.access()?;
+    let asked = access.send(|token| cloud.provider.json(&request.clone().bearer(token)));
+    let made: Made = match asked {
         Ok(made) => made,
         Err(refusal) => return Ok(Err(refusal)),
     };
@@ -90,13 +93,13 @@ pub(crate) fn make(
 /// Ends a key of an account. One that is gone is success.
 pub(crate) fn remove(
     cloud: &Cloud<'_>,
-    token: &str,
+    access: &Access<'_>,
     account: &str,
     id: &str,
 ) -> Result<Result<(), Refusal>, Failure> {
     let path = ["v1", "projects", "-", "serviceAccounts", account, "keys", id];
-    let request = Request::new("DELETE", cloud.url(Service::Iam, &path)?.text()).bearer(token);
-    match cloud.provider.ask(&request) {
+    let request = Request::new("DELETE", cloud.url(Service::Iam, &path)?.text());
+    match access.send(|token| cloud.provider.ask(&request.clone().bearer(token))) {
         Ok(_) => Ok(Ok(())),
         Err(refusal) if refusal.is(404) => Ok(Ok(())),
         Err(refusal) => Ok(Err(refusal)),

@@ -1,6 +1,6 @@
 //! `role/{name}/labels`: adds and removes labels that instances of a role must bear.
 
-use crate::role::{GCE, Role};
+use crate::role::{GCE, Role, name_in_path};
 use crate::service_accounts::expect_type;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
@@ -46,7 +46,7 @@ fn label(text: &str) -> Option<(&str, &str)> {
 
 /// Changes the labels of a role of instances.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let name = call.text("name");
+    let name = name_in_path(call)?;
     let mut role = Role::named(host, name)?;
     let (add, remove) = (call.list("add"), call.list("remove"));
     if add.is_empty() && remove.is_empty() {

@@ -10,12 +10,11 @@ use crate::held::Held;
 use crate::instance::{self, Instance};
 use crate::instance_identity::InstanceIdentity;
 use crate::proof::{self, Proof, Signer};
-use crate::role::{Role, canonical};
+use crate::role::{Role, canonical, name_in_path};
 use crate::service_account::{self, ServiceAccount};
 use crate::settings::{Config, ROLE_ID};
 use bulkhead_sdk::explain::Constraints;
 use bulkhead_sdk::table::Field;
-use bulkhead_sdk::wire::cidr::Cidr;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::name::is_name;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Login};
@@ -69,12 +68,12 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 /// Says of each constraint whether the login that is given meets it (decision B2).
 pub(crate) fn explain(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     call.demand_sudo()?;
-    let name = canonical(call.text("name"));
-    let role = Role::named(host, &name)?;
+    let name = name_in_path(call)?;
+    let role = Role::named(host, name)?;
     let config = Config::find(host)?;
     let cloud = Cloud::new(host, &config, call.deadline);
     let mut constraints = Constraints::listing();
-    Attempt { cloud: &cloud, call, name: &name, role: &role }.verify(&mut constraints)?;
+    Attempt { cloud: &cloud, call, name, role: &role }.verify(&mut constraints)?;
     constraints.answer()
 }
 
@@ -88,7 +87,7 @@ impl Attempt<'_> {
             constraints.hold("allow_gce_inference", self.inference(&proof))?;
             constraints.hold("max_jwt_exp", self.expiry(&proof))?;
         }
-        constraints.hold("token_bound_cidrs", self.network())?;
+        constraints.hold("token_bound_cidrs", self.role.token.admit_address(self.call))?;
         match self.role.is_of_accounts() {
             true => self.verify_account(constraints, &proof),
             false => self.verify_instance(constraints, &proof),
@@ -139,19 +138,6 @@ impl Attempt<'_> {
             "role requires that service account JWTs expire within {most} seconds: it ends in \
              {left}, ask for a JWT with a shorter exp"
         )))
-    }
-
-    /// As the host does once more, but before the provider is asked anything.
-    fn network(&self) -> Result<((), String), Failure> {
-        let bound = &self.role.token.token_bound_cidrs;
-        let here = self.call.caller.remote_address.parse().ok();
-        let holds = |text: &String| {
-            here.is_some_and(|here| Cidr::parse(text).is_ok_and(|network| network.contains(here)))
-        };
-        match bound.is_empty() || bound.iter().any(holds) {
-            true => Ok(((), "the address is in a bound network".to_owned())),
-            false => Err(Failure::denied("the role admits no login from this address")),
-        }
     }
 
     fn account(&self, proof: &Proof) -> Result<(ServiceAccount, String), Failure> {

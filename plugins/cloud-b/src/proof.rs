@@ -131,7 +131,7 @@ impl Proof {
     fn check_audience(&self, name: &str) -> Result<(), Failure> {
         let wanted = format!("vault/{name}");
         let is_wanted = |audience: &String| {
-            let lowered = audience.to_lowercase();
+            let lowered = audience.to_ascii_lowercase();
             let before = lowered.strip_suffix(&wanted);
             before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
         };

@@ -50,14 +50,32 @@ pub(crate) struct Role {
 
 stored!(Role, "role", reads_stored_roles);
 
-/// The one spelling of a role's name.
+/// The one spelling of a role's name. Letters beyond ASCII are left alone: none folds into a name.
 pub(crate) fn canonical(name: &str) -> String {
-    name.to_lowercase()
+    name.to_ascii_lowercase()
+}
+
+/// The name of the role that a path names.
+///
+/// # Errors
+/// Invalid request for capitals: policies tell paths apart by their case, so that a role has one
+/// path alone (decision B8).
+pub(crate) fn name_in_path(call: &Call) -> Result<&str, Failure> {
+    let name = call.text("name");
+    let own = canonical(name);
+    match name == own {
+        true => Ok(name),
+        false => Err(Failure::invalid(format!(
+            "roles are named in lower case: {} is {}",
+            quoted(name),
+            quoted(&own)
+        ))),
+    }
 }
 
 impl Role {
     fn key(name: &str) -> String {
-        format!("{PREFIX}{}", canonical(name))
+        format!("{PREFIX}{name}")
     }
 
     /// A role of that type that admits none yet.
@@ -88,8 +106,7 @@ impl Role {
     /// # Errors
     /// Not found.
     pub(crate) fn named(host: &dyn Host, name: &str) -> Result<Self, Failure> {
-        let unknown =
-            || Failure::new(Kind::NotFound, format!("role {} not found", quoted(&canonical(name))));
+        let unknown = || Failure::new(Kind::NotFound, format!("role {} not found", quoted(name)));
         Self::find(host, name)?.ok_or_else(unknown)
     }
 

@@ -1,10 +1,9 @@
-//! `role/{name}`: whom a login by that name admits, and what its tokens may do. A name in another
-//! case is the same role.
+//! `role/{name}`: whom a login by that name admits, and what its tokens may do.
 
 use crate::labels;
-use crate::role::{GCE, IAM, Role, USUAL_JWT_EXP, merge_list, sorted};
+use crate::role::{GCE, IAM, Role, USUAL_JWT_EXP, merge_list, name_in_path, sorted};
 use crate::settings::Config;
-use bulkhead_sdk::table::{Field, Operation};
+use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::duration;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
@@ -191,21 +190,10 @@ fn kind_of(call: &Call, stored: Option<&Role>) -> Result<String, Failure> {
     }
 }
 
-/// Where the name came in another case the host took a change for a creation: what policy asks of
-/// changes is asked here.
-fn check_right(call: &Call, stored: Option<&Role>) -> Result<(), Failure> {
-    let is_known = call.operation == Operation::Update || stored.is_none();
-    if is_known || call.caller.may(Operation::Update.word()) {
-        return Ok(());
-    }
-    Err(Failure::denied("the role is there already, and to change it needs the capability update"))
-}
-
 /// Creates or changes a role.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let name = call.text("name");
+    let name = name_in_path(call)?;
     let stored = Role::find(host, name)?;
-    check_right(call, stored.as_ref())?;
     let kind = kind_of(call, stored.as_ref())?;
     let mut role = stored.unwrap_or_else(|| Role::new(host, &kind));
     let deprecated = role.merge(call)?;
@@ -217,13 +205,13 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 /// Shows a role.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let role = Role::find(host, call.text("name"))?.ok_or_else(Failure::absent)?;
+    let role = Role::find(host, name_in_path(call)?)?.ok_or_else(Failure::absent)?;
     Answer::data(&role.shown(&Config::find(host)?))
 }
 
 /// Removes a role. Its tokens cannot be renewed any more.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    Role::remove(host, call.text("name"))?;
+    Role::remove(host, name_in_path(call)?)?;
     Ok(Answer::nothing())
 }
 

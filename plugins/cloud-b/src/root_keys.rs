@@ -8,6 +8,7 @@ use crate::cloud::Cloud;
 use crate::credentials::Credentials;
 use crate::keys;
 use crate::settings::Config;
+use bulkhead_sdk::access_token::Access;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::{Context, Failure, Host, Kind, stored};
@@ -145,12 +146,12 @@ fn postpone(host: &dyn Host) -> Result<(), Failure> {
 fn end(cloud: &Cloud<'_>, key: &Credentials) -> Result<(), Failure> {
     let account = &key.client_email;
     let current = cloud.config.credentials.as_ref();
-    let token = match current.is_some_and(|current| current.client_email == *account) {
-        true => cloud.token()?,
-        false => access::by_key(&cloud.provider, key)?.token,
+    let access = match current.is_some_and(|current| current.client_email == *account) {
+        true => cloud.access()?,
+        false => Access::by(cloud.host(), access::by_key(&cloud.provider, key)?.token),
     };
     let (account, id) = (&key.client_email, &key.private_key_id);
-    let removed = keys::remove(cloud, &token, account, id)?;
+    let removed = keys::remove(cloud, &access, account, id)?;
     removed.map_err(|why| why.about(&format!("remove key {id} of service account {account}")))
 }
 

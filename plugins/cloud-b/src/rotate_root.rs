@@ -72,7 +72,7 @@ fn make(cloud: &Cloud<'_>, current: &Credentials) -> Result<String, Failure> {
         begun: host.clock().now(),
     };
     // Asked for before, so that nothing but the one effect stands behind the intent.
-    cloud.token()?;
+    cloud.access()?;
     let intent = Intent::begin(host, KEY, KEY, change)?;
     let mut is_certain = false;
     let made = intent.make(
@@ -182,7 +182,7 @@ fn remove_orphan(cloud: &Cloud<'_>, change: &Change) -> Result<(), Failure> {
     match came.as_slice() {
         [] => Ok(()),
         [id] => {
-            let removed = keys::remove(cloud, &cloud.token()?, &change.account, id)?;
+            let removed = keys::remove(cloud, &cloud.access()?, &change.account, id)?;
             removed.map_err(|why| why.about(&format!("remove the unfinished key {id}")))
         }
         several => {

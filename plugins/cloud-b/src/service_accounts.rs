@@ -1,6 +1,6 @@
 //! `role/{name}/service-accounts`: adds and removes accounts that a role admits.
 
-use crate::role::{IAM, Role, sorted};
+use crate::role::{IAM, Role, name_in_path, sorted};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
@@ -12,7 +12,7 @@ pub(crate) const FIELDS: &[Field] = &[
 
 /// Changes the accounts of a role of service accounts.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let name = call.text("name");
+    let name = name_in_path(call)?;
     let mut role = Role::named(host, name)?;
     let (add, remove) = (sorted(call.list("add")), sorted(call.list("remove")));
     if add.is_empty() && remove.is_empty() {

@@ -21,6 +21,9 @@ use std::collections::BTreeMap;
 /// Longest message of the API server that is repeated, in characters.
 const LONGEST_MESSAGE: usize = 500;
 
+/// Longest uid of an object, in bytes: a lease keeps it.
+const LONGEST_UID: usize = 128;
+
 /// An API server that can be asked.
 pub(crate) struct ApiServer<'a> {
     host: &'a dyn Host,
@@ -80,8 +83,30 @@ struct Object {
 
 #[derive(Deserialize)]
 struct Metadata {
+    #[serde(default)]
+    name: String,
+    namespace: Option<String>,
     uid: Option<String>,
     labels: Option<BTreeMap<String, String>>,
+}
+
+impl Metadata {
+    /// The object, if it is the one that was asked for: what a lease removes later must not be
+    /// named by an answer about something else.
+    fn found(self, namespace: &str, name: &str) -> Result<Found, Refusal> {
+        let is_asked_for =
+            self.name == name && self.namespace.is_none_or(|place| place == namespace);
+        match self.uid {
+            Some(uid) if is_asked_for && is_uid(&uid) => {
+                Ok(Found { uid, labels: self.labels.unwrap_or_default() })
+            }
+            _ => Err(nonsense()),
+        }
+    }
+}
+
+fn is_uid(text: &str) -> bool {
+    (1..=LONGEST_UID).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Of a request for a token, what came of it.
@@ -121,11 +146,12 @@ impl<'a> ApiServer<'a> {
         &self,
         kind: ObjectKind,
         namespace: &str,
+        name: &str,
         object: Vec<u8>,
     ) -> Result<String, Refusal> {
         let request = Request::new(kind.path(namespace)).create(&PostParams::default(), object);
         let made: Object = self.ask(request, false)?;
-        made.metadata.uid.filter(|uid| !uid.is_empty()).ok_or_else(nonsense)
+        Ok(made.metadata.found(namespace, name)?.uid)
     }
 
     /// The object of that name, if there is one.
@@ -137,17 +163,14 @@ impl<'a> ApiServer<'a> {
     ) -> Result<Option<Found>, Refusal> {
         let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
         match self.ask::<Object>(request, false) {
-            Ok(Object { metadata: Metadata { uid: Some(uid), labels } }) => {
-                Ok(Some(Found { uid, labels: labels.unwrap_or_default() }))
-            }
-            Ok(_) => Err(nonsense()),
+            Ok(object) => object.metadata.found(namespace, name).map(Some),
             Err(refusal) if refusal.is(404) => Ok(None),
             Err(refusal) => Err(refusal),
         }
     }
 
     /// Removes the object that has that uid. One that is gone, and another that took its name, are
-    /// success.
+    /// success; a conflict about one that is still there is none.
     pub(crate) fn delete(
         &self,
         kind: ObjectKind,
@@ -159,8 +182,12 @@ impl<'a> ApiServer<'a> {
         let how = DeleteParams::background().preconditions(only);
         let request = Request::new(kind.path(namespace)).delete(name, &how);
         match self.ask::<serde::de::IgnoredAny>(request, false) {
-            Err(refusal) if !(refusal.is(404) || refusal.is(409)) => Err(refusal),
-            _ => Ok(()),
+            Err(refusal) if refusal.is(404) => Ok(()),
+            Err(refusal) if refusal.is(409) => {
+                let there = self.find(kind, namespace, name)?;
+                if there.is_some_and(|there| there.uid == uid) { Err(refusal) } else { Ok(()) }
+            }
+            answered => answered.map(drop),
         }
     }
 

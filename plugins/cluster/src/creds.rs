@@ -157,7 +157,7 @@ impl<'a> Asked<'a> {
             let tried = format!("create {} {}/{}", kind.word(), plan.namespace, plan.name);
             let mut uid = String::new();
             let create = || {
-                let created = api.create(kind, &plan.namespace, object);
+                let created = api.create(kind, &plan.namespace, &plan.name, object);
                 uid = created.map_err(|refusal| refusal.unmade(&tried))?;
                 Ok(())
             };

@@ -81,7 +81,7 @@ fn remove(
 ) -> Result<(), Failure> {
     let LeaseData { namespace, name, mark, .. } = held;
     let tried = format!("delete {} {namespace}/{name}", object.kind.word());
-    let failed = |refusal: Refusal| waits_for_token(refusal, &tried);
+    let failed = |refusal: Refusal| tried_again(refusal, &tried);
     let uid = match &object.uid {
         Some(uid) => uid.clone(),
         None => match api.find(object.kind, namespace, name).map_err(failed)? {
@@ -109,12 +109,12 @@ fn is_late(host: &dyn Host, object: &Held, tried: &str) -> Result<(), Failure> {
     Err(Failure { retry_after, ..Failure::new(Kind::Unavailable, message) })
 }
 
-/// A token that the API server does not take is replaced by an operator: so the lease waits for it,
-/// as it waits for a server that is down.
-fn waits_for_token(refusal: Refusal, tried: &str) -> Failure {
-    let is_unknown = refusal.is(401);
+/// A token that the API server does not take is replaced by an operator, and a conflict passes: so
+/// the lease waits for both, as it waits for a server that is down.
+fn tried_again(refusal: Refusal, tried: &str) -> Failure {
+    let passes = refusal.is(401) || refusal.is(409);
     let failure = refusal.about(tried);
-    let kind = if is_unknown { Kind::Unavailable } else { failure.kind };
+    let kind = if passes { Kind::Unavailable } else { failure.kind };
     Failure { kind, ..failure }
 }
 

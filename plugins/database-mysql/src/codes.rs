@@ -35,15 +35,6 @@ bulkhead_sdk::refusal_codes! {
         PasswordPolicy = "password-policy":
             "the database's own rules refused the password (error {vendor-code}); give the \
              connection a password_policy that meets them",
-        Unsupported = "unsupported":
-            "this plugin handles passwords and client certificates; set credential_type to one of \
-             them",
-        UserNotFound = "user-not-found":
-            "the database of connection {connection} has no such user any more: a static role \
-             needs it created again, any other client a new credential",
-        ConnectionUser = "connection-user":
-            "the user to be removed is the one that connection {connection} logs in with; remove \
-             it by hand if it must go",
         CreationStatementsRequired = "creation-statements-required":
             "creation_statements is required: give at least one statement that creates \
              {placeholder}",
@@ -61,9 +52,6 @@ bulkhead_sdk::refusal_codes! {
              write tls=true",
         AuthType = "auth-type-unsupported":
             "{setting} is not available in this version; use username and password",
-        SelfManaged = "self-managed":
-            "connection {connection} is self-managed: it has no user of its own, and users change \
-             their own passwords; give it username and password to let it do more",
     }
 }
 
@@ -74,18 +62,7 @@ mod tests {
 
     #[test]
     fn sentences_ask_only_for_what_refusals_carry() {
-        let carried = [
-            "setting",
-            "statement",
-            "vendor-code",
-            "connection",
-            "targets",
-            "user",
-            "what",
-            "position",
-            "fault",
-            "placeholder",
-        ];
-        assert_eq!(offences(CODES, &carried), Vec::<String>::new());
+        let own = ["placeholder"];
+        assert_eq!(offences(CODES, &own), Vec::<String>::new());
     }
 }

@@ -4,10 +4,10 @@
 //! gone is success, because backups and people remove users too.
 
 use crate::accounts::{self, ANY_HOST, NO_ACCOUNT, account};
-use crate::codes::Code;
 use crate::run::run;
 use crate::settings::Connection;
 use crate::sql_failure;
+use bulkhead_sdk::connection::Denial;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
 use bulkhead_sdk::statements::{self, Dialect, Values};
 
@@ -27,7 +27,7 @@ pub(crate) fn delete(
     given: &[String],
 ) -> Result<(), Refusal> {
     if username == connection.target.username {
-        return Err(Code::ConnectionUser.refusal());
+        return Err(Denial::ConnectionUser.refusal());
     }
     let values = Values { username, password: None, subject: None, expiration: None };
     let prepared = statements::prepare(Dialect::Mysql, given, &values)?;

@@ -9,13 +9,9 @@ use crate::codes::Code;
 use crate::run::run;
 use crate::settings::Connection;
 use crate::{remove, sql_failure};
-use bulkhead_sdk::database_plugin::{
-    Credential, NewUser, Pool, Refusal, SqlFailure, SqlHost, StoreTime, Target,
-};
+use bulkhead_sdk::connection::{Denial, acting, login, refuse_self_managed};
+use bulkhead_sdk::database_plugin::{Credential, NewUser, Refusal, SqlFailure, SqlHost, StoreTime};
 use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
-
-/// Milliseconds for which a session that tried a credential may be kept.
-const TRIAL_LIFETIME: u64 = 1000;
 
 /// Number of an act that the user may not do.
 const DENIED: &str = "1227";
@@ -72,7 +68,7 @@ fn prepare_creation(
     user: &NewUser,
     creation: &[String],
 ) -> Result<Vec<Prepared>, Refusal> {
-    refuse_self_managed(connection)?;
+    refuse_self_managed(connection.self_managed)?;
     let secret = Secret::of(&user.credential)?;
     let values = Values { expiration: Some(user.expires), ..secret.values(&user.username) };
     let prepared = statements::prepare(Dialect::Mysql, creation, &values)?;
@@ -94,13 +90,7 @@ pub(crate) fn change_credential(
     given: &[String],
 ) -> Result<(), Refusal> {
     let secret = Secret::of(credential)?;
-    let target = match current {
-        Some(current) => login(connection, username, current)?,
-        None => {
-            refuse_self_managed(connection)?;
-            connection.target.clone()
-        }
-    };
+    let target = acting(&connection.target, connection.self_managed, username, current)?;
     let refused = |failure| sql_failure::refusal(failure, &target);
     if !given.is_empty() {
         let prepared = statements::prepare(Dialect::Mysql, given, &secret.values(username))?;
@@ -114,7 +104,7 @@ pub(crate) fn change_credential(
         hosts.iter().map(|host| account(username, host)).collect()
     };
     if accounts.is_empty() {
-        return Err(Code::UserNotFound.refusal());
+        return Err(Denial::UserNotFound.refusal());
     }
     let how = accounts.iter().map(|account| format!("{account} {}", secret.clause()));
     let own = format!("ALTER USER {}", how.collect::<Vec<_>>().join(", "));
@@ -131,7 +121,7 @@ pub(crate) fn change_credential(
     }
     altered.map_err(|failure| {
         if sql_failure::has_number(&failure, &NO_ACCOUNT) {
-            return Code::UserNotFound.refusal();
+            return Denial::UserNotFound.refusal();
         }
         sql_failure::refusal(SqlFailure { statement: None, ..failure }, &target)
     })
@@ -162,38 +152,13 @@ pub(crate) fn check_credential(
     if matches!(credential, Credential::SubjectDn(_)) {
         return Ok(None);
     }
-    let target = login(connection, username, credential)?;
+    let target = login(&connection.target, username, credential)?;
     match host.ping(&target) {
         Ok(()) => Ok(Some(true)),
         Err(failure) if sql_failure::has_number(&failure, &[NO_DATABASE]) => Ok(Some(true)),
         Err(failure) if failure.code == "refused" => Ok(Some(false)),
         Err(failure) => Err(sql_failure::refusal(failure, &target)),
     }
-}
-
-/// The server as `username` reaches it.
-fn login(
-    connection: &Connection,
-    username: &str,
-    credential: &Credential,
-) -> Result<Target, Refusal> {
-    let Credential::Password(password) = credential else {
-        return Err(Code::Unsupported.refusal());
-    };
-    Ok(Target {
-        username: username.to_owned(),
-        password: password.clone(),
-        pool: Pool {
-            max_connections: 1,
-            max_lifetime: TRIAL_LIFETIME,
-            ..connection.target.pool.clone()
-        },
-        ..connection.target.clone()
-    })
-}
-
-fn refuse_self_managed(connection: &Connection) -> Result<(), Refusal> {
-    if connection.self_managed { Err(Code::SelfManaged.refusal()) } else { Ok(()) }
 }
 
 /// What a user proves itself with, as statements write it. No `Debug`: it may be a password.
@@ -208,7 +173,7 @@ impl Secret {
         match credential {
             Credential::Password(password) => Ok(Self::Password(password.clone())),
             Credential::SubjectDn(subject) => Ok(Self::Subject(slashed(subject))),
-            Credential::PublicKeyPem(_) => Err(Code::Unsupported.refusal()),
+            Credential::PublicKeyPem(_) => Err(Denial::Unsupported.refusal()),
         }
     }
 

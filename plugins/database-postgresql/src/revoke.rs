@@ -8,6 +8,7 @@ use crate::codes::Code;
 use crate::settings::Connection;
 use crate::sql_failure;
 use crate::users::{self, UNDEFINED_OBJECT};
+use bulkhead_sdk::connection::Denial;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
 use bulkhead_sdk::statements::{self, Dialect, Values};
 
@@ -62,7 +63,7 @@ pub(crate) fn delete(
     given: &[String],
 ) -> Result<(), Refusal> {
     if username == connection.target.username {
-        return Err(Code::ConnectionUser.refusal());
+        return Err(Denial::ConnectionUser.refusal());
     }
     let values = Values { username, password: None, subject: None, expiration: None };
     let prepared = statements::prepare(Dialect::Postgres, given, &values)?;

@@ -4,8 +4,9 @@
 use crate::codes::Code;
 use crate::settings::{Authentication, Connection};
 use crate::{scram, sql_failure};
+use bulkhead_sdk::connection::{Denial, acting, login, refuse_self_managed};
 use bulkhead_sdk::database_plugin::{
-    Credential, NewUser, Pool, Refusal, SqlFailure, SqlHost, Statement, StoreTime, Target,
+    Credential, NewUser, Refusal, SqlFailure, SqlHost, Statement, StoreTime, Target,
 };
 use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
 
@@ -21,9 +22,6 @@ const INVALID_AUTHORIZATION: &str = "28000";
 
 /// SQLSTATE of a user that may not use the database.
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
-
-/// Milliseconds for which a session that tried a credential may be kept.
-const TRIAL_LIFETIME: u64 = 1000;
 
 /// Creates `user`.
 pub(crate) fn create(
@@ -48,7 +46,7 @@ fn prepare_creation(
     user: &NewUser,
     creation: &[String],
 ) -> Result<Vec<Prepared>, Refusal> {
-    refuse_self_managed(connection)?;
+    refuse_self_managed(connection.self_managed)?;
     let secret = Secret::of(host, connection, &user.credential)?;
     let values = Values { expiration: Some(user.expires), ..secret.values(&user.username) };
     let prepared = statements::prepare(Dialect::Postgres, creation, &values)?;
@@ -68,15 +66,9 @@ pub(crate) fn change_credential(
     given: &[String],
 ) -> Result<(), Refusal> {
     let secret = Secret::of(host, connection, credential)?;
-    let target = match current {
-        Some(current) => login(connection, username, current)?,
-        None => {
-            refuse_self_managed(connection)?;
-            connection.target.clone()
-        }
-    };
+    let target = acting(&connection.target, connection.self_managed, username, current)?;
     if given.is_empty() && matches!(secret, Secret::Subject(_)) {
-        return Err(Code::Unsupported.refusal());
+        return Err(Denial::Unsupported.refusal());
     }
     given_or_own(host, &target, given, CHANGE_PASSWORD, &secret.values(username))
 }
@@ -104,7 +96,7 @@ pub(crate) fn check_credential(
     if matches!(credential, Credential::SubjectDn(_)) {
         return Ok(None);
     }
-    let target = login(connection, username, credential)?;
+    let target = login(&connection.target, username, credential)?;
     let Err(failure) = host.ping(&target) else { return Ok(Some(true)) };
     match (failure.code.as_str(), failure.sqlstate.as_deref()) {
         // Asked for behind the password: the user is who it says, and may not use this database.
@@ -114,31 +106,6 @@ pub(crate) fn check_credential(
         ("refused", _) => Ok(Some(false)),
         _ => Err(sql_failure::refusal(failure, &target)),
     }
-}
-
-/// The server as `username` reaches it.
-fn login(
-    connection: &Connection,
-    username: &str,
-    credential: &Credential,
-) -> Result<Target, Refusal> {
-    let Credential::Password(password) = credential else {
-        return Err(Code::Unsupported.refusal());
-    };
-    Ok(Target {
-        username: username.to_owned(),
-        password: password.clone(),
-        pool: Pool {
-            max_connections: 1,
-            max_lifetime: TRIAL_LIFETIME,
-            ..connection.target.pool.clone()
-        },
-        ..connection.target.clone()
-    })
-}
-
-fn refuse_self_managed(connection: &Connection) -> Result<(), Refusal> {
-    if connection.self_managed { Err(Code::SelfManaged.refusal()) } else { Ok(()) }
 }
 
 /// Runs statements in one transaction. A failure counts them as the operator's list does.
@@ -173,7 +140,7 @@ fn given_or_own(
     }
     let prepared = statements::prepare(Dialect::Postgres, &[own.to_owned()], values)?;
     run(host, target, prepared).map_err(|failure| match failure.sqlstate.as_deref() {
-        Some(UNDEFINED_OBJECT) => Code::UserNotFound.refusal(),
+        Some(UNDEFINED_OBJECT) => Denial::UserNotFound.refusal(),
         _ => sql_failure::refusal(SqlFailure { statement: None, ..failure }, target),
     })
 }
@@ -196,7 +163,7 @@ impl Secret {
         let password = match credential {
             Credential::Password(password) => password,
             Credential::SubjectDn(subject) => return Ok(Self::Subject(subject.clone())),
-            Credential::PublicKeyPem(_) => return Err(Code::Unsupported.refusal()),
+            Credential::PublicKeyPem(_) => return Err(Denial::Unsupported.refusal()),
         };
         match connection.authentication {
             Authentication::Password => Ok(Self::Password(password.clone())),

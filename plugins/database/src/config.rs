@@ -9,6 +9,7 @@ use crate::version::is_version;
 use bulkhead_sdk::rotation::{self, Bounds};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::description::DatabaseDescription;
+use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
 use serde_json::{Map, Value, json};
@@ -118,7 +119,18 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         "skip_static_role_import_rotation": connection.skip_static_role_import_rotation,
     });
     shown.extend(more.as_object().cloned().unwrap_or_default());
-    Ok(Answer::data(&shown)?.warn(warning))
+    Ok(Answer::data(&shown)?.warn(warning).warn(silence(host, name)?))
+}
+
+/// Says that the connection's database does not answer, and what waits for it.
+fn silence(host: &dyn Host, name: &str) -> Result<Option<String>, Failure> {
+    let Some(rest) = host.clock().rest(name)? else { return Ok(None) };
+    let (waiting, next) = (host.leases().count(name)?, show(rest.div_ceil(1_000)));
+    Ok(Some(format!(
+        "the database of connection {} does not answer; it is tried again in {next}, and what \
+         waits for it (live leases: {waiting}) goes on as soon as it does",
+        quoted(name)
+    )))
 }
 
 /// Removes a connection. Its roles and leases stay, because the operator may be about to write it

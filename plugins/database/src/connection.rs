@@ -46,9 +46,24 @@ impl Connection {
         format!("config/{name}")
     }
 
-    /// The connection `name`, if there is one.
+    /// The connection `name`, if there is one. As many of its revocations and rotations run at once
+    /// as it may have sessions.
     pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
-        host.storage().get(&Self::key(name))
+        let found: Option<Self> = host.storage().get(&Self::key(name))?;
+        if let Some(sessions) = found.as_ref().and_then(Self::sessions) {
+            host.clock().widen(name, sessions)?;
+        }
+        Ok(found)
+    }
+
+    /// Sessions that it may have at once, where its settings say so.
+    fn sessions(&self) -> Option<u32> {
+        let sessions = match self.settings.get("max_open_connections")? {
+            Value::Number(number) => number.as_u64(),
+            Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        sessions.filter(|sessions| *sessions > 0).map(|few| u32::try_from(few).unwrap_or(u32::MAX))
     }
 
     /// Stores the connection, and has its own user rotated when that is due.

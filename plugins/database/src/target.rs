@@ -13,6 +13,9 @@ use crate::connection::Connection;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind};
 
+/// Milliseconds after which it is looked at again whether the connection leads back.
+const RETRY: u64 = 60_000;
+
 /// Whether a connection to `now` reaches what was made at `made`: one server is enough, because
 /// those of one connection are one database. Where nothing is known of either, by a lease of an
 /// earlier release or a plugin that names no targets, it does.
@@ -41,7 +44,8 @@ pub(crate) fn check(
          config/{name} so that it leads there again, or give the lease up with \
          sys/leases/revoke-force"
     );
-    Err(Failure::new(Kind::Unreachable, message))
+    // No silence of the database: what it has to end elsewhere must not keep back the rest.
+    Err(Failure { retry_after: Some(RETRY), ..Failure::new(Kind::Unreachable, message) })
 }
 
 /// What a write of a connection says of the leases that its change leaves behind. `before` is where

@@ -1,10 +1,12 @@
 //! A provider's access token, kept in memory until five minutes before its end.
 //!
 //! The faults this file stops: a token asked for at each login, until the provider asks us to slow
-//! down; and one that is used for another credential or scope than it was given for, because both
-//! are in its name. It is never stored, and never shown.
+//! down; one that is used for another credential or scope than it was given for, because both are
+//! in its name; and one that its provider has revoked and that is used until its end all the same.
+//! It is never stored, and never shown.
 
 use crate::host::Host;
+use crate::provider::Refusal;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::hexadecimal;
 use serde::{Deserialize, Deserializer};
@@ -26,30 +28,109 @@ pub struct AccessToken {
     pub lifetime: u64,
 }
 
-/// The token of a credential for a scope: the one that is kept, or the one that `ask` gets, which
-/// many calls at once ask for once. `credential` changes whenever the credential does.
-///
-/// # Errors
-/// As the cache, and what `ask` fails with.
-pub fn kept(
+/// Seconds in which a token that was refused is replaced once.
+const QUIET: u32 = 60;
+
+/// What gets a token.
+type Ask<'a> = Box<dyn Fn() -> Result<AccessToken, Failure> + 'a>;
+
+/// The access of one credential to one scope.
+pub struct Access<'a> {
+    host: &'a dyn Host,
+    /// Where its token is kept, and what gets one; `None` where the host keeps it.
+    source: Option<(String, Ask<'a>)>,
+    token: String,
+}
+
+impl<'a> Access<'a> {
+    /// The access by the token that is kept, or by the one that `ask` gets, which many calls at
+    /// once ask for once. `credential` changes whenever the credential does.
+    ///
+    /// # Errors
+    /// As the cache, and what `ask` fails with.
+    pub fn kept(
+        host: &'a dyn Host,
+        credential: &str,
+        scope: &str,
+        ask: impl Fn() -> Result<AccessToken, Failure> + 'a,
+    ) -> Result<Self, Failure> {
+        let named = format!("{}:{credential}{scope}", credential.len());
+        let digest = host.crypto().digest("sha256", named.as_bytes())?;
+        let key = format!("access-token/{}", hexadecimal::text(&digest));
+        let token = kept(host, &key, &ask)?;
+        Ok(Self { host, source: Some((key, Box::new(ask))), token })
+    }
+
+    /// The access by a token that another keeps, and that is not replaced here.
+    #[must_use]
+    pub fn by(host: &'a dyn Host, token: String) -> Self {
+        Self { host, source: None, token }
+    }
+
+    /// The token.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Sends what `send` makes of the token. Where the provider does not know the token any more
+    /// (401), it is sent once again with another one.
+    ///
+    /// # Errors
+    /// What `send` fails with.
+    pub fn send<T>(&self, send: impl Fn(&str) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        match send(&self.token) {
+            Err(refusal) if refusal.is(401) => match self.another().map_err(Refusal::Unasked)? {
+                Some(token) => send(&token),
+                None => Err(refusal),
+            },
+            answered => answered,
+        }
+    }
+
+    /// A token in place of the one that was refused: that of a call which was refused before, or a
+    /// new one. `None` where the newest is the refused one: a provider that refuses all of them is
+    /// asked for one in a minute.
+    fn another(&self) -> Result<Option<String>, Failure> {
+        let Some((key, ask)) = &self.source else { return Ok(None) };
+        let newer = || -> Result<Option<String>, Failure> {
+            let kept = self.host.cache().get(key)?.map(text).transpose()?;
+            Ok(kept.filter(|kept| *kept != self.token))
+        };
+        if let Some(newer) = newer()? {
+            return Ok(Some(newer));
+        }
+        let replaced = format!("replaced-{key}");
+        if self.host.cache().get_or_lead(&replaced)?.is_some() {
+            return newer();
+        }
+        self.host.cache().remove(key)?;
+        let another = kept(self.host, key, ask);
+        // Also where it failed: the provider is asked no oftener.
+        self.host.cache().put(&replaced, b"asked", QUIET)?;
+        another.map(Some)
+    }
+}
+
+fn kept(
     host: &dyn Host,
-    credential: &str,
-    scope: &str,
-    ask: impl FnOnce() -> Result<AccessToken, Failure>,
+    key: &str,
+    ask: &dyn Fn() -> Result<AccessToken, Failure>,
 ) -> Result<String, Failure> {
-    let named = format!("{}:{credential}{scope}", credential.len());
-    let digest = host.crypto().digest("sha256", named.as_bytes())?;
-    let key = format!("access-token/{}", hexadecimal::text(&digest));
-    if let Some(kept) = host.cache().get_or_lead(&key)? {
-        return String::from_utf8(kept).map_err(|_| Failure::internal("a kept token is no text"));
+    if let Some(kept) = host.cache().get_or_lead(key)? {
+        return text(kept);
     }
     let AccessToken { token, lifetime } = ask()?;
     let keep = lifetime.saturating_sub(EARLY).min(LONGEST);
     match u32::try_from(keep) {
-        Ok(keep) if keep > 0 => host.cache().put(&key, token.as_bytes(), keep)?,
-        _ => host.cache().remove(&key)?,
+        Ok(keep) if keep > 0 => host.cache().put(key, token.as_bytes(), keep)?,
+        _ => host.cache().remove(key)?,
     }
     Ok(token)
+}
+
+fn text(kept: Vec<u8>) -> Result<String, Failure> {
+    String::from_utf8(kept).map_err(|_| Failure::internal("a kept token is no text"))
 }
 
 /// Seconds, as a number or, from older endpoints, as its digits.
@@ -66,17 +147,23 @@ fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
 mod tests {
     use super::*;
     use crate::testbed::TestHost;
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
+
+    fn given(asked: &Cell<u32>) -> Result<AccessToken, Failure> {
+        asked.set(asked.get() + 1);
+        Ok(AccessToken { token: format!("t-{}", asked.get()), lifetime: 3_600 })
+    }
+
+    fn refused(status: u16) -> Refusal {
+        Refusal::Said { status, code: String::new(), message: "no".to_owned(), retry_after: None }
+    }
 
     #[test]
     fn a_token_is_asked_for_once_for_each_credential_and_scope_until_shortly_before_its_end() {
         let (host, asked) = (TestHost::default(), Cell::new(0_u32));
         let token = |credential: &str, scope: &str| {
-            kept(&host, credential, scope, || {
-                asked.set(asked.get() + 1);
-                Ok(AccessToken { token: format!("t-{}", asked.get()), lifetime: 3_600 })
-            })
-            .unwrap()
+            let access = Access::kept(&host, credential, scope, || given(&asked));
+            access.unwrap().token().to_owned()
         };
         assert_eq!((token("1", "a"), token("1", "a")), ("t-1".to_owned(), "t-1".to_owned()));
         assert_eq!((token("1", "b"), token("2", "a")), ("t-2".to_owned(), "t-3".to_owned()));
@@ -88,13 +175,48 @@ mod tests {
     }
 
     #[test]
+    fn a_token_that_is_known_no_more_is_replaced_once_and_what_was_asked_is_asked_again() {
+        let (host, asked, sent) = (TestHost::default(), Cell::new(0), RefCell::new(Vec::new()));
+        let known = Cell::new("t-1");
+        let send = |token: &str| {
+            sent.borrow_mut().push(token.to_owned());
+            if token == known.get() { Ok(()) } else { Err(refused(401)) }
+        };
+        let access = || Access::kept(&host, "c", "s", || given(&asked)).unwrap();
+        let (first, second) = (access(), access());
+        assert_eq!(first.send(send), Ok(()));
+        known.set("t-2");
+        assert_eq!((first.send(send), second.send(send)), (Ok(()), Ok(())));
+        assert_eq!(sent.take(), ["t-1", "t-1", "t-2", "t-1", "t-2"]);
+        assert_eq!((access().token(), asked.get()), ("t-2", 2));
+        known.set("none");
+        assert_eq!(access().send(send), Err(refused(401)));
+        assert_eq!((sent.take(), asked.get()), (vec!["t-2".to_owned()], 2), "once in a minute");
+        host.advance(60);
+        assert_eq!(access().send(send), Err(refused(401)));
+        assert_eq!((sent.take(), asked.get()), (vec!["t-2".to_owned(), "t-3".to_owned()], 3));
+    }
+
+    #[test]
+    fn other_refusals_replace_no_token_and_one_that_the_host_keeps_is_not_replaced() {
+        let (host, asked) = (TestHost::default(), Cell::new(0));
+        let access = Access::kept(&host, "c", "s", || given(&asked)).unwrap();
+        for status in [400, 403, 404, 429] {
+            assert_eq!(access.send(|_| Err::<(), _>(refused(status))), Err(refused(status)));
+        }
+        let machine = Access::by(&host, "t-machine".to_owned());
+        assert_eq!(machine.send(|_| Err::<(), _>(refused(401))), Err(refused(401)));
+        assert_eq!(asked.get(), 1);
+    }
+
+    #[test]
     fn a_token_that_ends_soon_is_used_and_not_kept() {
         let host = TestHost::default();
         for number in ["1", "2"] {
-            let asked = AccessToken { token: number.to_owned(), lifetime: 300 };
-            assert_eq!(kept(&host, "c", "s", || Ok(asked)).unwrap(), number);
+            let ask = || Ok(AccessToken { token: number.to_owned(), lifetime: 300 });
+            assert_eq!(Access::kept(&host, "c", "s", ask).unwrap().token(), number);
         }
-        assert!(kept(&host, "c", "s", || Err(Failure::invalid("no"))).is_err());
+        assert!(Access::kept(&host, "c", "s", || Err(Failure::invalid("no"))).is_err());
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod login;
 mod parameters;
 mod url;
 mod usernames;
+mod users;
 mod values;
 mod warnings;
 
@@ -25,5 +26,6 @@ pub use login::{Login, credentials, pool};
 pub use parameters::{CONNECTION_URL, Credentials, Parameters, Text, in_place};
 pub use url::read as read_url;
 pub use usernames::UsernameRules;
+pub use users::{DENIALS, Denial, acting, login, refuse_self_managed};
 pub use values::{flag, milliseconds, pem, text, whole_number, without_nulls};
 pub use warnings::warnings;

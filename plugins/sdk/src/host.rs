@@ -118,6 +118,20 @@ pub trait Clock {
     /// Invalid request for an empty key, and for the 65th key of a call.
     fn guard(&self, key: &str, lane: &str) -> Result<(), Failure>;
 
+    /// Lets so much of `lane` run at once, within 1 and 16; 4 where nothing was said. Forgotten
+    /// when the process ends, so it is said in each call that is about the lane's target.
+    ///
+    /// # Errors
+    /// Invalid request for what is no lane's name.
+    fn widen(&self, lane: &str, places: u32) -> Result<(), Failure>;
+
+    /// For how many milliseconds `lane` still rests because its target did not answer: 0 while that
+    /// is being asked, `None` where it answers.
+    ///
+    /// # Errors
+    /// Those of the grant.
+    fn rest(&self, lane: &str) -> Result<Option<u64>, Failure>;
+
     /// Forgets the timer or guard `key`, if there is one. Buffered like a write.
     ///
     /// # Errors

@@ -153,6 +153,14 @@ impl Clock for Imports {
         import::clock::guard(key, lane).map_err(failure)
     }
 
+    fn widen(&self, lane: &str, places: u32) -> Result<(), Failure> {
+        import::clock::widen(lane, places).map_err(failure)
+    }
+
+    fn rest(&self, lane: &str) -> Result<Option<u64>, Failure> {
+        import::clock::rest(lane).map_err(failure)
+    }
+
     fn cancel(&self, key: &str) -> Result<(), Failure> {
         import::clock::cancel(key).map_err(failure)
     }

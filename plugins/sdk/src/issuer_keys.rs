@@ -3,10 +3,12 @@
 //! The attacks this file stops: tokens of made-up keys, each of which would cost the issuer, and
 //! us, a request (an unknown id costs one in a minute at most, counted from the second set on); a
 //! key that its issuer has withdrawn and that is trusted for ever (a set is kept for a day at most,
-//! however long its issuer says); and a set so large that finding a key in it takes a while. Keys
-//! are found by where they came from and their id, and by nothing that a token brings along.
+//! however long its issuer says, and asked for again after half of its time, so that an issuer
+//! which is down for a while keeps none out); and a set so large that finding a key in it takes a
+//! while. Keys are found by where they came from and their id, and by nothing that a token brings
+//! along.
 
-use crate::host::Host;
+use crate::host::{Host, Level};
 use crate::http::Response;
 use crate::provider::nonsense;
 use bulkhead_wire::failure::Failure;
@@ -58,6 +60,9 @@ pub fn find(
     let Some(keys) = host.cache().get_or_lead(&set)? else {
         return Ok(fetched(host, &set, &fetch)?.remove(id));
     };
+    if let Some(mut newer) = refreshed(host, &set, &fetch)? {
+        return Ok(newer.remove(id));
+    }
     if let Some(key) = read(&keys)?.remove(id) {
         return Ok(Some(key));
     }
@@ -72,6 +77,32 @@ pub fn find(
     Ok(again?.remove(id))
 }
 
+/// The set, fetched again, where half of its time is over and its issuer answers.
+fn refreshed(
+    host: &dyn Host,
+    set: &str,
+    fetch: impl Fn() -> Result<Fetched, Failure>,
+) -> Result<Option<BTreeMap<String, String>>, Failure> {
+    let young = young(set);
+    if host.cache().get(&young)?.is_some() {
+        return Ok(None);
+    }
+    // First, so that others do not ask as well; where it fails it is tried again in a minute.
+    host.cache().put(&young, b"asked", QUIET)?;
+    match fetched(host, set, fetch) {
+        Ok(keys) => Ok(Some(keys)),
+        Err(why) => {
+            host.log().write(Level::Warn, "issuer-keys-not-refreshed", &[("why", &why.message)]);
+            Ok(None)
+        }
+    }
+}
+
+/// What is kept for half of the time of a set.
+fn young(set: &str) -> String {
+    format!("young-{set}")
+}
+
 fn fetched(
     host: &dyn Host,
     set: &str,
@@ -84,7 +115,9 @@ fn fetched(
         return Err(nonsense("the set of keys has more than 100 keys, or more than 256 KiB"));
     }
     let keep = lifetime.unwrap_or(USUAL).clamp(SHORTEST, LONGEST);
-    host.cache().put(set, &bytes, u32::try_from(keep).unwrap_or(QUIET))?;
+    let keep = u32::try_from(keep).unwrap_or(QUIET);
+    host.cache().put(set, &bytes, keep)?;
+    host.cache().put(&young(set), b"fetched", keep / 2)?;
     Ok(keys)
 }
 

@@ -129,6 +129,27 @@ impl TokenParams {
         }
     }
 
+    /// Whether a login may come from the address of the call's caller, and the words for why. The
+    /// host asks the same of the token; a method asks before its provider is asked anything.
+    ///
+    /// # Errors
+    /// Permission denied for an address outside of every bound network.
+    pub fn admit_address(&self, call: &Call) -> Result<((), String), Failure> {
+        let networks = &self.token_bound_cidrs;
+        if networks.is_empty() {
+            return Ok(((), "logins may come from everywhere".to_owned()));
+        }
+        let address = call.caller.remote_address.parse().ok();
+        let is_within = address.is_some_and(|address| {
+            let mut read = networks.iter().filter_map(|network| Cidr::parse(network).ok());
+            read.any(|network| network.contains(address))
+        });
+        match is_within {
+            true => Ok(((), format!("{} is in a bound network", call.caller.remote_address))),
+            false => Err(Failure::denied("this login may not come from your address")),
+        }
+    }
+
     /// What the writer of the role should know.
     #[must_use]
     pub fn warnings(&self, mount: &Mount) -> Vec<String> {

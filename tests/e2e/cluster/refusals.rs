@@ -2,8 +2,8 @@
 //! not have: a clear answer, and nothing left behind.
 
 use super::{Harbour, RULES};
-use bulkhead_tests::Kubernetes;
 use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Bulkhead, Kubernetes};
 use serde_json::json;
 use std::time::Duration;
 
@@ -137,4 +137,38 @@ fn a_mount_that_is_narrowed_to_another_server_asks_nothing_of_the_cluster() {
     harbour.root.write("sys/mounts/cluster/tune", &other).expect(204);
     let refused = harbour.root.write("cluster/creds/one", &json!({})).expect(403);
     assert!(refused.errors().contains("http:https://127.0.0.1"), "{}", refused.errors());
+}
+
+#[test]
+fn a_document_that_nests_or_grows_without_end_is_400_and_no_role() {
+    let bulkhead = Bulkhead::start();
+    let root = bulkhead.root();
+    let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a]\nrules: [*b,*b,*b,*b]\n";
+    let nested = |open: &str, close: &str| format!("{}{}", open.repeat(5_000), close.repeat(5_000));
+    for text in [
+        bomb.to_owned(),
+        nested("[", "]"),
+        format!("{{\"rules\":{}}}", nested("[", "]")),
+        nested("{\"a\":", "}"),
+        nested("- ", ""),
+        nested("? ", ""),
+        format!("rules: [{}]", "{verbs: [a]},".repeat(3_000)),
+        "x".repeat(70_000),
+        "rules: !!binary eA==".to_owned(),
+        "{\"rules\":[],\"rules\":[]}".to_owned(),
+    ] {
+        for field in ["generated_role_rules", "allowed_cluster_namespace_selector"] {
+            let mut role = json!({ field: text });
+            if field != "generated_role_rules" {
+                role["service_account_name"] = "app".into();
+            }
+            let began = std::time::Instant::now();
+            let refused = root.write("cluster/roles/x", &role);
+            let shown: String = text.chars().take(40).collect();
+            assert_eq!(refused.status, 400, "{field} {shown}: {refused:?}");
+            assert!(refused.errors().len() < 500, "{field} {shown}: it is quoted");
+            assert!(began.elapsed() < Duration::from_secs(5), "{field} {shown}");
+        }
+    }
+    root.read("cluster/roles/x").expect(404);
 }

@@ -19,11 +19,14 @@ const RIGHTS: [(&str, &str, &str); 9] = [
     ("", "serviceaccounts/token", "create"),
 ];
 
-/// Leaves the engine all rights of mode 3 but one; none lacks nothing.
-fn lack(harbour: &Harbour, lacked: Option<usize>) {
-    let left = RIGHTS.iter().enumerate().filter(|(index, _)| Some(*index) != lacked);
+/// A right, as kind and verb.
+type Right = (&'static str, &'static str);
+
+/// Leaves the engine all rights of mode 3 but those.
+fn lack(harbour: &Harbour, lacked: &[Right]) {
+    let left = RIGHTS.iter().filter(|(_, kind, verb)| !lacked.contains(&(*kind, *verb)));
     let rules: Vec<Value> = left
-        .map(|(_, (group, kind, verb))| {
+        .map(|(group, kind, verb)| {
             json!({"apiGroups": [group], "resources": [kind], "verbs": [verb]})
         })
         .collect();
@@ -37,10 +40,8 @@ fn lack(harbour: &Harbour, lacked: Option<usize>) {
 fn a_right_that_is_lacked_half_way_leaves_nothing_behind() {
     let harbour = Harbour::with_rights(3);
     harbour.role("three", json!({"generated_role_rules": RULES}));
-    for (index, (_, kind, verb)) in
-        RIGHTS.iter().enumerate().filter(|(_, (.., verb))| *verb != "delete")
-    {
-        lack(&harbour, Some(index));
+    for (_, kind, verb) in RIGHTS.into_iter().filter(|(.., verb)| *verb != "delete") {
+        lack(&harbour, &[(kind, verb)]);
         let refused = harbour.root.write("cluster/creds/three", &json!({})).expect(400);
         assert!(!refused.errors().is_empty(), "{verb} {kind}");
         assert!(
@@ -55,19 +56,45 @@ fn a_right_that_is_lacked_half_way_leaves_nothing_behind() {
 fn a_lease_whose_end_is_refused_stays_and_ends_once_the_right_is_there_again() {
     let harbour = Harbour::with_rights(3);
     harbour.role("three", json!({"generated_role_rules": RULES}));
-    for (index, (_, kind, _)) in
-        RIGHTS.iter().enumerate().filter(|(_, (.., verb))| *verb == "delete")
-    {
-        lack(&harbour, None);
+    for (_, kind, verb) in RIGHTS.into_iter().filter(|(.., verb)| *verb == "delete") {
+        lack(&harbour, &[]);
         let given = harbour.give("three", json!({}));
-        lack(&harbour, Some(index));
+        lack(&harbour, &[(kind, verb)]);
         let asked = json!({"lease_id": given.lease});
         let refused = harbour.root.write("sys/leases/revoke", &asked).expect(400);
         assert!(refused.errors().contains(kind), "{}", refused.errors());
         harbour.root.write("sys/leases/lookup", &asked).expect(200);
-        lack(&harbour, None);
+        lack(&harbour, &[]);
         harbour.revoke(&given.lease);
         until_true("nothing is left", Duration::from_secs(5), || {
+            harbour.namespace.made().is_empty()
+        });
+    }
+}
+
+/// What is made before a service account is refused, and all rights to remove it again.
+const HALF_WAY: [Right; 4] = [
+    ("serviceaccounts", "create"),
+    ("serviceaccounts", "delete"),
+    ("rolebindings", "delete"),
+    ("roles", "delete"),
+];
+
+#[test]
+fn what_a_refused_call_may_not_remove_goes_once_the_right_is_there_also_after_the_server_died() {
+    let mut harbour = Harbour::with_rights(3);
+    harbour.role("three", json!({"generated_role_rules": RULES}));
+    for dies in [false, true] {
+        lack(&harbour, &HALF_WAY);
+        harbour.root.write("cluster/creds/three", &json!({})).expect(400);
+        assert_eq!(harbour.namespace.made().len(), 2, "the role and its binding");
+        if dies {
+            harbour.bulkhead.kill();
+            harbour.bulkhead.start_again();
+            harbour.root = harbour.bulkhead.root();
+        }
+        lack(&harbour, &[]);
+        until_true("nothing is left", Duration::from_secs(30), || {
             harbour.namespace.made().is_empty()
         });
     }

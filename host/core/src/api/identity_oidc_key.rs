@@ -121,7 +121,7 @@ fn changed(mut settings: KeySettings, sent: Fields<'_>) -> Result<KeySettings, F
 
 /// `DELETE identity/oidc/key/:name`. Success also when there is none.
 async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { unit, fields, .. } = call;
+    let Call { core, unit, fields, .. } = call;
     let name = fields.text("name");
     if name == DEFAULT {
         return Err(Failure::invalid(
@@ -134,7 +134,8 @@ async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
             "key {name} signs for role {role}; change its key, or delete it first"
         )));
     }
-    if let Some(path) = mounts::stored_with_identity_token_key(unit, name).await? {
+    let signed = mounts::stored_with_identity_token_key(&core.store, unit, name).await?;
+    if let Some(path) = signed {
         let name = quoted(name);
         return Err(Failure::invalid(format!(
             "key {name} signs for mount {path}; tune its identity_token_key first"

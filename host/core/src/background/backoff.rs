@@ -3,6 +3,7 @@
 //! The fault this file stops: a target that comes back after an outage and is knocked over by all
 //! the work that waited for it. Pauses grow, end somewhere, and differ from one waiter to the next.
 
+use super::lanes::is_silence;
 use crate::random;
 use bulkhead_wire::failure::{Failure, Kind};
 
@@ -16,6 +17,9 @@ const FIRST: u64 = 1_000;
 const FIRST_REFUSED: u64 = 10_000;
 /// Longest pause that grows by itself, before it is spread.
 const LONGEST: u64 = 600_000;
+/// The same after no answer: the lane keeps what waits from crowding its target, so that each may
+/// come back soon after that did.
+const LONGEST_UNANSWERED: u64 = 60_000;
 /// Shortest pause, even if less was asked: below it, waiting is spinning.
 const SHORTEST_ASKED: u64 = 10;
 /// Longest pause that a failure may ask for: what is due must not be put off for ever by a target's
@@ -47,7 +51,8 @@ fn spread_pause(failure: &Failure, attempts: u32, dice: u8) -> u64 {
         return asked.saturating_add(part_of(asked, dice));
     }
     let first = if may_pass(failure.kind) { FIRST } else { FIRST_REFUSED };
-    let grown = first.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(LONGEST);
+    let longest = if is_silence(failure) { LONGEST_UNANSWERED } else { LONGEST };
+    let grown = first.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(longest);
     grown.saturating_sub(part_of(grown, u8::MAX) / 2).saturating_add(part_of(grown, dice))
 }
 
@@ -91,7 +96,8 @@ mod tests {
         assert_eq!(range(Kind::Unreachable, 4), (6_400, 9_600));
         assert_eq!(range(Kind::InvalidRequest, 6), (256_000, 384_000));
         for attempts in [11, 17, 64, 65, u32::MAX] {
-            assert_eq!(range(Kind::Unreachable, attempts), (480_000, 720_000), "{attempts}");
+            assert_eq!(range(Kind::Conflict, attempts), (480_000, 720_000), "{attempts}");
+            assert_eq!(range(Kind::Unreachable, attempts), (48_000, 72_000), "{attempts}");
         }
         assert_eq!(range(Kind::Unreachable, 0), (800, 1_200), "no attempt counts as the first");
     }

@@ -8,15 +8,16 @@
 //! work is written for both.
 
 use super::lane_order::mount_of;
+use super::lanes::Lanes;
 use bulkhead_store::{Address, Record, Space, StoreFault, Unit};
 use bulkhead_wire::sync;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+use tokio::time::Instant;
 
-/// Claims on one lane at once: a target that hangs holds so many workers and no more.
-const PER_LANE: usize = 4;
 /// Claims in lanes at once. A mount takes a place only as long as this many times its places are
 /// fewer than those that are free: the first takes a third of all, and although it hangs, and some
 /// others with it, there is a place for the next.
@@ -46,15 +47,15 @@ impl Held {
         self.lanes.get(lane).copied().unwrap_or_default()
     }
 
-    /// Places that the lane may take now.
-    fn room(&self, lane: &(Space, String)) -> usize {
+    /// Places of so many that the lane may take now.
+    fn room(&self, lane: &(Space, String), places: usize) -> usize {
         let free = self.free(has_lane(lane));
         if !has_lane(lane) {
             return free;
         }
         let held = self.of_mount(mount_of(&lane.1));
         let in_share = |more: &usize| (held + more) * SHARE < free.saturating_sub(*more);
-        (self.in_lane(lane)..PER_LANE).enumerate().take_while(|(more, _)| in_share(more)).count()
+        (self.in_lane(lane)..places).enumerate().take_while(|(more, _)| in_share(more)).count()
     }
 
     /// Places in lanes that the mount has.
@@ -84,6 +85,7 @@ fn has_lane(lane: &(Space, String)) -> bool {
 pub(crate) struct Claims {
     held: Mutex<Held>,
     freed: Notify,
+    lanes: Lanes,
 }
 
 /// The right to work on one address; given back when dropped.
@@ -116,9 +118,10 @@ impl Claims {
 
     /// Claims due work, counted in its lane.
     pub(crate) fn claim_due(self: &Arc<Self>, address: &Address, lane: &str) -> Option<Claim> {
+        let places = self.lanes.places(lane, Instant::now());
         let lane = (address.space, lane.to_owned());
         let mut held = self.lock();
-        if held.room(&lane) == 0 || !held.addresses.insert(address.clone()) {
+        if held.room(&lane, places) == 0 || !held.addresses.insert(address.clone()) {
             return None;
         }
         *held.lanes.entry(lane.clone()).or_default() += 1;
@@ -127,7 +130,8 @@ impl Claims {
 
     /// How many more claims the lane may take now.
     pub(crate) fn room(&self, space: Space, lane: &str) -> usize {
-        self.lock().room(&(space, lane.to_owned()))
+        let places = self.lanes.places(lane, Instant::now());
+        self.lock().room(&(space, lane.to_owned()), places)
     }
 
     /// How many records of the lane may be claimed already, in it or outside of all lanes.
@@ -149,8 +153,45 @@ impl Claims {
         self.lock().free(true) > 0
     }
 
-    /// Resolves when a claim is given back. Enable it before looking, or a claim freed in between
-    /// is missed.
+    /// Lets so much of the lane run at once, within 1 and 16; 4 where nothing was said.
+    pub(crate) fn widen(&self, lane: &str, places: usize) {
+        self.lanes.widen(lane, places);
+    }
+
+    /// For how long the lane still rests because its target does not answer: zero while that is
+    /// being asked.
+    pub(crate) fn rest(&self, lane: &str) -> Option<Duration> {
+        self.lanes.rest(lane, Instant::now())
+    }
+
+    /// Ends the lane's rest: what is asked for by a caller is tried at once.
+    pub(crate) fn ask_again(&self, lane: &str) {
+        if self.lanes.ask_again(lane) {
+            self.freed.notify_waiters();
+        }
+    }
+
+    /// When a lane has rested.
+    pub(crate) fn next_end_of_rest(&self) -> Option<Duration> {
+        self.lanes.next_end(Instant::now())
+    }
+
+    /// The lane's target answered. `true` where it had not before, and all that waits may go on.
+    pub(crate) fn note_answer(&self, lane: &str) -> bool {
+        let was_down = self.lanes.answered(lane);
+        if was_down {
+            self.freed.notify_waiters();
+        }
+        was_down
+    }
+
+    /// The lane's target did not answer. The rest that begins with it, if one does.
+    pub(crate) fn note_silence(&self, lane: &str) -> Option<Duration> {
+        self.lanes.unanswered(lane, Instant::now())
+    }
+
+    /// Resolves when a claim is given back, and when a lane need not rest. Enable it before
+    /// looking, or what comes in between is missed.
     pub(crate) fn freed(&self) -> Notified<'_> {
         self.freed.notified()
     }
@@ -197,6 +238,7 @@ impl Drop for Claim {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lanes::PLACES;
     use super::*;
 
     fn lease(key: &str) -> Address {
@@ -215,15 +257,15 @@ mod tests {
     #[test]
     fn a_full_lane_stalls_no_other() {
         let claims = Arc::new(Claims::default());
-        let held: Vec<_> = (0..PER_LANE)
+        let held: Vec<_> = (0..PLACES)
             .map(|n| claims.claim_due(&lease(&n.to_string()), "m/slow").unwrap())
             .collect();
         assert!(claims.claim_due(&lease("x"), "m/slow").is_none());
         assert_eq!(claims.room(Space::Lease, "m/slow"), 0);
-        assert_eq!(claims.held(Space::Lease, "m/slow"), PER_LANE);
+        assert_eq!(claims.held(Space::Lease, "m/slow"), PLACES);
         assert!(claims.claim_due(&lease("x"), "m/quick").is_some());
         drop(held);
-        assert_eq!(claims.room(Space::Lease, "m/slow"), PER_LANE);
+        assert_eq!(claims.room(Space::Lease, "m/slow"), PLACES);
         assert_eq!(claims.held(Space::Lease, "m/slow"), 0);
     }
 

@@ -155,7 +155,8 @@ async fn begin_what_is_due(
     let latest = now.saturating_add(u64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(u64::MAX));
     let next = next.unwrap_or(latest).min(latest);
     background.store.alarm().set(next);
-    Ok(Duration::from_millis(next.saturating_sub(now)))
+    let sleep = Duration::from_millis(next.saturating_sub(now));
+    Ok(background.claims.next_end_of_rest().map_or(sleep, |rest| rest.min(sleep)))
 }
 
 /// Starts what is due in the lanes of `space`, as far as there are places. `true` when any was.

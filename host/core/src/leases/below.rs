@@ -31,7 +31,8 @@ impl Below<'_> {
 }
 
 impl Leases {
-    /// Ends the leases now, and waits until each was tried once. One that fails does not keep the
+    /// Ends the leases now, and waits until each was tried once, or one of their target was tried
+    /// often enough without an answer. One that fails does not keep the
     /// others. Due work does it: the caller must not hold what due work on the mount waits for.
     ///
     /// # Errors
@@ -82,7 +83,8 @@ impl Leases {
     }
 
     /// Waits until due work has tried to end the lease; the failure if that did not work. One that
-    /// was made since is not waited for: its end was not asked for.
+    /// was made since is not waited for: its end was not asked for; and neither is one whose target
+    /// answers none.
     async fn await_attempt(&self, address: &Address) -> Result<Option<Failure>, Failure> {
         loop {
             let freed = self.claims.freed();
@@ -99,6 +101,10 @@ impl Leases {
                 Ok(lease) if lease.reason.is_none() => return Ok(None),
                 Ok(lease) if record.index.due.is_none_or(|due| due > self.store.now()) => {
                     return Ok(Some(lease.failure()));
+                }
+                // It is tried when the lane's target answers again.
+                Ok(lease) if self.claims.rest(&lease.full_lane()).is_some_and(|r| !r.is_zero()) => {
+                    return Ok(Some(lease.unanswered()));
                 }
                 Ok(_) => {}
                 Err(unreadable) => return Ok(Some(unreadable)),

@@ -38,6 +38,7 @@ impl Leases {
         let is_reserved = page.first().is_some_and(|address| address.space == Space::Reservation);
         let reason = Some(if is_reserved { End::Undo } else { End::Requested });
         let asked = |lease: LeaseRecord| {
+            self.claims.ask_again(&lease.full_lane());
             let forced = lease.forced || on_failure == OnFailure::Goes;
             LeaseRecord { reason, forced, ..lease }
         };

@@ -3,7 +3,7 @@
 use crate::background::backoff;
 use bulkhead_sandbox::contract;
 use bulkhead_store::{Address, Index, Record, Space, StoreFault, Unit};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
@@ -106,13 +106,29 @@ impl LeaseRecord {
     /// ending even if its token lives on, so that its owner's column is free to say what it is.
     fn index(&self, due: Option<u64>) -> Index {
         let owner = if self.is_irrevocable() { IRREVOCABLE } else { &self.token };
-        Index { due, lane: format!("{}/{}", self.mount, self.lane), owner: owner.to_owned() }
+        Index { due, lane: self.full_lane(), owner: owner.to_owned() }
+    }
+
+    /// Its lane, told apart from those of other mounts. What is given up has one beside it, which
+    /// does not rest: it is tried once, whether its target answers or not.
+    pub(crate) fn full_lane(&self) -> String {
+        let beside = if self.forced { "given up/" } else { "" };
+        format!("{}/{beside}{}", self.mount, self.lane)
     }
 
     /// Its plugin refused to end it so often that only an operator's help will: it is tried once a
     /// day.
     pub(crate) fn is_irrevocable(&self) -> bool {
         self.refusals >= MOST_REFUSALS
+    }
+
+    /// Why it is not tried now: the last attempt, or those of others at the same target.
+    pub(super) fn unanswered(&self) -> Failure {
+        if self.attempts > 0 {
+            return self.failure();
+        }
+        let message = format!("what {} reaches does not answer", quoted(&self.lane));
+        Failure::new(Kind::Unreachable, message)
     }
 
     /// Why the last attempt to end it failed.

@@ -49,7 +49,7 @@ pub(crate) async fn deregister(
         Err(fault) => return Err(fault.into()),
     }
     if kind != PluginType::Database
-        && let Some(path) = mounts::stored_of(unit, kind, name).await?
+        && let Some(path) = mounts::stored_of(&core.store, unit, kind, name).await?
     {
         return Err(Failure::invalid(format!(
             "the {} {name} is in use: disable the mount {path} first",

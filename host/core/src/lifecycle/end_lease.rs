@@ -3,6 +3,7 @@
 //! A target that does not answer is tried again for ever, with growing pauses; one that refuses six
 //! times makes the lease irrevocable: it is listed as such, and tried once a day (decision P13).
 
+use super::lane_answers;
 use crate::background::Claim;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
@@ -31,7 +32,11 @@ pub(crate) async fn end_lease(
     // A caller waits for what was asked for: it takes none of the places that are kept for due
     // work.
     let priority = if asked.is_some() { Priority::Foreground } else { Priority::Background };
-    match revoke(core, claim, &lease, Ending { reason, priority }).await {
+    let done = revoke(core, claim, &lease, Ending { reason, priority }).await;
+    if !lease.forced {
+        lane_answers::note(core, &lease.full_lane(), done.as_ref().copied());
+    }
+    match done {
         Ok(()) => {
             core.leases.tell("info", "lease-ended", &lease, &reason.word());
             Ok(())

@@ -9,7 +9,7 @@ use crate::tokens;
 use bulkhead_sandbox::{Priority, contract};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::ttl::{self, Bounds};
+use bulkhead_wire::ttl::{self, Bounds, Granted};
 use std::sync::Arc;
 
 /// A lease after its renewal.
@@ -116,11 +116,12 @@ async fn prolong(
         mount_max: seen.max_ttl,
         ..Bounds::default()
     };
-    let granted = ttl::grant(&bounds, asked.increment, lease.issued / 1000, now / 1000)?;
-    let granted = granted.at_most(seen.longest_lease, "what is left of the token that owns it");
+    let grant_at = |now| ttl::grant(&bounds, asked.increment, lease.issued / 1000, now);
+    let granted =
+        grant_at(now / 1000)?.at_most(seen.longest_lease, "what is left of the token that owns it");
     let granted = match asked.granted.ttl {
         0 => granted,
-        of_plugin => granted.at_most(of_plugin, "what the engine renewed it for"),
+        ttl => as_engine(grant_at, granted, ttl, (now / 1000, core.store.now().div_ceil(1000))),
     };
     let ttl = granted.ttl;
     let lease = LeaseRecord {
@@ -130,6 +131,21 @@ async fn prolong(
     };
     put(unit, claim.address(), &lease, Some(lease.expires))?;
     Ok(Renewed { lease, ttl, warning: granted.warning })
+}
+
+/// What was granted, or the less that the engine renewed the lease for. The engine looked at the
+/// clock later, between the two seconds `first` and `last`, and may have counted the same maximum:
+/// then it is that one which is named as the reason.
+fn as_engine(
+    grant_at: impl Fn(u64) -> Result<Granted, Failure>,
+    granted: Granted,
+    of_engine: u64,
+    (first, last): (u64, u64),
+) -> Granted {
+    let Some(later) = granted.ttl.checked_sub(of_engine) else { return granted };
+    let looked = first.saturating_add(later);
+    let same = grant_at(looked).ok().filter(|same| same.ttl == of_engine && looked <= last);
+    same.unwrap_or_else(|| granted.at_most(of_engine, "what the engine renewed it for"))
 }
 
 fn not_found() -> Failure {
@@ -175,4 +191,54 @@ fn at_least_a_second(left: Option<u64>) -> Result<Option<u64>, Failure> {
 
 fn owner_ended() -> Failure {
     Failure::invalid("lease expired: the token that owns it has ended")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds {
+        role_ttl: 3_600,
+        role_max: 14_400,
+        explicit_max: 0,
+        period: 0,
+        mount_default: 3_600,
+        mount_max: 99_999,
+    };
+
+    #[test]
+    fn what_was_granted_is_never_exceeded_whatever_the_engine_says() {
+        let grant_at = |now| ttl::grant(&BOUNDS, 900, 1_000, now);
+        for of_engine in [59, 60, 61, 900, u64::MAX] {
+            let granted = grant_at(1_010).unwrap().at_most(60, "what is left of the token");
+            let (ttl, least) = (as_engine(grant_at, granted, of_engine, (1_010, 1_020)).ttl, 59);
+            assert_eq!(ttl, of_engine.clamp(least, 60), "{of_engine}");
+        }
+    }
+
+    /// A renewal for 100 hours of a lease that was issued at second 1,000; the host looks at 1,010.
+    fn renewed(of_engine: u64, last: u64) -> (u64, String) {
+        let grant_at = |now| ttl::grant(&BOUNDS, 360_000, 1_000, now);
+        let granted = as_engine(grant_at, grant_at(1_010).unwrap(), of_engine, (1_010, last));
+        (granted.ttl, granted.warning.unwrap())
+    }
+
+    #[test]
+    fn a_maximum_that_the_engine_counts_a_moment_later_is_named_all_the_same() {
+        for (of_engine, last) in [(14_390, 1_010), (14_389, 1_011), (14_387, 1_020)] {
+            let (ttl, warning) = renewed(of_engine, last);
+            assert_eq!(ttl, of_engine);
+            assert!(warning.contains("what is left of the role's max_ttl of 4h"), "{warning}");
+        }
+    }
+
+    #[test]
+    fn an_engine_that_renews_for_less_is_named() {
+        for (of_engine, last) in [(14_387, 1_011), (60, 1_020)] {
+            let (ttl, warning) = renewed(of_engine, last);
+            assert_eq!(ttl, of_engine);
+            assert!(warning.contains("what the engine renewed it for"), "{warning}");
+        }
+        assert_eq!(renewed(99_999, 1_020).0, 14_390, "and one that renews for more is not");
+    }
 }

@@ -1,5 +1,6 @@
 //! Waking a plugin: timers that it scheduled, and guards that its calls left behind.
 
+use super::lane_answers;
 use crate::background::guards::{self, Guards};
 use crate::background::{Claim, backoff};
 use crate::core::Core;
@@ -55,6 +56,7 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
         }
         Err(failure) => Err(failure),
     };
+    lane_answers::note(core, &timer.index.lane, ended.as_ref().copied());
     let stored = match ended {
         Ok(()) => Ok(()),
         Err(failure) => woken.postpone(core, attempt, &failure).await,

@@ -17,6 +17,10 @@ use std::sync::Arc;
 pub(super) const PREFIX: &str = "mount/";
 /// Of the keys of paths to which a mount is on its way.
 pub(super) const TARGET: &str = "mount-target/";
+/// The row that each write of a mount puts, without having read it and with nothing in it: those
+/// who change different mounts are not in each other's way, and a unit that looked at all mounts
+/// relies on this row instead of on each of them, however many there are.
+const WRITTEN: &str = "mounts-written";
 /// How often a change is tried against others of the same mount.
 const TURNS: u32 = 16;
 
@@ -110,6 +114,7 @@ impl MountRecord {
     pub(crate) fn put(&mut self, unit: &mut Unit) -> Result<(), Failure> {
         self.revision += 1;
         unit.put(self.address(), self.to_bytes()?, Index::default());
+        unit.put(Address::new(Space::Core, WRITTEN), Vec::new(), Index::default());
         Ok(())
     }
 
@@ -146,36 +151,45 @@ pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<Stri
 }
 
 /// The path of some stored mount of this plugin, whether it serves or not. A mount whose row does
-/// not open has a type that cannot be known, and hinders nothing.
+/// not open has a type that cannot be known, and hinders nothing. The unit relies on there being no
+/// other one than it saw.
 pub(crate) async fn stored_of(
+    store: &Arc<Store>,
     unit: &mut Unit,
     kind: PluginType,
     name: &str,
 ) -> Result<Option<MountPath>, Failure> {
-    find_stored(unit, |record| record.is_of(kind, name)).await
+    find_stored(store, unit, |record| record.is_of(kind, name)).await
 }
 
 /// The path of some stored mount for which the OIDC key of that name signs. Of a mount whose row
-/// does not open it cannot be known.
+/// does not open it cannot be known. The unit relies on it, as above.
 pub(crate) async fn stored_with_identity_token_key(
+    store: &Arc<Store>,
     unit: &mut Unit,
     name: &str,
 ) -> Result<Option<MountPath>, Failure> {
-    find_stored(unit, |record| record.settings.identity_token_key == name).await
+    find_stored(store, unit, |record| record.settings.identity_token_key == name).await
 }
 
 async fn find_stored(
+    store: &Arc<Store>,
     unit: &mut Unit,
     is_wanted: impl Fn(&MountRecord) -> bool,
 ) -> Result<Option<MountPath>, Failure> {
-    for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
-        let found = match unit.get(&Address::new(Space::Core, key.as_str())).await {
-            Err(StoreFault::Damaged(_)) => continue,
-            found => found?,
-        };
-        let record = found.and_then(|record| MountRecord::parse(&record, &key).ok());
-        if let Some(record) = record.filter(&is_wanted) {
-            return Ok(Some(record.path));
+    // Before the first mount is looked at: one that is written from here on spoils the unit.
+    unit.get(&Address::new(Space::Core, WRITTEN)).await?;
+    let mut scan = store.scan(Space::Core, PREFIX);
+    while let Some(page) = scan.page().await? {
+        for address in page {
+            let found = match store.begin().get(&address).await {
+                Err(StoreFault::Damaged(_)) => continue,
+                found => found?,
+            };
+            let record = found.and_then(|record| MountRecord::parse(&record, &address.key).ok());
+            if let Some(record) = record.filter(&is_wanted) {
+                return Ok(Some(record.path));
+            }
         }
     }
     Ok(None)
@@ -220,3 +234,6 @@ pub(crate) async fn put_phase(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -158,3 +158,31 @@ async fn due_work_goes_on_at_its_rate_however_long_the_backlog_is() {
     let (small, large) = (time_with(1_000).await, time_with(30_000).await);
     assert!(large < small * 4, "900 works of 1,000: {small:?}; of 30,000: {large:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_target_without_an_answer_is_tried_one_by_one_until_it_is_back() {
+    const WAITING: u32 = 40;
+    let bed = Bed::new("down").await;
+    for number in 0..WAITING {
+        let timer = json!({"after": 0, "lane": "orders"});
+        assert_eq!(bed.write(&format!("probe/timer/down-{number}"), timer).await.0, 204);
+    }
+    let told = bed.line("lane-rests").await;
+    assert!(told.contains(r#"("mount", "probe/"), ("lane", "orders")"#), "{told}");
+    let other = json!({"after": 0, "lane": "billing"});
+    assert_eq!(bed.write("probe/timer/soon", other).await.0, 204);
+    bed.noted("soon").await;
+    // The third rest begins when two attempts were made after the first.
+    bed.line(r#"("next", "4000ms")"#).await;
+    let is_attempt = |line: &&String| line.contains("timer-delayed") && line.contains("down-");
+    let attempts = bed.log.0.lock().unwrap().iter().filter(is_attempt).count();
+    assert!(attempts < 20, "{attempts} attempts, with {WAITING} that wait");
+    assert_eq!(bed.write("probe/count/back", json!({})).await.0, 204);
+    let back = Instant::now();
+    for number in 0..WAITING {
+        bed.noted(&format!("down-{number}")).await;
+    }
+    assert!(back.elapsed() < Duration::from_secs(12), "{:?}", back.elapsed());
+    bed.line("lane-answers-again").await;
+    bed.end().await;
+}

@@ -134,6 +134,12 @@ impl HostServices for NoServices {
         Err(Failure::internal("not measured"))
     }
 
+    fn widen_lane(&self, _lane: &str, _places: u32) {}
+
+    fn rest_of_lane(&self, _lane: &str) -> Option<std::time::Duration> {
+        None
+    }
+
     async fn lease_count(&self, _lane: &str) -> Result<u32, Failure> {
         Err(Failure::internal("not measured"))
     }

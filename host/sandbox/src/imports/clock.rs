@@ -9,6 +9,7 @@ use crate::state::{CallState, refusal};
 use bulkhead_store::{Address, Index, Space};
 use bulkhead_wire::failure::Failure as Refused;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Host for CallState {
     fn now(&mut self) -> wasmtime::Result<u64> {
@@ -31,6 +32,18 @@ impl Host for CallState {
         granted!(self, Act::Timers);
         self.charge_row(key.len().saturating_add(lane.len()))?;
         Ok(guard(self, &key, &lane))
+    }
+
+    fn widen(&mut self, lane: String, places: u32) -> wasmtime::Result<Result<(), Failure>> {
+        granted!(self, Act::Timers);
+        let checked = self.check_lane(&lane);
+        Ok(checked.map(|()| self.context.services.widen_lane(&lane, places)))
+    }
+
+    fn rest(&mut self, lane: String) -> wasmtime::Result<Result<Option<u64>, Failure>> {
+        granted!(self, Act::Timers);
+        let milliseconds = |rest: Duration| u64::try_from(rest.as_millis()).unwrap_or(u64::MAX);
+        Ok(Ok(self.context.services.rest_of_lane(&lane).map(milliseconds)))
     }
 
     fn cancel(&mut self, key: String) -> wasmtime::Result<Result<(), Failure>> {

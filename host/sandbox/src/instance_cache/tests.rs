@@ -183,6 +183,12 @@ impl HostServices for Passwords {
         Err(Failure::absent())
     }
 
+    fn widen_lane(&self, _lane: &str, _places: u32) {}
+
+    fn rest_of_lane(&self, _lane: &str) -> Option<std::time::Duration> {
+        None
+    }
+
     async fn lease_count(&self, _lane: &str) -> Result<u32, Failure> {
         Err(Failure::absent())
     }

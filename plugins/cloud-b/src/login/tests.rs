@@ -126,6 +126,19 @@ fn a_role_in_another_case_is_the_same_role_and_so_is_its_audience() {
 }
 
 #[test]
+fn letters_beyond_ascii_fold_into_no_role_and_no_audience() {
+    let bed = ready();
+    let role = json!({"type": "iam", "bound_service_accounts": EMAIL});
+    bed.write("role/desk", &role).unwrap();
+    let token =
+        |audience: &str| signed("s1", ACCOUNT_KEY, &claims(&bed, json!({ "aud": audience })));
+    assert!(log_in(&bed, "desK", &token("vault/DESk")).is_ok());
+    // The sign of Kelvin is a capital k.
+    refusal(log_in(&bed, "desk", &token("vault/des\u{212a}")));
+    refusal(log_in(&bed, "des\u{212a}", &token("vault/desk")));
+}
+
+#[test]
 fn a_token_without_an_audience_or_for_another_is_refused() {
     let bed = ready();
     for audience in [
@@ -653,7 +666,7 @@ fn an_explanation_lists_every_constraint_and_issues_nothing() {
     };
     let held = |name: &str, held: bool| (name.to_owned(), held);
     assert_eq!(
-        shown("role/VM/explain", &jwt),
+        shown("role/vm/explain", &jwt),
         [
             held("jwt", true),
             held("token_bound_cidrs", true),

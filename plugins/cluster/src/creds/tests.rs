@@ -126,9 +126,13 @@ fn what_may_have_been_made_is_found_by_its_mark_and_removed() {
         answer(302, &json!({})),
         answer(201, &json!([])),
         answer(201, &json!({"metadata": {"name": "v-1"}})),
+        answer(201, &json!({"metadata": {"name": "v-1", "uid": "a b"}})),
+        answer(201, &json!({"metadata": {"name": "v-1", "uid": "u".repeat(129)}})),
+        answer(201, &json!({"metadata": {"name": "v-2", "uid": "u-1"}})),
+        answer(201, &json!({"metadata": {"name": "v-1", "namespace": "x", "uid": "u-1"}})),
         Response { status: 201, body: b"<html>".to_vec(), ..Response::default() },
     ] {
-        let found = json!({"metadata": {"uid": "u-found", "labels": {"bulkhead/lease": MARK}}});
+        let found = there("u-found", MARK);
         let bed = bound_but(&[
             (format!("POST {}", bindings()), lost),
             (format!("GET {}/v-1", bindings()), answer(200, &found)),
@@ -143,7 +147,7 @@ fn what_may_have_been_made_is_found_by_its_mark_and_removed() {
 
 #[test]
 fn an_object_of_another_with_the_same_name_is_left_alone() {
-    let theirs = json!({"metadata": {"uid": "u-theirs", "labels": {"bulkhead/lease": "other"}}});
+    let theirs = there("u-theirs", "other");
     let bed = bound_but(&[
         (format!("POST {}", bindings()), answer(500, &json!({}))),
         (format!("GET {}/v-1", bindings()), answer(200, &theirs)),
@@ -171,7 +175,7 @@ fn what_was_never_answered_is_looked_for_until_it_cannot_come_any_more() {
 #[test]
 fn a_process_that_dies_between_objects_knows_what_it_made() {
     for (step, expected) in [("send", 1), ("amend", 1)] {
-        let found = json!({"metadata": {"uid": "u-binding", "labels": {"bulkhead/lease": MARK}}});
+        let found = there("u-binding", MARK);
         let bed = bound_but(&[(format!("GET {}/v-1", bindings()), answer(200, &found))]);
         bed.host.die_after(step);
         assert!(bed.write("creds/two", &json!({})).is_err());
@@ -281,6 +285,11 @@ fn roles_and_mounts_limit_a_lease_and_say_so() {
     assert!(reply.warnings[0].contains("max_ttl"), "{:?}", reply.warnings);
     let sent = bed.host.requests();
     assert_eq!(body(&sent[1].body)["spec"]["expirationSeconds"], 3_600);
+}
+
+/// An object that is found, with that mark.
+fn there(uid: &str, mark: &str) -> Value {
+    json!({"metadata": {"name": "v-1", "uid": uid, "labels": {"bulkhead/lease": mark}}})
 }
 
 /// What the fixed generator of the test bed makes of the first sixteen bytes.

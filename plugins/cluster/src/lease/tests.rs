@@ -1,6 +1,9 @@
 //! Leases end on the test bed, also where the API server will not have it.
 
-use crate::fixture::{accounts, answer, bindings, bound_but, generated, refusal};
+use crate::Cluster;
+use crate::fixture::{accounts, answer, bindings, bound_but, generated, made, refusal};
+use bulkhead_sdk::http::Response;
+use bulkhead_sdk::testbed::TestBed;
 use bulkhead_sdk::{Kind, Reason};
 use serde_json::json;
 
@@ -19,13 +22,38 @@ fn rights_end_before_the_account_and_what_is_gone_is_success() {
 }
 
 #[test]
-fn what_is_gone_already_or_has_another_uid_is_success() {
-    for status in [404, 409] {
-        let gone = refusal(status, "the UID in the precondition does not match");
-        let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), gone)]);
+fn what_is_gone_already_is_success() {
+    let gone = refusal(404, "rolebindings \"v-1\" not found");
+    let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), gone)]);
+    let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
+    bed.revoke(&lease, Reason::Requested).unwrap();
+}
+
+/// A binding whose removal is refused for a conflict; what is found then.
+fn in_conflict(found: Response) -> TestBed<Cluster> {
+    let conflict = refusal(409, "the UID in the precondition does not match");
+    bound_but(&[
+        (format!("DELETE {}/v-1", bindings()), conflict),
+        (format!("GET {}/v-1", bindings()), found),
+    ])
+}
+
+#[test]
+fn what_has_another_uid_or_went_meanwhile_is_success() {
+    for found in [made("u-of-another"), refusal(404, "not found")] {
+        let bed = in_conflict(found);
         let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
         bed.revoke(&lease, Reason::Requested).unwrap();
     }
+}
+
+#[test]
+fn a_conflict_about_what_is_still_there_is_tried_again() {
+    let bed = in_conflict(made("u-binding"));
+    let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
+    let waits = bed.revoke(&lease, Reason::Requested).err().unwrap();
+    assert_eq!(waits.kind, Kind::Unavailable, "{}", waits.message);
+    assert_eq!(bed.host.lease_tags(), [lease]);
 }
 
 #[test]

@@ -269,3 +269,35 @@ fn a_list_names_the_connections() {
     assert_eq!(bed.list("config").unwrap().data["keys"], json!(["billing", "orders"]));
     assert_eq!(empty().list("config").err().unwrap(), Failure::absent());
 }
+
+#[test]
+fn a_read_tells_that_the_database_does_not_answer_and_what_waits() {
+    let bed = ready();
+    issued(&bed);
+    assert!(bed.read("config/orders").unwrap().warnings.is_empty());
+    bed.host.rest_lane("orders", 7_200);
+    assert_eq!(
+        bed.read("config/orders").unwrap().warnings,
+        ["the database of connection \"orders\" does not answer; it is tried again in 8s, and \
+          what waits for it (live leases: 1) goes on as soon as it does"]
+    );
+}
+
+#[test]
+fn as_much_runs_at_once_as_the_connection_may_have_sessions() {
+    for (given, width) in [
+        (json!(9), Some(9)),
+        (json!("12"), Some(12)),
+        (json!(0), None),
+        (json!(u64::MAX), Some(u32::MAX)),
+    ] {
+        let bed = empty();
+        let sessions = json!({"max_open_connections": given});
+        bed.write("config/orders", &with(orders(), sessions)).unwrap();
+        bed.read("config/orders").unwrap();
+        assert_eq!(bed.host.width_of("orders"), width, "{given}");
+    }
+    let bed = ready();
+    bed.read("config/orders").unwrap();
+    assert_eq!(bed.host.width_of("orders"), None, "the host's own");
+}

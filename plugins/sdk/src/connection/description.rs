@@ -2,6 +2,7 @@
 //! that none of them reads, and two warnings.
 
 use super::faults::FAULTS;
+use super::users::DENIALS;
 use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 
 /// The sentences for warnings that every plugin may give.
@@ -68,7 +69,7 @@ impl About<'_> {
             about: self.about.to_owned(),
             credential_types: list(self.credential_types),
             creation_statements_required: true,
-            codes: self.codes.iter().chain(FAULTS).map(owned).collect(),
+            codes: self.codes.iter().chain(DENIALS).chain(FAULTS).map(owned).collect(),
             warnings: WARNINGS.iter().chain(self.warnings).map(owned).collect(),
             settings: settings(self.connection_url, self.settings),
         }

@@ -73,7 +73,7 @@ fn unknown_ids_cost_one_request_in_a_minute_and_the_first_set_is_not_counted() {
 }
 
 #[test]
-fn a_key_that_was_withdrawn_is_trusted_as_long_as_its_set_was_said_to_hold() {
+fn a_key_that_was_withdrawn_is_trusted_for_half_of_the_time_of_its_set() {
     for (said, kept) in
         [(None, 3_600), (Some(0), 300), (Some(7_200), 7_200), (Some(u64::MAX), 86_400)]
     {
@@ -81,11 +81,34 @@ fn a_key_that_was_withdrawn_is_trusted_as_long_as_its_set_was_said_to_hold() {
         issuer.lifetime.set(said);
         assert!(issuer.find(&host, "k1").is_some());
         issuer.publish(&["k2"]);
-        host.advance(kept - 1);
+        host.advance(kept / 2 - 1);
         assert!(issuer.find(&host, "k1").is_some(), "{said:?}");
+        assert_eq!(issuer.asked.get(), 1);
         host.advance(1);
         assert!(issuer.find(&host, "k1").is_none(), "{said:?}");
+        assert_eq!(issuer.asked.get(), 2);
     }
+}
+
+#[test]
+fn an_issuer_that_is_down_keeps_none_out_until_its_set_is_over_and_is_asked_once_a_minute() {
+    let (host, issuer) = (TestHost::default(), Issuer::with(&["k1"]));
+    issuer.lifetime.set(Some(86_400));
+    assert!(issuer.find(&host, "k1").is_some());
+    host.advance(43_200);
+    issuer.is_down.set(true);
+    for _ in 0..9 {
+        assert!(issuer.find(&host, "k1").is_some());
+    }
+    assert_eq!(issuer.asked.get(), 2);
+    assert!(host.steps().iter().any(|step| step.starts_with("log issuer-keys-not-refreshed")));
+    host.advance(43_199);
+    assert!(issuer.find(&host, "k1").is_some());
+    host.advance(1);
+    let over = find(&host, ENDPOINT, "k1", || issuer.fetch());
+    assert_eq!(over.unwrap_err().kind, Kind::Unreachable);
+    issuer.is_down.set(false);
+    assert!(issuer.find(&host, "k1").is_some());
 }
 
 #[test]

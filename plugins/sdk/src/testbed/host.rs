@@ -30,7 +30,15 @@ use bulkhead_wire::description::DatabaseDescription;
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+
+/// What is known of lanes, by their name.
+#[derive(Default)]
+struct Lanes {
+    widths: BTreeMap<String, u32>,
+    rests: BTreeMap<String, u64>,
+}
 
 /// A host in memory. Its methods are what a test may arrange and look at.
 pub struct TestHost {
@@ -38,6 +46,7 @@ pub struct TestHost {
     records: RefCell<Records>,
     leases: RefCell<LeaseBook>,
     timers: RefCell<Timers>,
+    lanes: RefCell<Lanes>,
     databases: TestDatabases,
     servers: TestServers,
     ambient: TestAmbient,
@@ -66,6 +75,7 @@ impl Default for TestHost {
             records: RefCell::default(),
             leases: RefCell::default(),
             timers: RefCell::default(),
+            lanes: RefCell::default(),
         }
     }
 }
@@ -99,6 +109,11 @@ impl TestHost {
     /// started next.
     pub fn die_after(&self, step: &str) {
         self.script.arrange(step, Fate::Die);
+    }
+
+    /// Lets `lane` rest for so many milliseconds more, as if its target did not answer.
+    pub fn rest_lane(&self, lane: &str, milliseconds: u64) {
+        self.lanes.borrow_mut().rests.insert(lane.to_owned(), milliseconds);
     }
 
     /// Adds a password policy, in HCL or JSON.
@@ -182,6 +197,12 @@ impl TestHost {
     #[must_use]
     pub fn timer(&self, key: &str) -> Option<StoreTime> {
         self.timers.borrow().due(key)
+    }
+
+    /// How much of `lane` may run at once, as the engine said last.
+    #[must_use]
+    pub fn width_of(&self, lane: &str) -> Option<u32> {
+        self.lanes.borrow().widths.get(lane).copied()
     }
 
     /// The user `username` of the database behind `connection`.

@@ -152,6 +152,8 @@ pub(crate) fn answered_without_grants() -> Option<&'static str> {
         tried("count", leases::count("lane")),
         tried("schedule", clock::schedule("timer", 0, "lane")),
         tried("guard", clock::guard("timer", "lane")),
+        tried("widen", clock::widen("lane", 1)),
+        tried("rest", clock::rest("lane")),
         tried("cancel", clock::cancel("timer")),
         tried("generate", passwords::generate("")),
         tried("generate-from", passwords::generate_from(20, "ab")),

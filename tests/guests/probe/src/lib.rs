@@ -259,6 +259,10 @@ impl SecretsEngine for Probe {
         if attempt < 2 && key.starts_with("refused") {
             return Err(Failure::invalid("it was refused"));
         }
+        let is_back = || host.storage().get_plain::<u64>("note/back");
+        if key.starts_with("down") && is_back()?.is_none() {
+            return Err(Failure::new(Kind::Unreachable, "it is down"));
+        }
         if attempt < 2 && key.starts_with("away") {
             return Err(Failure::new(Kind::Unreachable, "it is away"));
         }

@@ -3,33 +3,11 @@
 use super::*;
 use crate::identity::group::{self, Group, GroupKind};
 use crate::identity::{membership, standing};
-use bulkhead_store::{DataDirectory, Options, SealConfig, Store, dev_key};
-use std::path::PathBuf;
-use std::sync::Arc;
+use crate::testing::Scratch;
 
 const NOW: u64 = 1_767_225_600_000;
 
-struct Scratch {
-    directory: PathBuf,
-    store: Arc<Store>,
-}
-
 impl Scratch {
-    async fn new(name: &str) -> Self {
-        let folder = format!("bulkhead-sign-in-{name}-{}", std::process::id());
-        let directory = std::env::temp_dir().join(folder);
-        let held = DataDirectory::hold(Options::at(&directory)).await.unwrap();
-        let key = dev_key(&held).unwrap();
-        held.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await.unwrap();
-        let store = held.open(key).await.unwrap();
-        Self { directory, store }
-    }
-
-    async fn end(self) {
-        self.store.close().await;
-        std::fs::remove_dir_all(self.directory).unwrap();
-    }
-
     /// Signs in; gives the entity and whether anything was written.
     async fn sign_in(&self, proven: &Proven) -> (String, bool) {
         let mut unit = self.store.begin();

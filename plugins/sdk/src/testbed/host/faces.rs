@@ -90,6 +90,15 @@ impl Clock for TestHost {
         })
     }
 
+    fn widen(&self, lane: &str, places: u32) -> Result<(), Failure> {
+        self.lanes.borrow_mut().widths.insert(lane.to_owned(), places);
+        Ok(())
+    }
+
+    fn rest(&self, lane: &str) -> Result<Option<u64>, Failure> {
+        Ok(self.lanes.borrow().rests.get(lane).copied())
+    }
+
     fn cancel(&self, key: &str) -> Result<(), Failure> {
         self.script.step("cancel", Some(key), || {
             self.timers.borrow_mut().cancel(key);

@@ -1,0 +1,77 @@
+//! Mounts that are looked at all together, on a store of their own.
+
+use super::*;
+use crate::testing::Scratch;
+
+/// More than a commit could rely on one by one: each is a key that is listed and a record that is
+/// read, and a commit checks 24,576 of them.
+const MANY: usize = 12_400;
+/// A commit writes at most 2,048 records.
+const AT_ONCE: usize = 2_000;
+
+fn mount(path: &str, kind: &str) -> MountRecord {
+    MountRecord {
+        path: MountPath::of_either(path).unwrap(),
+        uuid: format!("uuid of {path}"),
+        accessor: format!("accessor of {path}"),
+        kind: kind.to_owned(),
+        marks: Marks::default(),
+        settings: Settings::default(),
+        schema: 1,
+        phase: Phase::Serving,
+        revision: 0,
+    }
+}
+
+async fn stored(store: &Arc<Store>, mounts: impl IntoIterator<Item = MountRecord>) {
+    let mut unit = store.begin();
+    mounts.into_iter().for_each(|mut mount| mount.put(&mut unit).unwrap());
+    unit.commit().await.unwrap();
+}
+
+/// Looks for a mount of `kind` and, where there is none, writes something on the strength of that.
+async fn write_without(store: &Arc<Store>, unit: &mut Unit, kind: &str) -> Option<MountPath> {
+    let found = stored_of(store, unit, PluginType::Secret, kind).await.unwrap();
+    if found.is_none() {
+        unit.put(Address::new(Space::Core, "without"), Vec::new(), Index::default());
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_mount_that_is_enabled_meanwhile_is_not_overlooked() {
+    let scratch = Scratch::new("enabled-meanwhile").await;
+    stored(&scratch.store, [mount("other/", "other")]).await;
+    let mut unit = scratch.store.begin();
+    assert_eq!(write_without(&scratch.store, &mut unit, "wanted").await, None);
+    stored(&scratch.store, [mount("new/", "wanted")]).await;
+    assert_eq!(unit.commit().await, Err(StoreFault::Conflict));
+    let mut again = scratch.store.begin();
+    let found = write_without(&scratch.store, &mut again, "wanted").await.unwrap();
+    assert_eq!(found.as_str(), "new/");
+    scratch.end().await;
+}
+
+#[tokio::test]
+async fn mounts_that_are_written_at_once_are_not_in_each_others_way() {
+    let scratch = Scratch::new("written-at-once").await;
+    let (mut one, mut two) = (scratch.store.begin(), scratch.store.begin());
+    mount("one/", "other").put(&mut one).unwrap();
+    mount("two/", "other").put(&mut two).unwrap();
+    one.commit().await.unwrap();
+    two.commit().await.unwrap();
+    scratch.end().await;
+}
+
+#[tokio::test]
+async fn what_relies_on_all_mounts_commits_however_many_there_are() {
+    let scratch = Scratch::new("many-mounts").await;
+    let paths: Vec<String> = (0..MANY).map(|number| format!("team-{number}/")).collect();
+    for some in paths.chunks(AT_ONCE) {
+        stored(&scratch.store, some.iter().map(|path| mount(path, "other"))).await;
+    }
+    let mut unit = scratch.store.begin();
+    assert_eq!(write_without(&scratch.store, &mut unit, "wanted").await, None);
+    unit.commit().await.unwrap();
+    scratch.end().await;
+}

@@ -1,0 +1,30 @@
+//! What several tests of this crate need: a store of their own.
+
+use bulkhead_store::{DataDirectory, Options, SealConfig, Store, dev_key};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A store in a folder of its own below the system's temporary one.
+pub(crate) struct Scratch {
+    directory: PathBuf,
+    pub(crate) store: Arc<Store>,
+}
+
+impl Scratch {
+    /// An empty one; `name` is the test's.
+    pub(crate) async fn new(name: &str) -> Self {
+        let folder = format!("bulkhead-core-{name}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(folder);
+        let held = DataDirectory::hold(Options::at(&directory)).await.unwrap();
+        let key = dev_key(&held).unwrap();
+        held.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await.unwrap();
+        let store = held.open(key).await.unwrap();
+        Self { directory, store }
+    }
+
+    /// Closes it and removes its folder.
+    pub(crate) async fn end(self) {
+        self.store.close().await;
+        std::fs::remove_dir_all(self.directory).unwrap();
+    }
+}

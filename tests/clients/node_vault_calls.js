@@ -1,0 +1,67 @@
+// What programs do with node-vault, part by part: `node node_vault_calls.js PART`.
+//
+// Each part talks to the server of VAULT_ADDR through node-vault's own calls, asserts what comes
+// back, and ends the program by an exception where that is something else.
+
+"use strict";
+
+const assert = require("node:assert");
+const { env } = process;
+const vault = (token) => require("node-vault")({ endpoint: env.VAULT_ADDR, token });
+
+// The client keeps the token that a login gave: it is looked up and renewed with it.
+async function loggedIn(client, auth) {
+  assert.ok(auth.client_token);
+  client.token = auth.client_token;
+  const found = await client.tokenLookupSelf();
+  assert.strictEqual(found.data.id, auth.client_token);
+  const renewed = await client.tokenRenewSelf();
+  assert.strictEqual(renewed.auth.client_token, auth.client_token);
+  return auth;
+}
+
+async function refused(call, status, words) {
+  await assert.rejects(call, (error) => {
+    assert.strictEqual(error.response.statusCode, status, error.message);
+    assert.ok(error.message.includes(words), error.message);
+    return true;
+  });
+}
+
+const parts = {
+  async azure() {
+    const client = vault("");
+    const machine = {
+      role: "app",
+      jwt: env.AZURE_JWT,
+      subscription_id: env.AZURE_SUBSCRIPTION,
+      resource_group_name: "apps",
+      vm_name: "vm1",
+    };
+    const { auth } = await client.write("auth/azure/login", machine);
+    await loggedIn(client, auth);
+    assert.strictEqual(auth.metadata.vm_name, "vm1");
+    const other = { ...machine, vm_name: "vm2" };
+    await refused(vault("").write("auth/azure/login", other), 400, "vm_name");
+  },
+
+  async gcp() {
+    for (const [role, jwt] of [["app", env.GOOGLE_ACCOUNT_JWT], ["vm", env.GOOGLE_INSTANCE_JWT]]) {
+      const client = vault("");
+      const { auth } = await client.gcpLogin({ role, jwt });
+      await loggedIn(client, auth);
+      assert.strictEqual(auth.metadata.service_account_email, env.GOOGLE_ACCOUNT);
+    }
+    const swapped = vault("").gcpLogin({ role: "vm", jwt: env.GOOGLE_ACCOUNT_JWT });
+    await refused(swapped, 400, "public key");
+  },
+};
+
+const [name] = process.argv.slice(2);
+parts[name]().then(
+  () => console.log(`${name}: done`),
+  (error) => {
+    console.error(error);
+    process.exitCode = 1;
+  },
+);

@@ -1,0 +1,61 @@
+//! The time of day that is set on the machine of a running server: what ends in five seconds ends
+//! after five and within six, whichever way.
+
+use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Bulkhead, Client, Clock};
+use serde_json::json;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const HOUR: i64 = 3_600;
+const LIFE: Duration = Duration::from_secs(5);
+/// Ends are counted from the next whole second, and a look takes its time.
+const AT_MOST: Duration = Duration::from_millis(6_500);
+
+/// A client with a token of [`LIFE`], and when that was asked for.
+fn client(server: &Bulkhead) -> (Client, Instant) {
+    let begun = Instant::now();
+    let asked = json!({ "policies": ["default"], "ttl": "5s" });
+    let made = server.root().write("auth/token/create", &asked).expect(200);
+    (server.client(made.body["auth"]["client_token"].as_str()), begun)
+}
+
+fn is_refused(client: &Client) -> bool {
+    let answer = client.send("GET", "auth/token/lookup-self", b"");
+    assert!([200, 403].contains(&answer.status), "{}", answer.errors());
+    answer.status == 403
+}
+
+/// Sets the clock as `steps` say, one after the other, as soon as the token is there: it holds after
+/// each, and ends when it would have.
+fn token_lives_its_life(steps: &[i64]) {
+    let clock = Clock::right();
+    let mut server = Bulkhead::prepared(binary(), Folder::new("clocked"));
+    server.start_with(&clock.over()).expect("the server starts");
+    let (client, begun) = client(&server);
+    for step in steps {
+        clock.set_ahead(*step);
+        for _ in 0..20 {
+            assert!(!is_refused(&client) || begun.elapsed() >= LIFE, "{steps:?}: it ended early");
+        }
+    }
+    until_true("the token is refused", AT_MOST, || is_refused(&client));
+    let lived = begun.elapsed();
+    assert!((LIFE..AT_MOST).contains(&lived), "{steps:?}: it lived {lived:?}");
+    server.client(Some(ROOT)).read("auth/token/lookup-self").expect(200);
+    if steps.last().is_some_and(|last| *last != 0) {
+        until_true("the operator is told", AT_MOST, || server.printed().contains("clock-jumped"));
+    }
+}
+
+#[test]
+fn a_token_of_five_seconds_ends_after_five_however_the_clock_is_set() {
+    let ways: [&[i64]; 5] = [&[], &[HOUR], &[-HOUR], &[24 * HOUR, 0], &[-24 * HOUR, 24 * HOUR]];
+    thread::scope(|scope| {
+        for steps in ways {
+            scope.spawn(move || token_lives_its_life(steps));
+        }
+    });
+}

@@ -1,0 +1,180 @@
+//! What an API server may answer when it is ill, overloaded, or none at all: a clear refusal, no
+//! object left behind, and the engine's token shown to no other and in no text.
+
+use super::liar::{ACCOUNTS, BINDINGS, Liar, OWN, SIGNATURE, THIEF, refusal};
+use bulkhead_tests::internet::{Fault, Response};
+use bulkhead_tests::wait::until_true;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// In which what was made and not answered is removed.
+const SOON: Duration = Duration::from_secs(20);
+
+/// What is made for a token, in its order, and the request for the token itself.
+const STEPS: [&str; 3] = [BINDINGS, ACCOUNTS, "/api/v1/namespaces/apps/serviceaccounts/v-1/token"];
+
+/// No answer of a server that answers takes longer.
+const HELD_UP: Duration = Duration::from_secs(10);
+
+/// That fault at each step: the status that the caller sees, and nothing there afterwards.
+#[track_caller]
+fn refused_at_each_step(liar: &Liar, told: &str, fault: &Fault, status: u16) {
+    let root = &liar.online.root;
+    for step in STEPS {
+        liar.fail(step, fault.clone());
+        let began = Instant::now();
+        let refused = root.write("cluster/creds/two", &json!({}));
+        assert_eq!(refused.status, status, "{told} at {step}: {refused:?}");
+        assert!(began.elapsed() < HELD_UP, "{told} at {step}: {:?}", began.elapsed());
+        assert!(!refused.errors().is_empty(), "{told} at {step}");
+        liar.internet.heal();
+        until_true(&format!("{told} at {step}: nothing is left"), SOON, || {
+            liar.objects().is_empty()
+        });
+    }
+}
+
+fn leases(liar: &Liar) -> usize {
+    let listed = liar.online.root.list("sys/leases/lookup/cluster/creds/two");
+    listed.body["data"]["keys"].as_array().map_or(0, Vec::len)
+}
+
+/// What must hold after each of these tests.
+#[track_caller]
+fn assert_silent(liar: &Liar) {
+    liar.online.server.assert_silent(SIGNATURE);
+    let audited = liar.audited();
+    assert!(audited.contains("cluster/creds/two") && !audited.contains(SIGNATURE));
+    assert!(liar.internet.asked(THIEF).is_empty(), "another was asked");
+}
+
+#[test]
+fn an_api_server_that_refuses_or_breaks_off_leaves_nothing_at_any_step() {
+    let liar = Liar::start();
+    let elsewhere = format!("https://{THIEF}/api/v1/namespaces/apps/serviceaccounts");
+    for (told, fault, status) in [
+        ("a status without a word", Fault::Status(500), 502),
+        ("not available", Fault::Status(503), 502),
+        ("half an answer", Fault::Truncate, 502),
+        ("JSON that ends half-way", Fault::Malform, 502),
+        ("an answer without end", Fault::Huge, 502),
+        ("another server", Fault::Redirect(elsewhere), 502),
+        ("a page for people", Fault::Lie(Response::text(201, "<html>welcome</html>")), 502),
+        ("a teapot", Fault::Status(418), 400),
+    ] {
+        refused_at_each_step(&liar, told, &fault, status);
+    }
+    liar.online.root.write("cluster/creds/two", &json!({})).expect(200);
+    assert_silent(&liar);
+}
+
+#[test]
+fn an_api_server_that_is_overloaded_is_429_with_its_own_time() {
+    let liar = Liar::start();
+    refused_at_each_step(&liar, "too many", &Fault::RetryAfter(429, 7), 429);
+    liar.fail(BINDINGS, Fault::RetryAfter(429, 7));
+    let refused = liar.online.root.write("cluster/creds/two", &json!({}));
+    assert_eq!((refused.status, refused.retry_after), (429, Some(7)), "{refused:?}");
+    assert_silent(&liar);
+}
+
+#[test]
+fn what_is_not_what_was_asked_for_is_not_believed() {
+    let liar = Liar::start();
+    let object = |metadata: Value| Fault::Lie(Response::json(201, &json!({"metadata": metadata})));
+    let (asked, other) = (json!("v-1"), json!("kube-root"));
+    for (told, fault) in [
+        ("no uid", object(json!({ "name": asked }))),
+        ("an empty uid", object(json!({ "name": asked, "uid": "" }))),
+        ("a uid of a megabyte", object(json!({ "name": asked, "uid": "u".repeat(1 << 20) }))),
+        ("a uid that is none", object(json!({ "name": asked, "uid": "a b\n" }))),
+        ("another name", object(json!({ "name": other, "uid": "u-1" }))),
+        (
+            "another namespace",
+            object(json!({
+                "name": asked, "namespace": "kube-system", "uid": "u-1",
+            })),
+        ),
+        ("a list", Fault::Lie(Response::json(201, &json!([])))),
+    ] {
+        for step in [BINDINGS, ACCOUNTS] {
+            liar.fail(step, fault.clone());
+            liar.online.root.write("cluster/creds/two", &json!({})).expect(502);
+            until_true(&format!("{told} at {step}: nothing is left"), SOON, || {
+                liar.objects().is_empty()
+            });
+        }
+    }
+    assert_silent(&liar);
+}
+
+#[test]
+fn a_token_that_is_none_is_not_handed_out() {
+    let liar = Liar::start();
+    let status = |status: Value| Response::json(201, &json!({ "status": status }));
+    for (told, body) in [
+        ("nothing", Response::json(201, &json!({}))),
+        ("an empty one", status(json!({ "token": "" }))),
+        ("a number", status(json!({ "token": 7 }))),
+        (
+            "70 KiB",
+            status(json!({
+                "token": "a".repeat(70 << 10), "expirationTimestamp": "2030-01-01T00:00:00Z",
+            })),
+        ),
+        ("one that never ends", status(json!({ "token": "a.b.c", "expirationTimestamp": "ever" }))),
+    ] {
+        for (role, account) in [("one", "app"), ("two", "v-1")] {
+            liar.fail(&format!("{ACCOUNTS}/{account}/token"), Fault::Lie(body.clone()));
+            let refused = liar.online.root.write(&format!("cluster/creds/{role}"), &json!({}));
+            assert_eq!(refused.status, 502, "{told} of {role}: {refused:?}");
+            until_true(&format!("{told}: nothing is left"), SOON, || liar.objects().is_empty());
+        }
+    }
+    assert_silent(&liar);
+}
+
+#[test]
+fn a_refusal_that_repeats_the_engines_token_is_told_without_it() {
+    let liar = Liar::start();
+    for message in [
+        format!("no rights for Bearer {OWN}"),
+        format!("{}{OWN}", "x".repeat(500 - OWN.len() / 2)),
+        format!("a\r\nx: y\0 {OWN}"),
+    ] {
+        liar.fail(BINDINGS, Fault::Lie(refusal(403, &message)));
+        let refused = liar.online.root.write("cluster/creds/two", &json!({})).expect(400);
+        assert!(!refused.errors().contains(['\r', '\n', '\0']), "{}", refused.errors());
+    }
+    liar.fail(BINDINGS, Fault::Lie(Response::text(403, &format!("no page for Bearer {OWN}"))));
+    let refused = liar.online.root.write("cluster/creds/two", &json!({})).expect(400);
+    assert!(!refused.errors().contains("no page"), "{}", refused.errors());
+    assert_silent(&liar);
+}
+
+#[test]
+fn a_revocation_survives_what_the_api_server_answers() {
+    let liar = Liar::start();
+    let root = &liar.online.root;
+    for (fault, status) in [
+        (Fault::Status(500), 502),
+        (Fault::Lie(refusal(403, "not yours")), 400),
+        (Fault::RetryAfter(429, 1), 429),
+        (Fault::Redirect(format!("https://{THIEF}/")), 502),
+        (Fault::Status(404), 204),
+    ] {
+        let given = root.write("cluster/creds/two", &json!({})).expect(200);
+        liar.fail(BINDINGS, fault.clone());
+        let lease = json!({ "lease_id": given.lease() });
+        let ended = root.write("sys/leases/revoke", &lease);
+        assert_eq!(ended.status, status, "{fault:?}: {ended:?}");
+        liar.internet.heal();
+        until_true(&format!("{fault:?}: the lease ends"), SOON, || {
+            root.write("sys/leases/revoke", &lease).status == 204 && leases(&liar) == 0
+        });
+        let left = usize::from(status == 204);
+        assert_eq!(liar.objects().len(), left, "{fault:?}");
+        liar.forget_objects();
+    }
+    assert_silent(&liar);
+}

@@ -1,0 +1,189 @@
+//! The server dies before and after each object that it makes and removes in a cluster, or meets an
+//! error there: afterwards everything that is there has a lease, and nothing is left when those
+//! have ended. Counted in the cluster.
+//!
+//! What a server passes before its mount is configured is the matter of `kill_loop.rs`: lives begin
+//! with the point behind it.
+
+use crate::points;
+use crate::stage::SOON;
+use bulkhead_tests::paths::{Folder, fault_binary};
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Answer, Bulkhead, Client, Kubernetes, Namespace};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Rules of mode 3, which makes the most objects.
+const RULES: &str = "rules: [{apiGroups: [''], resources: [configmaps], verbs: [list]}]";
+
+const ROLE: &str = "cluster/roles/three";
+const CREDS: &str = "cluster/creds/three";
+
+/// A server, and the namespace in which it makes what its leases need.
+struct Life {
+    namespace: Namespace,
+    /// The engine's own token.
+    token: String,
+    server: Bulkhead,
+    root: Client,
+    /// A token that was given and not taken back.
+    held: Option<Given>,
+}
+
+struct Given {
+    name: String,
+    token: String,
+    lease: String,
+}
+
+/// The server ended, or answered that something failed.
+struct Troubled;
+
+impl Life {
+    /// A life whose server has the environment; `None` where it died while it started.
+    fn begin(environment: &[(&str, String)]) -> Option<Self> {
+        let namespace = Kubernetes::shared().namespace(json!({}));
+        let token = namespace.engine();
+        namespace.grant(3);
+        let mut server = Bulkhead::prepared(fault_binary(), Folder::new("cluster"));
+        server.start_with(environment).ok()?;
+        let root = server.root();
+        Some(Self { namespace, token, server, root, held: None })
+    }
+
+    fn write(&self, path: &str, body: &Value) -> Result<Answer, Troubled> {
+        let answer = self.root.attempt("POST", path, body.to_string().as_bytes());
+        answer.ok().filter(|answer| answer.status < 500).ok_or(Troubled)
+    }
+
+    fn configure(&self) -> Result<(), Troubled> {
+        let kubernetes = self.namespace.kubernetes;
+        let config = json!({
+            "cluster_host": kubernetes.url, "cluster_ca_cert": kubernetes.authority,
+            "service_account_jwt": self.token,
+        });
+        self.write("cluster/config", &config).map(drop)
+    }
+
+    /// A token is made, and taken back.
+    fn give_and_take(&mut self) -> Result<(), Troubled> {
+        let role = json!({
+            "allowed_cluster_namespaces": self.namespace.name, "generated_role_rules": RULES,
+            "token_default_ttl": "1h",
+        });
+        self.write(ROLE, &role)?;
+        let given = self.write(CREDS, &json!({}))?.expect(200);
+        let given = self.held.insert(Given {
+            name: given.text("service_account_name").to_owned(),
+            token: given.text("service_account_token").to_owned(),
+            lease: given.lease().to_owned(),
+        });
+        let lease = json!({ "lease_id": given.lease });
+        self.write("sys/leases/revoke", &lease)?.expect(204);
+        let given = self.held.take();
+        assert!(given.is_some() && self.names().is_empty(), "what was revoked is there");
+        Ok(())
+    }
+
+    /// The names of what is in the cluster: all that a lease needs has one.
+    fn names(&self) -> BTreeSet<String> {
+        let name = |object: String| object.rsplit('/').next().unwrap_or_default().to_owned();
+        self.namespace.made().into_iter().map(name).collect()
+    }
+
+    fn leases(&self) -> usize {
+        let listed = self.root.list(&format!("sys/leases/lookup/{CREDS}"));
+        listed.body["data"]["keys"].as_array().map_or(0, Vec::len)
+    }
+
+    /// What must hold of a server that is back.
+    fn check(&mut self) {
+        self.server.start_again();
+        self.root = self.server.root();
+        if let Some(held) = &self.held {
+            self.check_held(held);
+        }
+        until_true("everything that is there has a lease", SOON, || {
+            self.names().len() <= self.leases()
+        });
+        until_true("nothing is left without a lease", SOON, || {
+            // One that waits for what the API server may still make is 503, and has nothing there.
+            let asked = json!({ "sync": true });
+            let ended = self.root.write("sys/leases/revoke-prefix/cluster", &asked);
+            assert!(matches!(ended.status, 204 | 503), "{ended:?}");
+            self.names().is_empty()
+        });
+        if self.root.read(ROLE).status == 200 {
+            let given = self.root.write(CREDS, &json!({})).expect(200);
+            let token = given.text("service_account_token");
+            assert_eq!(self.namespace.try_as(token, "GET", "configmaps"), 200);
+        }
+        self.assert_silent();
+    }
+
+    /// A token whose revocation was not answered is whole, or its end has begun.
+    fn check_held(&self, held: &Given) {
+        let lease = json!({ "lease_id": held.lease });
+        if self.root.write("sys/leases/lookup", &lease).status == 200 {
+            return;
+        }
+        until_true("a lease that ended leaves nothing", SOON, || {
+            !self.names().contains(&held.name)
+                && self.namespace.try_as(&held.token, "GET", "configmaps") != 200
+        });
+    }
+
+    fn assert_silent(&self) {
+        let printed = self.server.printed();
+        let tokens = self.held.iter().map(|held| &held.token).chain([&self.token]);
+        for token in tokens {
+            let signature = token.rsplit('.').next().expect("a token has parts");
+            assert!(!printed.contains(signature), "the server printed a token");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_dies_at_any_point_leaves_nothing_in_a_cluster() {
+    every_point("abort");
+}
+
+#[test]
+fn a_server_in_which_any_point_fails_leaves_nothing_in_a_cluster() {
+    every_point("fail");
+}
+
+fn every_point(fault: &str) {
+    let first = points::passed_by(fault, before_tokens);
+    points::every_behind("cluster", fault, first, |number| live(fault, number));
+}
+
+/// A life until the mount is configured.
+fn before_tokens(environment: &[(&str, String)]) -> Life {
+    let life = Life::begin(environment).expect("without a fault it starts");
+    assert!(life.configure().is_ok(), "{}", life.server.printed());
+    life
+}
+
+/// One life with its fault. `false` where it was over before the fault came.
+fn live(fault: &str, number: u32) -> bool {
+    let notes = Folder::new("trace");
+    let trace = notes.path().join("trace");
+    let environment = [
+        ("BULKHEAD_FAULT", format!("{fault}@{number}")),
+        ("BULKHEAD_FAULT_TRACE", trace.display().to_string()),
+    ];
+    let Some(mut life) = Life::begin(&environment) else { return true };
+    let lived = life.configure().and_then(|()| life.give_and_take());
+    let ended = life.server.ended(Duration::from_secs(if lived.is_err() { 3 } else { 0 }));
+    let fired = match fault {
+        "abort" => ended.is_some(),
+        _ => points::passed(fault, &trace) >= number,
+    };
+    if ended.is_none() {
+        life.server.kill();
+    }
+    life.check();
+    fired
+}

@@ -1,0 +1,22 @@
+//! Libraries that are put before the C library, below an ordinary build of the server.
+
+use crate::paths::{repository, target};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Compiles `tests/harness/<name>.c`, and says where the library is.
+///
+/// # Panics
+/// When it does not compile.
+pub(crate) fn compile(name: &str) -> PathBuf {
+    let source = repository().join(format!("tests/harness/{name}.c"));
+    let library = target().join(format!("{name}.so"));
+    let compiled = Command::new("gcc")
+        .args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .arg("-ldl")
+        .output()
+        .expect("gcc can be started; it is needed for building, too");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    library
+}
