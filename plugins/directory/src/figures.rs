@@ -93,7 +93,7 @@ pub(crate) fn look(host: &dyn Host) -> Result<(), Failure> {
         ages.add(entry.value.rotated, now);
         seen += 1;
         // What is told is of no single moment: nothing has to stay as it was read.
-        if seen % PIECE == 0 { host.storage().checkpoint().map(drop) } else { Ok(()) }
+        if seen.is_multiple_of(PIECE) { host.storage().checkpoint().map(drop) } else { Ok(()) }
     })?;
     ages.tell(host);
     if let Some(rotated) = config.bindpass_rotated {
