@@ -1,9 +1,10 @@
 //! hvac, the client that Python programs use, by the calls of `hvac_calls.py`.
 
 use crate::clouds::{Azure, Google, OWN};
-use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::paths::{Folder, binary, guest, repository, target};
+use bulkhead_tests::{Bulkhead, DirectoryServer, Kind};
+use serde_json::json;
 use std::process::Command;
 
 /// Calls one part of the program against a server of its own.
@@ -76,6 +77,18 @@ fn its_calls_about_auth_methods_are_answered_as_it_expects() {
 #[test]
 fn its_calls_about_gcp_are_answered_as_it_expects() {
     call("gcp");
+}
+
+/// On a real Active Directory, mounted as programs know the engine.
+#[test]
+fn its_calls_about_active_directory_are_answered_as_it_expects() {
+    let branch = DirectoryServer::shared(Kind::Samba).branch();
+    let accounts = ["svc1", "svc2"];
+    branch.add_all(&accounts.map(|name| (name.to_owned(), "Qd7-Vm3-Wx5-Bn8")));
+    let [one, other] = accounts.map(|name| branch.upn_of(name));
+    let about = json!({ "config": branch.config(), "account": one, "lent": other }).to_string();
+    let environment = [("VAULT_TOKEN", ROOT), ("ABOUT", about.as_str())];
+    call_with(&Bulkhead::start(), "active_directory", &environment);
 }
 
 #[test]

@@ -4,6 +4,7 @@ Each part talks to the server of VAULT_ADDR with the token of VAULT_TOKEN throug
 asserts what comes back, and ends the program by an exception where that is something else.
 """
 
+import json
 import os
 import sys
 import time
@@ -381,6 +382,72 @@ def gcp_logins(client):
     logged_in(client, login, role="app", jwt=account)
 
 
+def active_directory(client):
+    """Every endpoint of the engine: by hvac's calls for it, and for what has none by those that
+    programs make instead."""
+    about = json.loads(os.environ["ABOUT"])
+    account, lent = about["account"], about["lent"]
+    client.sys.enable_secrets_engine("ad")
+    calls = client.secrets.activedirectory
+    refused(exceptions.InvalidPath, calls.read_config)
+    assert calls.configure(ttl=3600, max_ttl="2h", **about["config"]).status_code == 204
+    read = calls.read_config()["data"]
+    assert read["ttl"] == 3600 and read["max_ttl"] == 7200 and "bindpass" not in read, read
+    words = refused(exceptions.InvalidRequest, calls.configure, ttl="3h")
+    assert "max_ttl" in words, words
+
+    refused(exceptions.InvalidPath, calls.list_roles)
+    role = {"name": "build", "service_account_name": account}
+    words = refused(exceptions.InvalidRequest, calls.create_or_update_role, ttl="3h", **role)
+    assert "longer than" in words, words
+    assert calls.create_or_update_role(ttl="1h", **role).status_code == 204
+    assert calls.list_roles()["data"]["keys"] == ["build"]
+    assert client.read("ad/roles")["data"]["keys"] == ["build"]
+    read = calls.read_role("build")["data"]
+    assert read["service_account_name"] == account and read["ttl"] == 3600, read
+    first = calls.generate_credentials("build")
+    assert first["lease_id"] == "" and sorted(first["data"]) == ["current_password", "username"]
+    assert first["data"]["username"] == account.split("@")[0], first["data"]["username"]
+    client.secrets.ldap.rotate_static_credentials("build", mount_point="ad")
+    second = calls.generate_credentials("build")["data"]
+    assert second["last_password"] == first["data"]["current_password"]
+    assert calls.read_role("build")["data"]["last_vault_rotation"]
+    client.secrets.ldap.rotate_root(mount_point="ad")
+    client.read("ad/rotate-root")
+    assert calls.read_config()["data"]["last_bind_password_rotation"]
+    calls.delete_role("build")
+    refused(exceptions.InvalidPath, calls.read_role, "build")
+    refused(exceptions.InvalidPath, calls.generate_credentials, "build")
+
+    client.write("ad/library/team", service_account_names=[lent], ttl="30m", max_ttl="1h")
+    assert client.list("ad/library")["data"]["keys"] == ["team"]
+    assert client.read("ad/library/team")["data"] == {
+        "service_account_names": [lent], "ttl": 1800, "max_ttl": 3600,
+        "disable_check_in_enforcement": False,
+    }
+    loan = client.write("ad/library/team/check-out", ttl="10m")
+    assert loan["renewable"] is True and loan["lease_duration"] == 600, loan["lease_duration"]
+    assert loan["data"]["service_account_name"] == lent and loan["data"]["password"]
+    words = refused(exceptions.InvalidRequest, client.write, "ad/library/team/check-out")
+    assert "available" in words, words
+    assert client.read("ad/library/team/status")["data"][lent]["available"] is False
+    renewed = client.sys.renew_lease(loan["lease_id"], increment=1200)
+    assert renewed["lease_duration"] == 1200, renewed
+    refused(exceptions.InvalidRequest, client.delete, "ad/library/team")
+    home = client.write("ad/library/team/check-in", service_account_names=[lent])
+    assert home["data"]["check_ins"] == [lent], home["data"]
+    refused(exceptions.InvalidRequest, client.sys.renew_lease, loan["lease_id"])
+    again = client.write("ad/library/team/check-out")
+    assert again["data"]["password"] != loan["data"]["password"]
+    home = client.write("ad/library/manage/team/check-in")
+    assert home["data"]["check_ins"] == [lent], home["data"]
+    client.delete("ad/library/team")
+    assert client.read("ad/library/team") is None
+    client.delete("ad/config")
+    refused(exceptions.InvalidPath, calls.read_config)
+    client.sys.disable_secrets_engine("ad")
+
+
 def server(client):
     assert client.sys.is_initialized() is True and client.sys.is_sealed() is False
     assert client.sys.read_seal_status()["sealed"] is False
@@ -422,6 +489,7 @@ PARTS = {
         azure_logins,
         gcp,
         gcp_logins,
+        active_directory,
         server,
         refusals,
     ]

@@ -84,8 +84,8 @@ if ! have_directories; then
     echo "OpenLDAP or Samba is not installed; installing them without services" >&2
     if ! install_directories || ! have_directories; then
         echo "OpenLDAP or Samba is missing and could not be installed here; install the packages" \
-            "slapd, ldap-utils, samba-ad-dc and samba-ad-provision; Samba also needs root, or sudo" \
-            "without a password" >&2
+            "slapd, ldap-utils, samba-ad-dc and samba-ad-provision; Samba also needs root, or" \
+            "sudo without a password" >&2
         exit 3
     fi
 fi

@@ -109,8 +109,8 @@ impl Config {
         if let Some(expires) = self.secret_expires.and_then(rfc3339) {
             shown.insert("root_password_expiration_date".to_owned(), json!(expires));
         }
-        // Decision A2.
-        if call.caller.is_sudo() {
+        // Decisions A2 and A18: one that a rotation made is shown by no read.
+        if call.caller.is_sudo() && self.secret_key_id.is_empty() {
             shown.insert("client_secret".to_owned(), json!(self.client_secret));
         }
         shown

@@ -23,6 +23,12 @@ use server::Server;
 const ATTRIBUTES: &[&str] =
     &["objectGUID", "entryUUID", "userPrincipalName", "pwdLastSet", "pwdChangedTime"];
 
+/// What a server was found to take: the login, or the one before the last rotation of `bindpass`.
+const CURRENT: &[u8] = b"current";
+const BEHIND: &[u8] = b"behind";
+/// Seconds for which that is kept.
+const KEPT: u32 = 60;
+
 /// The directory of a configuration.
 pub(crate) struct Directory<'a> {
     host: &'a dyn Host,
@@ -183,13 +189,38 @@ impl<'a> Directory<'a> {
 
     /// Asks by the login, and by the one before while a server may not have heard of the change.
     fn asking<T>(&self, ask: impl Fn(&Target) -> Result<T, Fault>) -> Result<T, Fault> {
+        let previous = self.config.previous_target(self.host.clock().now());
+        match previous.filter(|_| !self.is_account) {
+            Some(previous) => self.asking_either(&previous, ask),
+            None => ask(&self.target),
+        }
+    }
+
+    /// Asks by the login that the server takes. Which one that is, is found out by one call at a
+    /// time and kept for a while: wrong logins lock an account, and what ends their count is a
+    /// login, not a session that is there already.
+    fn asking_either<T>(
+        &self,
+        previous: &Target,
+        ask: impl Fn(&Target) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let (cache, key) = (self.host.cache(), self.config.login_key());
+        let known = cache.get_or_lead(&key).unwrap_or_default();
+        if known.as_deref() == Some(BEHIND) {
+            match ask(previous) {
+                Err(fault) if fault.code == Code::Refused => {}
+                done => return done,
+            }
+        }
         let done = ask(&self.target);
         let is_refused = done.as_ref().is_err_and(|fault| fault.code == Code::Refused);
-        let previous = self.config.previous_target(self.host.clock().now());
-        match previous.filter(|_| is_refused && !self.is_account) {
-            Some(previous) => ask(&previous).or(done),
-            None => done,
+        let is_behind = is_refused && self.host.ldap().bind(previous).is_ok();
+        let found = if is_behind { BEHIND } else { CURRENT };
+        if known.as_deref() != Some(found) {
+            // Where it is not kept, the next call finds out the same.
+            drop(cache.put(&key, found, KEPT));
         }
+        if is_behind { ask(previous) } else { done }
     }
 
     fn found(&self, entry: &Entry) -> Result<Found, Failure> {

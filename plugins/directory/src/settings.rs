@@ -160,6 +160,11 @@ impl Config {
             .then(|| self.target().log_in_as(&self.login_name(), &self.previous_bindpass))
     }
 
+    /// Under which the calls of the mount keep which of the two logins is taken.
+    pub(crate) fn login_key(&self) -> String {
+        format!("login/{}", self.bindpass_rotated.unwrap_or_default())
+    }
+
     /// The name that is logged in by.
     pub(crate) fn login_name(&self) -> String {
         if self.upndomain.is_empty() || self.binddn.is_empty() {

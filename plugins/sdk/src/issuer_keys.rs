@@ -3,9 +3,10 @@
 //! The attacks this file stops: tokens of made-up keys, each of which would cost the issuer, and
 //! us, a request (an unknown id costs one in a minute at most, counted from the second set on); a
 //! key that its issuer has withdrawn and that is trusted for ever (a set is kept for a day at most,
-//! however long its issuer says, and asked for again after half of its time, so that an issuer which
-//! is down for a while keeps none out); and a set so large that finding a key in it takes a while.
-//! Keys are found by where they came from and their id, and by nothing that a token brings along.
+//! however long its issuer says, and asked for again after half of its time, so that an issuer
+//! which is down for a while keeps none out); and a set so large that finding a key in it takes a
+//! while. Keys are found by where they came from and their id, and by nothing that a token brings
+//! along.
 
 use crate::host::{Host, Level};
 use crate::http::Response;

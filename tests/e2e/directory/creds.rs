@@ -40,20 +40,22 @@ fn a_role_shows_a_password_that_works_and_the_one_before_it() {
 
 #[test]
 fn a_password_is_rotated_when_its_time_is_over_and_not_before() {
-    let quay = Quay::new(Kind::OpenLdap);
-    quay.role("build", "svc1");
-    quay.root.write("directory/roles/build", &json!({ "ttl": "2s" })).expect(204);
-    let first = quay.creds("build").text("current_password").to_owned();
-    let mut later = None;
-    until_true("its time is over", SOON, || {
-        let shown = quay.creds("build");
-        let is_another = shown.text("current_password") != first;
-        later = is_another.then_some(shown);
-        is_another
-    });
-    let later = later.expect("another one was shown");
-    assert_eq!(later.text("last_password"), first);
-    assert!(quay.takes("svc1", later.text("current_password")));
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::new(kind);
+        quay.role("build", "svc1");
+        quay.root.write("directory/roles/build", &json!({ "ttl": "2s" })).expect(204);
+        let first = quay.creds("build").text("current_password").to_owned();
+        let mut later = None;
+        until_true("its time is over", SOON, || {
+            let shown = quay.creds("build");
+            let is_another = shown.text("current_password") != first;
+            later = is_another.then_some(shown);
+            is_another
+        });
+        let later = later.expect("another one was shown");
+        assert_eq!(later.text("last_password"), first);
+        assert!(quay.takes("svc1", later.text("current_password")));
+    }
 }
 
 #[test]
@@ -260,4 +262,49 @@ fn a_directory_that_is_down_is_502_and_what_was_known_stays() {
     quay.root.read("directory/roles/other").expect(404);
     quay.root.read("directory/roles/build").expect(200);
     quay.root.write("directory/rotate-root", &json!({})).expect(502);
+}
+
+#[test]
+fn a_role_or_set_that_cannot_be_is_400_and_changes_nothing() {
+    for quay in Quay::both() {
+        quay.root.write("directory/config", &json!({ "max_ttl": "2h" })).expect(204);
+        let (one, other) = (quay.name("svc1"), quay.name("svc2"));
+        for role in [
+            json!({}),
+            json!({ "service_account_name": "" }),
+            json!({ "service_account_name": "nothing-of-the-kind" }),
+            json!({ "service_account_name": one, "ttl": "3h" }),
+            json!({ "service_account_name": one, "ttl": -1 }),
+            json!({ "service_account_name": one, "ttl": "soon" }),
+            json!({ "service_account_name": one, "password": FIRST }),
+        ] {
+            quay.root.write("directory/roles/build", &role).expect(400);
+            quay.root.read("directory/roles/build").expect(404);
+        }
+        for set in [
+            json!({}),
+            json!({ "service_account_names": [] }),
+            json!({ "service_account_names": [""] }),
+            json!({ "service_account_names": [one, "nothing-of-the-kind"] }),
+            json!({ "service_account_names": [one, one.to_uppercase()] }),
+            json!({ "service_account_names": [one, other], "ttl": "2h", "max_ttl": "1h" }),
+            json!({ "service_account_names": [one, other], "ttl": -1 }),
+            json!({ "service_account_names": [one], "disable_check_in_enforcement": "perhaps" }),
+        ] {
+            quay.root.write("directory/library/team", &set).expect(400);
+            quay.root.read("directory/library/team").expect(404);
+            quay.root.write("directory/library/team/check-out", &json!({})).expect(400);
+        }
+        assert!(quay.takes("svc1", FIRST) && quay.takes("svc2", FIRST));
+        quay.set("team", &["svc1"], json!({}));
+        for asked in [json!({ "ttl": -1 }), json!({ "ttl": "soon" })] {
+            quay.root.write("directory/library/team/check-out", &asked).expect(400);
+        }
+        let stranger = json!({ "service_account_names": [other] });
+        quay.root.write("directory/library/team/check-in", &stranger).expect(400);
+        let status = quay.root.read("directory/library/team/status").expect(200);
+        assert_eq!(status.body["data"][&one]["available"], true);
+        assert!(quay.takes("svc2", FIRST));
+        quay.assert_silent(FIRST);
+    }
 }

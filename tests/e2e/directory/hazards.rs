@@ -5,6 +5,7 @@ use super::liar::{Asked, BIND, EXTENDED, Liar, MODIFY, SEARCH, part};
 use super::{FIRST, Quay};
 use bulkhead_tests::{Bulkhead, Client, Kind};
 use serde_json::{Value, json};
+use std::io::Write;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -93,6 +94,57 @@ fn no_lie_ends_the_server_or_holds_a_call_for_long() {
         root.read("directory/roles/build").expect(404);
         bulkhead.assert_silent(BINDPASS);
     }
+}
+
+/// A byte now and then is no answer, however long it goes on.
+#[test]
+fn a_server_that_drips_is_given_no_more_time_than_one_that_hangs() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("ldap://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                // The head of an answer of 64 KiB, which never comes to its end.
+                let mut bytes = vec![0x30, 0x83, 1, 0, 0, 2, 1, 1, 0x61, 0x83, 0, 0xff, 0];
+                bytes.resize(400, 4);
+                for byte in bytes {
+                    if stream.write_all(&[byte]).is_err() {
+                        return;
+                    }
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            });
+        }
+    });
+    let liar = Liar::start(|_| Vec::new());
+    let (bulkhead, root) = configured(&liar, json!({ "url": url }));
+    let began = Instant::now();
+    assert_eq!(role(&root), 502);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    root.read("sys/health").expect(200);
+    bulkhead.assert_silent(BINDPASS);
+}
+
+/// What an entry holds is not the caller's to see, also where it is in the way.
+#[test]
+fn no_refusal_shows_what_an_entry_holds() {
+    const HELD: &[u8] = b"Hidden-In-An-Entry-7391";
+    let liar = Liar::start(|asked| match asked.operation {
+        SEARCH if asked.holds("svc1") => {
+            let found = |dn: &str, id: &[u8]| {
+                asked.entry(dn, &[("objectGUID", &[id]), ("userPrincipalName", &[HELD])])
+            };
+            let other = "CN=other,OU=people,DC=corp,DC=example";
+            let entries = [found(ACCOUNT, b"0123456789abcdef"), found(other, HELD)];
+            [entries.concat(), asked.result(0)].concat()
+        }
+        _ => pretending(asked),
+    });
+    let (bulkhead, root) = configured(&liar, json!({}));
+    let named = json!({ "service_account_name": "svc1" });
+    root.write("directory/roles/build", &named).expect(400);
+    root.write("directory/library/team", &json!({ "service_account_names": "svc1" })).expect(400);
+    bulkhead.assert_silent(std::str::from_utf8(HELD).expect("a text"));
 }
 
 /// A referral leads to another server, which would be shown the password.

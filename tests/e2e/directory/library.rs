@@ -118,66 +118,74 @@ fn a_loan_ends_by_time_by_revocation_and_by_those_who_manage() {
 
 #[test]
 fn a_lease_of_a_loan_that_is_over_touches_no_later_one() {
-    let quay = Quay::library(Kind::OpenLdap, &["svc1"], json!({}));
-    let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
-    let first = quay.lend(&alice);
-    quay.check_in(&alice, json!({})).expect(200);
-    let second = quay.lend(&bob);
-    let stale = json!({ "lease_id": first.lease });
-    quay.root.write("sys/leases/renew", &stale).expect(400);
-    quay.root.write("sys/leases/revoke", &stale).expect(204);
-    quay.check_in(&alice, json!({ "service_account_names": [second.account] })).expect(400);
-    assert!(quay.takes("svc1", &second.password) && !quay.is_available("svc1"));
-    let renewed = quay.root.write("sys/leases/renew", &json!({ "lease_id": second.lease }));
-    assert_eq!(renewed.expect(200).body["lease_duration"], 3600);
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::library(kind, &["svc1"], json!({}));
+        let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
+        let first = quay.lend(&alice);
+        quay.check_in(&alice, json!({})).expect(200);
+        let second = quay.lend(&bob);
+        let stale = json!({ "lease_id": first.lease });
+        quay.root.write("sys/leases/renew", &stale).expect(400);
+        quay.root.write("sys/leases/revoke", &stale).expect(204);
+        quay.check_in(&alice, json!({ "service_account_names": [second.account] })).expect(400);
+        assert!(quay.takes("svc1", &second.password) && !quay.is_available("svc1"));
+        let renewed = quay.root.write("sys/leases/renew", &json!({ "lease_id": second.lease }));
+        assert_eq!(renewed.expect(200).body["lease_duration"], 3600);
+    }
 }
 
 #[test]
 fn a_loan_is_renewed_up_to_the_most_that_its_set_allows() {
-    let quay = Quay::library(Kind::OpenLdap, &["svc1"], json!({}));
-    let loan = quay.lend(&quay.root);
-    let renew = |increment: &str| {
-        let asked = json!({ "lease_id": loan.lease, "increment": increment });
-        quay.root.write("sys/leases/renew", &asked).expect(200)
-    };
-    assert_eq!(renew("90m").body["lease_duration"], 5400);
-    let most = renew("100h").body["lease_duration"].as_u64().expect("seconds");
-    assert!((7100..=7200).contains(&most), "{most}");
-    let shorter = quay.root.write("directory/library/team", &json!({ "ttl": "10m" }));
-    shorter.expect(204);
-    let asked = json!({ "lease_id": loan.lease });
-    let renewed = quay.root.write("sys/leases/renew", &asked).expect(200);
-    assert_eq!(renewed.body["lease_duration"], 600, "by what the set says now");
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::library(kind, &["svc1"], json!({}));
+        let loan = quay.lend(&quay.root);
+        let renew = |increment: &str| {
+            let asked = json!({ "lease_id": loan.lease, "increment": increment });
+            quay.root.write("sys/leases/renew", &asked).expect(200)
+        };
+        assert_eq!(renew("90m").body["lease_duration"], 5400);
+        let most = renew("100h").body["lease_duration"].as_u64().expect("seconds");
+        assert!((7100..=7200).contains(&most), "{most}");
+        let shorter = quay.root.write("directory/library/team", &json!({ "ttl": "10m" }));
+        shorter.expect(204);
+        let asked = json!({ "lease_id": loan.lease });
+        let renewed = quay.root.write("sys/leases/renew", &asked).expect(200);
+        assert_eq!(renewed.body["lease_duration"], 600, "by what the set says now");
+    }
 }
 
 #[test]
 fn a_loan_without_end_outlives_its_lease_and_ends_when_it_is_revoked() {
-    let quay = Quay::library(Kind::OpenLdap, &["svc1"], json!({ "ttl": 0, "max_ttl": 0 }));
-    let tune = json!({ "default_lease_ttl": "1s", "max_lease_ttl": "2s" });
-    quay.root.write("sys/mounts/directory/tune", &tune).expect(204);
-    let loan = quay.lend(&quay.root);
-    assert_eq!(loan.answer.body["lease_duration"], 2, "the mount's maximum");
-    let lookup = json!({ "lease_id": loan.lease });
-    until_true("the lease is over", SOON, || {
-        quay.root.write("sys/leases/lookup", &lookup).status == 400
-    });
-    assert!(quay.takes("svc1", &loan.password) && !quay.is_available("svc1"));
-    quay.check_in(&quay.root, json!({})).expect(200);
-    quay.assert_at_home("svc1", &loan.password);
-    let tune = json!({ "default_lease_ttl": "1h", "max_lease_ttl": "2h" });
-    quay.root.write("sys/mounts/directory/tune", &tune).expect(204);
-    let loan = quay.lend(&quay.root);
-    quay.root.write("sys/leases/revoke", &json!({ "lease_id": loan.lease })).expect(204);
-    quay.assert_at_home("svc1", &loan.password);
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::library(kind, &["svc1"], json!({ "ttl": 0, "max_ttl": 0 }));
+        let tune = json!({ "default_lease_ttl": "1s", "max_lease_ttl": "2s" });
+        quay.root.write("sys/mounts/directory/tune", &tune).expect(204);
+        let loan = quay.lend(&quay.root);
+        assert_eq!(loan.answer.body["lease_duration"], 2, "the mount's maximum");
+        let lookup = json!({ "lease_id": loan.lease });
+        until_true("the lease is over", SOON, || {
+            quay.root.write("sys/leases/lookup", &lookup).status == 400
+        });
+        assert!(quay.takes("svc1", &loan.password) && !quay.is_available("svc1"));
+        quay.check_in(&quay.root, json!({})).expect(200);
+        quay.assert_at_home("svc1", &loan.password);
+        let tune = json!({ "default_lease_ttl": "1h", "max_lease_ttl": "2h" });
+        quay.root.write("sys/mounts/directory/tune", &tune).expect(204);
+        let loan = quay.lend(&quay.root);
+        quay.root.write("sys/leases/revoke", &json!({ "lease_id": loan.lease })).expect(204);
+        quay.assert_at_home("svc1", &loan.password);
+    }
 }
 
 #[test]
 fn what_is_asked_for_is_shortened_to_the_set_and_nothing_means_the_set() {
-    let quay = Quay::library(Kind::OpenLdap, &["svc1", "svc2", "svc3"], json!({}));
-    for (asked, seconds) in [("10m", 600), ("5h", 3600), ("0", 3600)] {
-        let body = json!({ "ttl": asked });
-        let given = quay.root.write("directory/library/team/check-out", &body).expect(200);
-        assert_eq!(given.body["lease_duration"], seconds, "{asked}");
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::library(kind, &["svc1", "svc2", "svc3"], json!({}));
+        for (asked, seconds) in [("10m", 600), ("5h", 3600), ("0", 3600)] {
+            let body = json!({ "ttl": asked });
+            let given = quay.root.write("directory/library/team/check-out", &body).expect(200);
+            assert_eq!(given.body["lease_duration"], seconds, "{asked}");
+        }
     }
 }
 
@@ -212,64 +220,92 @@ fn an_account_belongs_to_one_set_or_to_roles_by_each_of_its_names() {
 
 #[test]
 fn nothing_is_taken_from_a_borrower_by_writing_the_set() {
-    let quay = Quay::library(Kind::OpenLdap, &["svc1", "svc2"], json!({}));
-    let loan = quay.lend(&quay.root);
-    assert_eq!(loan.account, quay.name("svc1"), "in the order of the set");
-    let without = json!({ "service_account_names": [quay.name("svc2")] });
-    let refused = quay.root.write("directory/library/team", &without).expect(400);
-    assert!(refused.errors().contains("checked out"), "{}", refused.errors());
-    let refused = quay.root.delete("directory/library/team");
-    assert_eq!(refused.status, 400, "{refused:?}");
-    quay.set("team", &["svc3", "svc1"], json!({}));
-    assert!(quay.takes("svc1", &loan.password) && !quay.takes("svc3", super::FIRST));
-    let set = quay.root.read("directory/library/team").expect(200);
-    let names = [quay.name("svc3"), quay.name("svc1")];
-    assert_eq!(set.body["data"]["service_account_names"], json!(names));
-    quay.check_in(&quay.root, json!({})).expect(200);
-    quay.root.delete("directory/library/team").expect(204);
-    quay.role("build", "svc1");
-    let password = quay.creds("build").text("current_password").to_owned();
-    assert!(quay.takes("svc1", &password), "what no set has, a role may have");
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::library(kind, &["svc1", "svc2"], json!({}));
+        let loan = quay.lend(&quay.root);
+        assert_eq!(loan.account, quay.name("svc1"), "in the order of the set");
+        let without = json!({ "service_account_names": [quay.name("svc2")] });
+        let refused = quay.root.write("directory/library/team", &without).expect(400);
+        assert!(refused.errors().contains("checked out"), "{}", refused.errors());
+        let refused = quay.root.delete("directory/library/team");
+        assert_eq!(refused.status, 400, "{refused:?}");
+        quay.set("team", &["svc3", "svc1"], json!({}));
+        assert!(quay.takes("svc1", &loan.password) && !quay.takes("svc3", super::FIRST));
+        let set = quay.root.read("directory/library/team").expect(200);
+        let names = [quay.name("svc3"), quay.name("svc1")];
+        assert_eq!(set.body["data"]["service_account_names"], json!(names));
+        quay.check_in(&quay.root, json!({})).expect(200);
+        quay.root.delete("directory/library/team").expect(204);
+        quay.role("build", "svc1");
+        let password = quay.creds("build").text("current_password").to_owned();
+        assert!(quay.takes("svc1", &password), "what no set has, a role may have");
+    }
 }
 
 #[test]
 fn where_it_is_not_enforced_any_caller_checks_in_and_never_by_way_of_another_set() {
-    let quay =
-        Quay::library(Kind::OpenLdap, &["svc1"], json!({ "disable_check_in_enforcement": true }));
-    let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
-    let loan = quay.lend(&alice);
-    quay.set("other", &["svc2"], json!({ "disable_check_in_enforcement": true }));
-    let named = json!({ "service_account_names": [loan.account] });
-    for path in ["directory/library/other/check-in", "directory/library/manage/other/check-in"] {
-        quay.root.write(path, &named).expect(400);
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::library(kind, &["svc1"], json!({ "disable_check_in_enforcement": true }));
+        let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
+        let loan = quay.lend(&alice);
+        quay.set("other", &["svc2"], json!({ "disable_check_in_enforcement": true }));
+        let named = json!({ "service_account_names": [loan.account] });
+        for path in ["directory/library/other/check-in", "directory/library/manage/other/check-in"]
+        {
+            quay.root.write(path, &named).expect(400);
+        }
+        assert!(quay.takes("svc1", &loan.password));
+        quay.check_in(&bob, json!({})).expect(200);
+        quay.assert_at_home("svc1", &loan.password);
     }
-    assert!(quay.takes("svc1", &loan.password));
-    quay.check_in(&bob, json!({})).expect(200);
-    quay.assert_at_home("svc1", &loan.password);
 }
 
 #[test]
 fn a_hundred_who_want_ten_accounts_are_ten_with_one_each_and_ninety_without() {
-    let quay = Quay::new(Kind::OpenLdap);
-    let accounts: Vec<String> = (0..10).map(|number| format!("lent{number}")).collect();
-    let added: Vec<(String, &str)> =
-        accounts.iter().map(|name| (name.clone(), super::FIRST)).collect();
-    quay.branch.add_all(&added);
-    let names: Vec<&str> = accounts.iter().map(String::as_str).collect();
-    quay.set("team", &names, json!({}));
-    let answers: Vec<Answer> = std::thread::scope(|scope| {
-        let ask = || quay.root.write("directory/library/team/check-out", &json!({}));
-        let callers: Vec<_> = (0..100).map(|_| scope.spawn(ask)).collect();
-        callers.into_iter().map(|caller| caller.join().expect("no caller panics")).collect()
-    });
-    let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|one| one.status == 200);
-    assert_eq!(lost.iter().map(|one| one.status).collect::<BTreeSet<_>>(), [400].into());
-    assert_eq!((won.len(), lost.len()), (10, 90));
-    let won: Vec<Lent> = won.into_iter().map(lent).collect();
-    let lent: BTreeSet<&str> = won.iter().map(|one| one.account.as_str()).collect();
-    assert_eq!(lent.len(), 10, "each has an account of its own");
-    for one in &won {
-        let account = one.account.strip_prefix(&format!("{}-", quay.branch.name));
-        assert!(quay.takes(account.expect("an account of the branch"), &one.password));
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let quay = Quay::new(kind);
+        let accounts: Vec<String> = (0..10).map(|number| format!("lent{number}")).collect();
+        let added: Vec<(String, &str)> =
+            accounts.iter().map(|name| (name.clone(), super::FIRST)).collect();
+        quay.branch.add_all(&added);
+        let names: Vec<&str> = accounts.iter().map(String::as_str).collect();
+        quay.set("team", &names, json!({}));
+        let answers: Vec<Answer> = std::thread::scope(|scope| {
+            let ask = || quay.root.write("directory/library/team/check-out", &json!({}));
+            let callers: Vec<_> = (0..100).map(|_| scope.spawn(ask)).collect();
+            callers.into_iter().map(|caller| caller.join().expect("no caller panics")).collect()
+        });
+        let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|one| one.status == 200);
+        assert_eq!(lost.iter().map(|one| one.status).collect::<BTreeSet<_>>(), [400].into());
+        assert_eq!((won.len(), lost.len()), (10, 90));
+        let won: Vec<Lent> = won.into_iter().map(lent).collect();
+        let lent: BTreeSet<&str> = won.iter().map(|one| one.account.as_str()).collect();
+        assert_eq!(lent.len(), 10, "each has an account of its own");
+        for one in &won {
+            let name = names.iter().find(|name| quay.name(name) == one.account);
+            assert!(quay.takes(name.expect("an account of the set"), &one.password));
+        }
+    }
+}
+
+#[test]
+fn of_two_sets_that_are_written_for_one_account_at_a_time_one_has_it() {
+    for quay in Quay::both() {
+        let set = json!({ "service_account_names": [quay.name("svc1")] });
+        let statuses: Vec<u16> = std::thread::scope(|scope| {
+            let (quay, set) = (&quay, &set);
+            let write = move |number: usize| {
+                quay.root.write(&format!("directory/library/set{number}"), set).status
+            };
+            let writers: Vec<_> = (0..6).map(|number| scope.spawn(move || write(number))).collect();
+            writers.into_iter().map(|writer| writer.join().expect("no panic")).collect()
+        });
+        assert_eq!(statuses.iter().filter(|status| **status == 204).count(), 1, "{statuses:?}");
+        let sets = quay.root.list("directory/library").expect(200).body["data"]["keys"].clone();
+        assert_eq!(sets.as_array().map(Vec::len), Some(1), "{sets}");
+        let set = sets[0].as_str().expect("a name");
+        let path = format!("directory/library/{set}/check-out");
+        let lent = quay.root.write(&path, &json!({})).expect(200);
+        assert!(quay.takes("svc1", lent.text("password")));
     }
 }

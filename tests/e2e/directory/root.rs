@@ -112,3 +112,35 @@ fn an_account_that_rotates_itself_needs_no_other() {
         quay.root.write("directory/rotate-root", &json!({})).expect(400);
     }
 }
+
+/// A controller that has not heard of the change yet takes the password before, and no lockout
+/// comes of it: of two logins one holds.
+#[test]
+fn a_controller_that_still_has_the_password_before_takes_the_engine() {
+    for quay in Quay::both() {
+        let before = bindpass(&quay);
+        quay.root.write("directory/rotate-root", &json!({})).expect(204);
+        quay.branch.set_password("engine", &before);
+        for _ in 0..8 {
+            quay.role("build", "svc1");
+        }
+        quay.creds("build");
+        assert!(quay.takes("engine", &before), "it is not locked");
+    }
+}
+
+/// A password that the engine was given by hand is not followed by any other.
+#[test]
+fn a_wrong_bindpass_is_tried_once_a_request_and_no_other_with_it() {
+    for quay in Quay::both() {
+        let before = bindpass(&quay);
+        quay.root.write("directory/rotate-root", &json!({})).expect(204);
+        quay.branch.set_password("engine", &before);
+        quay.configure(json!({ "bindpass": "Jm6-Yt2-Hd8-Vc5" })).expect(204);
+        let role = json!({ "service_account_name": quay.name("svc1") });
+        let refused = quay.root.write("directory/roles/build", &role).expect(400);
+        assert!(refused.errors().contains("refused the login"), "{}", refused.errors());
+        assert!(quay.takes("engine", &before), "one wrong login locks no account");
+        quay.assert_silent(&before);
+    }
+}

@@ -71,7 +71,9 @@ fn ring(bed: &Bed, key: &str) {
 
 #[test]
 fn the_new_secret_counts_when_it_works_and_then_the_old_one_alone_is_removed() {
-    let bed = with_new_secret();
+    let mut bed = with_new_secret();
+    bed.caller.capabilities = vec!["sudo".to_owned(), "update".to_owned()];
+    assert_eq!(bed.read("config").unwrap().data["client_secret"], SECRET);
     let warnings = rotate(&bed).unwrap();
     assert_eq!(warnings, ["the application has other passwords, which are kept: key-9"]);
     assert_eq!(secret(&bed), SECRET, "it waits until the new one works");
@@ -85,6 +87,7 @@ fn the_new_secret_counts_when_it_works_and_then_the_old_one_alone_is_removed() {
     assert_eq!((bed.host.stored(PENDING), bed.host.stored(RETIRED)), (None, None));
     let shown = bed.read("config").unwrap().data;
     assert_eq!(shown["root_password_expiration_date"], "2030-07-02T12:00:00Z");
+    assert_eq!(shown.get("client_secret"), None, "no read shows what a rotation made");
 }
 
 #[test]

@@ -100,6 +100,24 @@ fn the_password_before_is_tried_for_ten_minutes_only() {
     assert_eq!(bed.write("roles/build", &role).err().unwrap().kind, Kind::InvalidRequest);
 }
 
+/// Wrong logins lock an account.
+#[test]
+fn which_of_the_two_passwords_is_taken_is_found_out_once_and_not_at_each_request() {
+    let bed = configured(Flavour::ActiveDirectory);
+    bed.write("rotate-root", &json!({})).unwrap();
+    bed.host.directory().set_password(ENGINE, "secret-of-engine");
+    let role = json!({"service_account_name": "svc1"});
+    bed.write("roles/build", &role).unwrap();
+    bed.host.steps();
+    bed.write("roles/build", &role).unwrap();
+    let binds = bed.host.steps().iter().filter(|step| step.starts_with("ldap-bind")).count();
+    assert_eq!(binds, 0, "it is known for a while");
+    // The controller has heard of it now.
+    let stored = bed.host.stored("config").unwrap()["bindpass"].as_str().unwrap().to_owned();
+    bed.host.directory().set_password(ENGINE, &stored);
+    bed.write("roles/build", &role).unwrap();
+}
+
 #[test]
 fn without_a_configuration_or_a_login_there_is_nothing_to_rotate() {
     let bed = empty(Flavour::ActiveDirectory);
