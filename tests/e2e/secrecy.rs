@@ -1,6 +1,8 @@
 //! No secret in an answer, a log, or a file: not the root password, however hard it is to quote,
 //! and not a credential after its one answer.
 
+mod rows;
+
 use crate::world::{World, with};
 use bulkhead_tests::leaks::{self, CANARY};
 use bulkhead_tests::{Postgres, wait};

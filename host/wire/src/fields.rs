@@ -145,11 +145,31 @@ pub fn secrets<'a>(fields: &'a [Field], values: &'a Map<String, Value>) -> Vec<&
             match value {
                 value if field.secret => collect_texts(value, &mut found),
                 Value::Object(inside) => found.extend(secrets(&field.members, inside)),
+                pairs if holds_secrets(field) => found.extend(secrets_of_pairs(field, pairs)),
                 _ => {}
             }
         }
     }
     found
+}
+
+/// The values of `name=value` whose field inside of `field` is secret, and what is no pair.
+fn secrets_of_pairs<'a>(field: &Field, pairs: &'a Value) -> Vec<&'a str> {
+    let mut texts = Vec::new();
+    collect_texts(pairs, &mut texts);
+    let secret = |text: &'a str| match text.split_once('=') {
+        Some((name, value)) => {
+            let is_of = |inside: &&Field| answers_to(inside, name.trim());
+            field.members.iter().find(is_of).is_some_and(holds_secrets).then_some(value)
+        }
+        None => Some(text),
+    };
+    texts.into_iter().filter_map(secret).filter(|text| !text.is_empty()).collect()
+}
+
+/// Whether the field is secret, or one inside of it.
+fn holds_secrets(field: &Field) -> bool {
+    field.secret || field.members.iter().any(holds_secrets)
 }
 
 type Spelling<'a> = (&'a String, &'a Value);
@@ -203,9 +223,10 @@ fn is_unsaid(kind: FieldKind, spellings: &[Spelling<'_>]) -> bool {
         && spellings.iter().all(|(_, value)| is_empty(value))
 }
 
-/// `got` may show the value, so a secret field says only what type came.
+/// `got` may show the value, so a field that is secret, or may hold what is, says only what type
+/// came.
 fn refuse(field: &Field, name: &str, value: &Value, got: String) -> Failure {
-    let got = if field.secret { type_of(value).to_owned() } else { got };
+    let got = if holds_secrets(field) { type_of(value).to_owned() } else { got };
     Failure::invalid(format!("{name}: {got} is not {}", forms(field.kind)))
 }
 
