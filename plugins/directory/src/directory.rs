@@ -234,6 +234,19 @@ impl<'a> Directory<'a> {
     }
 }
 
+/// What was found, where nothing is buffered yet. A login that is refused may be one that another
+/// call has replaced meanwhile: what was read is not in force then, and the host runs the call
+/// again.
+///
+/// # Errors
+/// Conflict where what was read has changed; else why it was not found.
+pub(crate) fn unless_stale<T>(host: &dyn Host, found: Result<T, Failure>) -> Result<T, Failure> {
+    found.or_else(|why| {
+        host.storage().checkpoint()?;
+        Err(why)
+    })
+}
+
 const OTHER_SCHEMA: &str = "schema openldap is not for Active Directory, which would keep the \
                             password as a readable attribute and change nothing; use schema ad";
 const NO_BASE: &str = "the server does not tell where its entries are; set userdn";

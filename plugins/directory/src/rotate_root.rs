@@ -4,7 +4,7 @@
 //! old one. As with accounts the candidate is written down first; it belongs to the login that it
 //! was made for, and never replaces the password of another.
 
-use crate::directory::{Directory, Proof};
+use crate::directory::{self, Directory, Proof};
 use crate::passwords;
 use crate::rotation::LANE;
 use crate::settings::Config;
@@ -51,7 +51,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
-    let dn = entry_of(host, config)?;
+    let dn = directory::unless_stale(host, entry_of(host, config))?;
     let change = Change {
         password: passwords::generate(host, &config.password_rules())?,
         url: config.url.clone(),

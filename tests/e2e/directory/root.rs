@@ -144,3 +144,27 @@ fn a_wrong_bindpass_is_tried_once_a_request_and_no_other_with_it() {
         quay.assert_silent(&before);
     }
 }
+
+#[test]
+fn many_who_rotate_the_engines_password_at_a_time_leave_one_that_works() {
+    for quay in Quay::both() {
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let rotate = || quay.root.write("directory/rotate-root", &json!({}));
+            let callers: Vec<_> = (0..8).map(|_| scope.spawn(rotate)).collect();
+            callers.into_iter().map(|caller| caller.join().expect("no caller panics")).collect()
+        });
+        for answer in &answers {
+            match answer.status {
+                204 => {}
+                200 => assert!(answer.warnings().contains("in progress"), "{answer:?}"),
+                status => panic!("{status}: {}", answer.errors()),
+            }
+        }
+        assert!(answers.iter().any(|answer| answer.status == 204), "one of them rotated it");
+        quay.role("build", "svc1");
+        let password = quay.creds("build").text("current_password").to_owned();
+        assert!(quay.takes("svc1", &password));
+        quay.root.write("directory/rotate-root", &json!({})).expect(204);
+        quay.creds("build");
+    }
+}
