@@ -11,7 +11,7 @@
 
 use crate::limits;
 use bulkhead_wire::sync;
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
 
 /// Shortest run that is taken for a piece of a secret.
@@ -27,7 +27,7 @@ pub struct SecretSet {
 
 #[derive(Default)]
 struct Runs {
-    known: BTreeSet<[char; RUN]>,
+    known: HashSet<[char; RUN]>,
     /// There were more than are kept: anything may be a piece of a secret.
     is_full: bool,
 }
@@ -119,7 +119,7 @@ fn lower(text: impl Iterator<Item = char>) -> Vec<char> {
     text.map(|c| c.to_lowercase().next().unwrap_or(c)).collect()
 }
 
-fn hidden_positions(text: &[char], runs: &BTreeSet<[char; RUN]>) -> Vec<bool> {
+fn hidden_positions(text: &[char], runs: &HashSet<[char; RUN]>) -> Vec<bool> {
     let mut hidden = vec![false; text.len()];
     for (start, window) in text.windows(RUN).enumerate() {
         if <[char; RUN]>::try_from(window).is_ok_and(|run| runs.contains(&run)) {
