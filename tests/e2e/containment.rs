@@ -32,6 +32,7 @@ const ACTS: &[(&str, u16, &str)] = &[
     ("flood-of-puts", 500, "limit storage=16MiB"),
     ("flood-of-secrets", 500, "limit host-bytes=64MiB"),
     ("flood-of-hashes", 500, "limit host-bytes=64MiB"),
+    ("flood-of-scans", 500, "limit host-bytes=64MiB"),
     ("flood-of-keys", 500, "limit host-bytes=64MiB"),
     ("flood-of-logs", 200, ""),
     ("memory-bomb", 500, "ran out of its 64 MiB of memory"),

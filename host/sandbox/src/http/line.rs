@@ -22,10 +22,11 @@ pub(crate) struct Answered {
 /// A connection over which HTTP is spoken. Dropping it closes it.
 pub(super) struct Line {
     sender: SendRequest<Full<Bytes>>,
-    connection: Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>,
+    /// Gone once it has ended: what it never answered ends with it, and would wait for ever
+    /// otherwise.
+    connection: Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>,
     /// Whose bytes pass.
     payer: Payer,
-    has_ended: bool,
     opened: Instant,
 }
 
@@ -55,13 +56,7 @@ impl Line {
             .max_header_size(limits::HTTP_ANSWER_HEAD_BYTES);
         let (sender, connection) =
             http.handshake(io).await.map_err(|error| HttpFault::of(&error))?;
-        Ok(Self {
-            sender,
-            connection: Box::pin(connection),
-            payer,
-            has_ended: false,
-            opened: Instant::now(),
-        })
+        Ok(Self { sender, connection: Some(Box::pin(connection)), payer, opened: Instant::now() })
     }
 
     /// Sends a request, for whose bytes and those of its answer `meter` pays, and waits for an
@@ -72,14 +67,16 @@ impl Line {
         meter: Meter,
         most: usize,
     ) -> Result<Answered, Unanswered> {
-        let Self { sender, connection, payer, has_ended, .. } = self;
+        let Self { sender, connection, payer, .. } = self;
         let _paid = payer.charge(meter);
         let mut answer = pin!(converse(sender, request, most));
-        tokio::select! {
-            answered = &mut answer => return answered,
-            // What it read before its end is still there, and the answer says by itself how it
-            // ended.
-            _ = connection => *has_ended = true,
+        if let Some(open) = connection {
+            tokio::select! {
+                answered = &mut answer => return answered,
+                // What it read before its end is still there, and the answer says by itself how it
+                // ended.
+                _ = open => *connection = None,
+            }
         }
         answer.await
     }
@@ -87,7 +84,9 @@ impl Line {
     /// Whether it may take another request: it has not ended with its last answer, and is not so
     /// old that its name may lead elsewhere by now.
     pub(super) fn may_go_on(&self) -> bool {
-        !self.has_ended && !self.sender.is_closed() && self.opened.elapsed() < limits::KEPT_AGE
+        self.connection.is_some()
+            && !self.sender.is_closed()
+            && self.opened.elapsed() < limits::KEPT_AGE
     }
 }
 
