@@ -6,14 +6,15 @@
 //! the one before, minutes later. Each half is lived through with its faults; what is due in
 //! minutes is due at once by a clock that is ahead (`clock.rs` of the harness).
 
+use crate::injected::{Injected, Troubled, write};
 use crate::points;
 use crate::stage::SOON;
 use bulkhead_tests::cloud_a::{self, CloudA, Machine};
 use bulkhead_tests::cloud_b::{self, CloudB};
 use bulkhead_tests::internet::Online;
-use bulkhead_tests::paths::{Folder, fault_binary};
+use bulkhead_tests::paths::fault_binary;
 use bulkhead_tests::wait::until_true;
-use bulkhead_tests::{Client, Clock, Internet};
+use bulkhead_tests::{Clock, Internet};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -118,9 +119,6 @@ impl Provider for Google {
     }
 }
 
-/// The server ended, or answered that something failed.
-struct Troubled;
-
 struct Life<P> {
     provider: P,
     online: Online,
@@ -155,7 +153,7 @@ impl<P: Provider> Life<P> {
 
     /// The first half: a credential is made.
     fn rotate(&self) -> Result<(), Troubled> {
-        write(&self.online.root, P::ROTATE, &json!({}))
+        write(&self.online.root, P::ROTATE, &json!({})).map(drop)
     }
 
     /// The second half: it takes the place of the one before, which ends.
@@ -172,9 +170,6 @@ impl<P: Provider> Life<P> {
 
     /// What must hold of a server that is back.
     fn check(&mut self) {
-        if self.online.server.ended(Duration::ZERO).is_none() {
-            self.online.server.kill();
-        }
         // What is put in force here ends the one before in a minute.
         for later in [OVER, OVER + DUE, OVER + DUE + DUE] {
             assert!(self.open(later, &[]).is_ok(), "{}", self.told());
@@ -201,11 +196,6 @@ impl<P: Provider> Life<P> {
     fn told(&self) -> String {
         self.online.server.printed()
     }
-}
-
-fn write(client: &Client, path: &str, body: &Value) -> Result<(), Troubled> {
-    let answer = client.attempt("POST", path, body.to_string().as_bytes());
-    answer.ok().filter(|answer| answer.status < 500).map(drop).ok_or(Troubled)
 }
 
 /// The two halves of a rotation.
@@ -260,21 +250,13 @@ fn every_point<P: Provider>(fault: &str) {
 
 /// One life with its fault. `false` where it was over before the fault came.
 fn live<P: Provider>(half: Half, fault: &str, number: u32) -> bool {
-    let notes = Folder::new("trace");
-    let trace = notes.path().join("trace");
+    let fault = Injected::at(fault, number);
     let mut life = half.prepared::<P>();
-    let environment = [
-        ("BULKHEAD_FAULT", format!("{fault}@{number}")),
-        ("BULKHEAD_FAULT_TRACE", trace.display().to_string()),
-    ];
-    let lived = life.open(half.later(), &environment).and_then(|()| half.live(&mut life));
-    let ended = life.online.server.ended(Duration::from_secs(if lived.is_err() { 3 } else { 0 }));
-    let fired = match fault {
-        "abort" => ended.is_some(),
-        _ => points::passed(fault, &trace) >= number,
-    };
+    let opened = life.open(half.later(), &fault.environment());
+    let lived = opened.and_then(|()| half.live(&mut life));
+    let came = fault.end(&mut life.online.server, &lived);
     life.check();
-    fired
+    came
 }
 
 #[test]

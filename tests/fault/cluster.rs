@@ -5,6 +5,7 @@
 //! What a server passes before its mount is configured is the matter of `kill_loop.rs`: lives begin
 //! with the point behind it.
 
+use crate::injected::{Injected, Troubled, write};
 use crate::points;
 use crate::stage::SOON;
 use bulkhead_tests::paths::{Folder, fault_binary};
@@ -12,7 +13,6 @@ use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Bulkhead, Client, Kubernetes, Namespace};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// Rules of mode 3, which makes the most objects.
 const RULES: &str = "rules: [{apiGroups: [''], resources: [configmaps], verbs: [list]}]";
@@ -37,9 +37,6 @@ struct Given {
     lease: String,
 }
 
-/// The server ended, or answered that something failed.
-struct Troubled;
-
 impl Life {
     /// A life whose server has the environment; `None` where it died while it started.
     fn begin(environment: &[(&str, String)]) -> Option<Self> {
@@ -53,8 +50,7 @@ impl Life {
     }
 
     fn write(&self, path: &str, body: &Value) -> Result<Answer, Troubled> {
-        let answer = self.root.attempt("POST", path, body.to_string().as_bytes());
-        answer.ok().filter(|answer| answer.status < 500).ok_or(Troubled)
+        write(&self.root, path, body)
     }
 
     fn configure(&self) -> Result<(), Troubled> {
@@ -168,22 +164,10 @@ fn before_tokens(environment: &[(&str, String)]) -> Life {
 
 /// One life with its fault. `false` where it was over before the fault came.
 fn live(fault: &str, number: u32) -> bool {
-    let notes = Folder::new("trace");
-    let trace = notes.path().join("trace");
-    let environment = [
-        ("BULKHEAD_FAULT", format!("{fault}@{number}")),
-        ("BULKHEAD_FAULT_TRACE", trace.display().to_string()),
-    ];
-    let Some(mut life) = Life::begin(&environment) else { return true };
+    let fault = Injected::at(fault, number);
+    let Some(mut life) = Life::begin(&fault.environment()) else { return true };
     let lived = life.configure().and_then(|()| life.give_and_take());
-    let ended = life.server.ended(Duration::from_secs(if lived.is_err() { 3 } else { 0 }));
-    let fired = match fault {
-        "abort" => ended.is_some(),
-        _ => points::passed(fault, &trace) >= number,
-    };
-    if ended.is_none() {
-        life.server.kill();
-    }
+    let came = fault.end(&mut life.server, &lived);
     life.check();
-    fired
+    came
 }

@@ -5,13 +5,13 @@
 //! What a server passes before its mount is configured is the matter of `kill_loop.rs`: lives begin
 //! with the point behind it.
 
+use crate::injected::{Injected, Troubled, answered, write};
 use crate::points;
 use crate::stage::SOON;
 use bulkhead_tests::paths::{Folder, fault_binary};
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryServer, Kind};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// What accounts log in with before a life knows them.
 const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
@@ -32,9 +32,6 @@ struct Loan {
     lease: String,
 }
 
-/// The server ended, or answered that something failed.
-struct Troubled;
-
 impl Life {
     /// A life whose server has the environment; `None` where it died while it started.
     fn begin(environment: &[(&str, String)]) -> Option<Self> {
@@ -47,7 +44,7 @@ impl Life {
     }
 
     fn write(&self, path: &str, body: &Value) -> Result<Answer, Troubled> {
-        answered(self.root.attempt("POST", path, body.to_string().as_bytes()))
+        write(&self.root, path, body)
     }
 
     fn configure(&self) -> Result<(), Troubled> {
@@ -141,10 +138,6 @@ impl Life {
     }
 }
 
-fn answered(answer: Result<Answer, String>) -> Result<Answer, Troubled> {
-    answer.ok().filter(|answer| answer.status < 500).ok_or(Troubled)
-}
-
 #[test]
 fn a_server_that_dies_at_any_point_knows_every_account_of_a_directory() {
     every_point("abort");
@@ -169,22 +162,10 @@ fn before_rotations(environment: &[(&str, String)]) -> Life {
 
 /// One life with its fault. `false` where it was over before the fault came.
 fn live(fault: &str, number: u32) -> bool {
-    let notes = Folder::new("trace");
-    let trace = notes.path().join("trace");
-    let environment = [
-        ("BULKHEAD_FAULT", format!("{fault}@{number}")),
-        ("BULKHEAD_FAULT_TRACE", trace.display().to_string()),
-    ];
-    let Some(mut life) = Life::begin(&environment) else { return true };
+    let fault = Injected::at(fault, number);
+    let Some(mut life) = Life::begin(&fault.environment()) else { return true };
     let lived = life.configure().and_then(|()| life.rotate());
-    let ended = life.server.ended(Duration::from_secs(if lived.is_err() { 3 } else { 0 }));
-    let fired = match fault {
-        "abort" => ended.is_some(),
-        _ => points::passed(fault, &trace) >= number,
-    };
-    if ended.is_none() {
-        life.server.kill();
-    }
+    let came = fault.end(&mut life.server, &lived);
     life.check();
-    fired
+    came
 }

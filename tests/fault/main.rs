@@ -16,6 +16,7 @@ mod directory;
 mod first_start;
 mod full_audit;
 mod full_disk;
+mod injected;
 mod kill_loop;
 mod life;
 mod model;

@@ -4,6 +4,7 @@
 //! What a server passes before the first rotation is the matter of `kill_loop.rs`: lives begin with
 //! the point behind it.
 
+use crate::injected::{Injected, Troubled, write};
 use crate::points;
 use crate::stage::{SOON, postgres};
 use bulkhead_tests::paths::{Folder, fault_binary};
@@ -23,9 +24,6 @@ struct Life {
     server: Bulkhead,
     root: Client,
 }
-
-/// The server ended, or answered that something failed.
-struct Troubled;
 
 impl Life {
     /// A life whose server has the environment; `None` where it died while it started.
@@ -47,8 +45,7 @@ impl Life {
     }
 
     fn write(&self, path: &str, body: &Value) -> Result<Answer, Troubled> {
-        let answer = self.root.attempt("POST", path, body.to_string().as_bytes());
-        answer.ok().filter(|answer| answer.status < 500).ok_or(Troubled)
+        write(&self.root, path, body)
     }
 
     fn configure(&self) -> Result<(), Troubled> {
@@ -134,24 +131,11 @@ fn before_rotations(fault: &str, environment: &[(&str, String)]) -> Life {
 
 /// One life with its fault. `false` where it was over before the fault came.
 fn live(fault: &str, number: u32) -> bool {
-    let notes = Folder::new("trace");
-    let trace = notes.path().join("trace");
-    let environment = [
-        ("BULKHEAD_FAULT", format!("{fault}@{number}")),
-        ("BULKHEAD_FAULT_TRACE", trace.display().to_string()),
-    ];
-    let Some(mut life) = Life::begin(&format!("{fault}{number}"), &environment) else {
-        return true;
-    };
+    let name = format!("{fault}{number}");
+    let fault = Injected::at(fault, number);
+    let Some(mut life) = Life::begin(&name, &fault.environment()) else { return true };
     let lived = life.configure().and_then(|()| life.rotate());
-    let ended = life.server.ended(Duration::from_secs(if lived.is_err() { 3 } else { 0 }));
-    let fired = match fault {
-        "abort" => ended.is_some(),
-        _ => points::passed(fault, &trace) >= number,
-    };
-    if ended.is_none() {
-        life.server.kill();
-    }
+    let came = fault.end(&mut life.server, &lived);
     life.check();
-    fired
+    came
 }
