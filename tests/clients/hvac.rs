@@ -1,11 +1,14 @@
 //! hvac, the client that Python programs use, by the calls of `hvac_calls.py`.
 
 use crate::clouds::{Azure, Google, OWN};
+use crate::program::Program;
 use bulkhead_tests::bulkhead::ROOT;
-use bulkhead_tests::paths::{Folder, binary, guest, repository, target};
+use bulkhead_tests::paths::{Folder, binary, guest};
 use bulkhead_tests::{Bulkhead, DirectoryServer, Kind};
 use serde_json::json;
-use std::process::Command;
+
+const PROGRAM: Program =
+    Program { interpreter: "python3", file: "hvac_calls.py", client: "hvac", path: "PYTHONPATH" };
 
 /// Calls one part of the program against a server of its own.
 #[track_caller]
@@ -22,24 +25,12 @@ fn call_at(server: &Bulkhead, part: &str) {
 /// Calls one part of the program against that server, with additions to its environment.
 #[track_caller]
 fn call_with(server: &Bulkhead, part: &str, environment: &[(&str, &str)]) {
-    let client = target().join("clients/hvac");
-    assert!(client.is_dir(), "hvac is missing: run tests/clients/install.sh");
-    let output = Command::new("python3")
-        .arg(repository().join("tests/clients/hvac_calls.py"))
-        .arg(part)
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("PYTHONPATH", client)
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("VAULT_ADDR", server.url())
-        .envs(server.url().starts_with("https").then(|| ("VAULT_CACERT", server.authority())))
-        .envs(environment.iter().copied())
-        .output()
-        .expect("python3 can be started");
-    let printed = String::from_utf8_lossy(&output.stdout);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{part}: {printed}{error}\n{}", server.printed());
-    assert_eq!(printed.trim(), format!("{part}: done"), "the part ran to its end");
+    let authority = server.authority().display().to_string();
+    let over_tls = server.url().starts_with("https").then_some(("VAULT_CACERT", &*authority));
+    let always = [("PYTHONDONTWRITEBYTECODE", "1")];
+    let environment: Vec<_> =
+        always.into_iter().chain(over_tls).chain(environment.iter().copied()).collect();
+    PROGRAM.call(server, part, &environment);
 }
 
 #[test]

@@ -8,3 +8,4 @@
 mod clouds;
 mod hvac;
 mod node_vault;
+mod program;

@@ -1,0 +1,40 @@
+//! The programs of this folder, a part of one at a time.
+
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::paths::{repository, target};
+use std::process::Command;
+
+/// A program, and the client that it uses.
+pub struct Program {
+    /// What runs it.
+    pub interpreter: &'static str,
+    /// Its name in this folder.
+    pub file: &'static str,
+    /// Where `install.sh` puts the client, below the build's `clients`.
+    pub client: &'static str,
+    /// The variable by which the interpreter finds the client.
+    pub path: &'static str,
+}
+
+impl Program {
+    /// Calls one part of the program against that server, with additions to its environment.
+    #[track_caller]
+    pub fn call(&self, server: &Bulkhead, part: &str, environment: &[(&str, &str)]) {
+        let client = target().join("clients").join(self.client);
+        assert!(client.is_dir(), "{} is missing: run tests/clients/install.sh", self.client);
+        let output = Command::new(self.interpreter)
+            .arg(repository().join("tests/clients").join(self.file))
+            .arg(part)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env(self.path, client)
+            .env("VAULT_ADDR", server.url())
+            .envs(environment.iter().copied())
+            .output()
+            .expect("the interpreter can be started");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{part}: {printed}{error}\n{}", server.printed());
+        assert_eq!(printed.trim(), format!("{part}: done"), "the part ran to its end");
+    }
+}
