@@ -152,7 +152,9 @@ impl DirectoryServer {
     #[track_caller]
     pub fn ldif(&self, changes: &str) {
         let mut command = self.client("ldapmodify", &self.administrator(), ADMINISTRATOR);
-        let mut running = command.stdin(Stdio::piped()).spawn().expect("ldapmodify starts");
+        // It tells of each change: nothing reads that while the changes are written.
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut running = command.spawn().expect("ldapmodify starts");
         let mut input = running.stdin.take().expect("its input was asked for");
         input.write_all(changes.as_bytes()).expect("ldapmodify reads");
         drop(input);

@@ -137,7 +137,7 @@ fn deadlines(bed: &Bed) -> Vec<u64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_attempts_at_a_request_have_one_deadline() {
     /// Between two attempts.
-    const LATER: Duration = Duration::from_millis(500);
+    const LATER: Duration = Duration::from_millis(1_500);
     let (bed, mut server) = (Bed::new("one-deadline").await, Server::new().await);
     granted(&bed, &[server.grant()]).await;
     let fields = json!({"url": server.url("/"), "method": "GET"});
@@ -151,7 +151,7 @@ async fn all_attempts_at_a_request_have_one_deadline() {
     server.reply(&ok("second")).await;
     assert_eq!(call.await.unwrap(), 200);
     let [first, second] = deadlines(&bed)[..] else { panic!("{:?}", deadlines(&bed)) };
-    assert!(second.abs_diff(first) < 100, "{first} and {second}");
+    assert!(second.abs_diff(first) < 1_000, "{first} and {second}");
     bed.end().await;
 }
 

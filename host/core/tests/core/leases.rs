@@ -207,7 +207,7 @@ async fn who_does_not_wait_is_answered_202_and_the_leases_end_all_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_leases_of_one_lane_end_side_by_side() {
-    const LEASES: u32 = 24;
+    const LEASES: u32 = 80;
     let bed = Bed::new("many").await;
     for number in 0..LEASES {
         leased(&bed, "probe", &format!("tarry-{number}")).await;

@@ -607,25 +607,28 @@ async fn auth_methods_are_named_by_what_the_catalog_has() {
     bed.end().await;
 }
 
-/// Enables mounts until there are `most`, and gives how long each of the last hundred took.
+/// Enables mounts until there are `most`, and gives how long the quickest of the last hundred took:
+/// what else the machine does slows down most of them, and never all.
 async fn enable_up_to(bed: &Bed, from: u32, most: u32) -> Duration {
-    let mut began = Instant::now();
+    let mut quickest = Duration::MAX;
     for number in from..most {
-        if number == most - 100 {
-            began = Instant::now();
-        }
         let path = format!("sys/mounts/area-{}/mount-{number}", number % 100);
+        let began = Instant::now();
         assert_eq!(bed.write(&path, json!({"type": "probe"})).await.0, 204);
+        if number >= most - 100 {
+            quickest = quickest.min(began.elapsed());
+        }
     }
-    began.elapsed() / 100
+    quickest
 }
 
+/// What walked over all mounts would take eleven times as long.
 #[tokio::test(flavor = "multi_thread")]
 async fn enabling_a_mount_costs_no_more_with_thousands_of_mounts() {
     let bed = Bed::new("many-mounts").await;
     enable_up_to(&bed, 0, 110).await;
     let few = enable_up_to(&bed, 110, 220).await;
     let many = enable_up_to(&bed, 220, 2_500).await;
-    assert!(many < few * 3, "one of the first: {few:?}; one of the last: {many:?}");
+    assert!(many < few * 6, "one of the first: {few:?}; one of the last: {many:?}");
     bed.end().await;
 }
