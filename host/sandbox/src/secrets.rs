@@ -11,13 +11,16 @@
 
 use crate::limits;
 use bulkhead_wire::sync;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
 /// Shortest run that is taken for a piece of a secret.
 const RUN: usize = 4;
 /// What stands where a piece of a secret stood.
 const HIDDEN: &str = "[secret]";
+/// How many values are known by themselves: a token goes with each request of a call, and is taken
+/// apart once.
+const RECENT: usize = 8;
 
 /// Grows while the root call and its nested calls run; shared between them.
 #[derive(Default)]
@@ -28,6 +31,8 @@ pub struct SecretSet {
 #[derive(Default)]
 struct Runs {
     known: HashSet<[char; RUN]>,
+    /// The values that were added last.
+    recent: VecDeque<Box<str>>,
     /// There were more than are kept: anything may be a piece of a secret.
     is_full: bool,
 }
@@ -37,6 +42,9 @@ impl SecretSet {
     /// out.
     pub fn add(&self, value: &str) {
         let mut runs = self.lock();
+        if runs.is_recent(value) {
+            return;
+        }
         runs.add(value);
         if value.contains('\'') {
             runs.add(&value.replace('\'', "''"));
@@ -85,8 +93,21 @@ impl SecretSet {
 }
 
 impl Runs {
+    /// Whether it was among the values that were added last; from now on it is.
+    fn is_recent(&mut self, value: &str) -> bool {
+        if self.recent.iter().any(|recent| **recent == *value) {
+            return true;
+        }
+        if value.len() <= limits::SECRET_CHARACTERS {
+            self.recent.truncate(RECENT - 1);
+            self.recent.push_front(value.into());
+        }
+        false
+    }
+
     fn add(&mut self, value: &str) {
         let lowered = lower(value.chars().take(limits::SECRET_CHARACTERS));
+        self.known.reserve(lowered.len());
         for window in lowered.windows(RUN) {
             if self.known.len() >= limits::SECRET_RUNS {
                 self.is_full = true;
@@ -196,6 +217,18 @@ mod tests {
         assert_eq!(set.scrub("an ordinary word", 4096), "[secret]");
         assert!(set.shows("role/reader"));
         assert_eq!(set.lock().known.len(), limits::SECRET_RUNS);
+    }
+
+    #[test]
+    fn a_value_is_hidden_however_many_others_are_added_and_added_again() {
+        let values: Vec<String> =
+            (0..3 * RECENT).map(|number| format!("{number}-secret-{number}")).collect();
+        let values: Vec<&str> = values.iter().chain(&values).map(String::as_str).collect();
+        let set = set(&values);
+        assert_eq!(set.lock().recent.len(), RECENT);
+        for value in values {
+            assert_eq!(set.scrub(value, 4096), "[secret]", "{value}");
+        }
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Target {
         let url = format!("{}{path}", self.url);
         let mut request = Request::new(method, &url).header("accept", "application/json");
         if let Some(token) = &self.token {
-            request = request.header("authorization", &format!("Bearer {token}")).secret(token);
+            request = request.bearer(token);
         }
         if let Some(ca) = &self.root_certificates {
             let root_certificates = Some(ca.clone());
