@@ -3,6 +3,8 @@
 //!
 //! The fault this file stops: an old record that stays after a commit. A commit throws out what it
 //! wrote before it is acknowledged, and a read that began before a commit leaves nothing behind.
+//! What a unit of work read and then put is kept as it was put: a state machine reads what it wrote
+//! last.
 //! One process owns the directory, so no other can change a record. A unit of work that used an
 //! old record meanwhile is refused at its commit, by the stamp.
 //!
@@ -18,6 +20,7 @@ use std::sync::{Mutex, MutexGuard};
 use bulkhead_wire::sync;
 
 use crate::record::{Address, Record, Space, Stamp};
+use crate::work::Work;
 
 /// Bytes that are kept, with what the table costs; beyond it the cache starts anew.
 const MOST_BYTES: usize = 64 << 20;
@@ -34,6 +37,27 @@ struct Kept {
     commits: u64,
     /// What the commit under way writes; there is one at a time.
     being_written: HashSet<Address>,
+}
+
+impl Kept {
+    /// Keeps it; gives all the others that it left no room for.
+    fn insert(&mut self, address: &Address, found: Found) -> Option<HashMap<Address, Found>> {
+        self.remove(address);
+        let bytes = size(address, &found);
+        let outgrown = (self.bytes + bytes > MOST_BYTES).then(|| {
+            self.bytes = 0;
+            mem::take(&mut self.records)
+        });
+        self.bytes += bytes;
+        self.records.insert(address.clone(), found);
+        outgrown
+    }
+
+    fn remove(&mut self, address: &Address) {
+        if let Some(found) = self.records.remove(address) {
+            self.bytes = self.bytes.saturating_sub(size(address, &found));
+        }
+    }
 }
 
 /// What is kept of the committed state.
@@ -70,14 +94,7 @@ impl Cache {
         {
             return;
         }
-        let bytes = size(address, found);
-        let outgrown = (kept.bytes + bytes > MOST_BYTES).then(|| {
-            kept.bytes = 0;
-            mem::take(&mut kept.records)
-        });
-        if kept.records.insert(address.clone(), found.clone()).is_none() {
-            kept.bytes += bytes;
-        }
+        let outgrown = kept.insert(address, found.clone());
         drop(kept);
         // Wiping so many records takes time, for which no reader has to wait.
         drop(outgrown);
@@ -100,15 +117,26 @@ impl Cache {
     }
 
     /// To be called after the commit, also when it failed or its outcome is unknown: throws out all
-    /// that it may have written.
-    pub(crate) fn end_writing(&self) {
+    /// that it may have written, and keeps what is in use of the work that was `stored`, in order.
+    pub(crate) fn end_writing<'a>(&self, stored: impl Iterator<Item = &'a Work>) {
+        let mut outgrown = Vec::new();
         let mut kept = self.lock();
         kept.commits += 1;
         for address in mem::take(&mut kept.being_written) {
-            if let Some(found) = kept.records.remove(&address) {
-                kept.bytes = kept.bytes.saturating_sub(size(&address, &found));
+            kept.remove(&address);
+        }
+        for work in stored {
+            // Another of the same commit may have put it before.
+            work.addresses().for_each(|address| kept.remove(address));
+            for (address, stamp, record) in &work.writes.in_use {
+                let found = Some((*stamp, record.clone()));
+                if is_worth_keeping(address, &found) {
+                    outgrown.extend(kept.insert(address, found));
+                }
             }
         }
+        drop(kept);
+        drop(outgrown);
     }
 
     /// Whether the commit under way writes data of which the keys begin with `folder`.
@@ -170,7 +198,7 @@ mod tests {
         assert_eq!(body(&cache).unwrap(), b"old");
         cache.begin_writing([address()].iter());
         assert_eq!(body(&cache).unwrap(), b"old");
-        cache.end_writing();
+        cache.end_writing([].iter());
         assert_eq!(body(&cache), None);
     }
 
@@ -211,7 +239,7 @@ mod tests {
         let cache = Cache::default();
         let commits = cache.find(&address()).err().unwrap();
         cache.begin_writing([].iter());
-        cache.end_writing();
+        cache.end_writing([].iter());
         cache.keep(commits, &address(), &found(b"old"));
         assert_eq!(body(&cache), None);
     }

@@ -155,8 +155,8 @@ impl Group {
         self.answers.push(waiting.answer);
     }
 
-    /// Commits the group, and answers when the rest of the store knows of it: what was read before
-    /// is forgotten, and the worker for due records is told. Whether a request still waits for the
+    /// Commits the group, and answers when the rest of the store knows of it: what was kept of it
+    /// before is replaced or forgotten, and the worker for due records is told. Whether a request still waits for the
     /// answer changes nothing.
     async fn commit(self, commits: &AtomicU64) {
         let OpenData { cache, folders, .. } = &*self.data;
@@ -164,12 +164,12 @@ impl Group {
         cache.begin_writing(written());
         folders.begin_writing(written());
         let outcomes = self.outcomes().await;
-        cache.end_writing();
-        folders.end_writing(written());
         let stored = || {
             let ended = self.works.iter().zip(&outcomes);
             ended.filter(|(_, outcome)| outcome.is_ok()).map(|(work, _)| work)
         };
+        cache.end_writing(stored());
+        folders.end_writing(written());
         if let Some(due) = stored().filter_map(Work::earliest_due).min() {
             self.data.alarm.ring(due);
         }

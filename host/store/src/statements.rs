@@ -36,7 +36,7 @@ pub(crate) async fn stamps<'a>(
 ) -> Result<BTreeMap<&'a Address, Present>, sqlx::Error> {
     let mut present = BTreeMap::new();
     for asked in asked.chunks(MOST_ROWS) {
-        for row in fetch(connection, asked, "stamp").await? {
+        for row in fetch(connection, asked, "place, stamp").await? {
             let place = usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(usize::MAX);
             let found =
                 rows::parse_stamp(&row, "stamp")?.map_or(Present::Unreadable, Present::Stamped);
@@ -58,7 +58,8 @@ pub(crate) async fn rows<'a>(
     let mut present = BTreeMap::new();
     for asked in asked.chunks(MOST_ROWS) {
         for row in
-            fetch(connection, asked, "stamp, due, lane, owner, created, modified, sealed").await?
+            fetch(connection, asked, "place, stamp, due, lane, owner, created, modified, sealed")
+                .await?
         {
             let place = usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(usize::MAX);
             let Some(address) = asked.get(place).copied() else { continue };
@@ -74,7 +75,7 @@ pub(crate) async fn rows<'a>(
     Ok(present)
 }
 
-/// The rows at `asked`: first the place of their address among those asked for, then these columns.
+/// These columns of the rows at `asked`; `place` is that of their address among those asked for.
 async fn fetch(
     connection: &mut SqliteConnection,
     asked: &[&Address],
@@ -110,7 +111,7 @@ pub(crate) async fn put(
     Ok(())
 }
 
-/// Deletes what is at `addresses`, which are in order.
+/// Deletes what is at `addresses`.
 ///
 /// # Errors
 /// As SQLite reports them.
@@ -118,16 +119,12 @@ pub(crate) async fn delete(
     connection: &mut SqliteConnection,
     addresses: &[&Address],
 ) -> Result<(), sqlx::Error> {
-    for run in addresses.chunk_by(|one, next| one.space == next.space) {
-        for chunk in run.chunks(MOST_ROWS) {
-            let Some(first) = chunk.first() else { continue };
-            let mut query =
-                sqlx::query(AssertSqlSafe(delete_text(chunk.len()))).bind(first.space.number());
-            for address in chunk {
-                query = query.bind(&address.key);
-            }
-            query.execute(&mut *connection).await?;
+    for addresses in addresses.chunks(MOST_ROWS) {
+        let mut query = sqlx::query(AssertSqlSafe(delete_text(addresses.len())));
+        for address in addresses {
+            query = query.bind(address.space.number()).bind(&address.key);
         }
+        query.execute(&mut *connection).await?;
     }
     Ok(())
 }
@@ -139,7 +136,7 @@ fn asked_text(rows: usize, columns: &str) -> String {
         // Writing to a string cannot fail.
         let _ = write!(text, "{}({place}, ?, ?)", separator(place));
     }
-    text + ") SELECT asked.place, "
+    text + ") SELECT "
         + columns
         + " FROM asked \
             CROSS JOIN record ON record.space = asked.space AND record.key = asked.key"
@@ -161,12 +158,7 @@ fn put_text(rows: usize) -> String {
 }
 
 fn delete_text(rows: usize) -> String {
-    let mut text = String::from("DELETE FROM record WHERE space = ? AND key IN (");
-    for place in 0..rows.next_power_of_two() {
-        text.push_str(separator(place));
-        text.push('?');
-    }
-    text + ")"
+    format!("DELETE FROM record WHERE rowid IN ({})", asked_text(rows, "record.rowid"))
 }
 
 fn separator(place: usize) -> &'static str {

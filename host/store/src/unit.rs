@@ -341,7 +341,12 @@ impl Unit {
                     revised.puts.push((address.clone(), record.clone()));
                 }
                 (Some(record), _) => {
-                    writes.puts.push(SealedRow::of(self.store.seal(), address, record)?)
+                    let row = SealedRow::of(self.store.seal(), address, record)?;
+                    if self.parts().any(|part| part.reads.keys().contains_key(address)) {
+                        let record = Record { stamp: Some(row.stamp), ..record.clone() };
+                        writes.in_use.push((address.clone(), row.stamp, record));
+                    }
+                    writes.puts.push(row);
                 }
                 (None, _) => writes.deletes.push(address.clone()),
             }

@@ -191,6 +191,8 @@ pub(crate) struct Writes {
     /// Sealed already, by the task that asks.
     pub(crate) puts: Vec<SealedRow>,
     pub(crate) deletes: Vec<Address>,
+    /// Of the records that are put, those that the unit had read before: they are in use.
+    pub(crate) in_use: Vec<(Address, Stamp, Record)>,
     /// The change to the data of the mount whose revisions the unit counts. Its deletes are among
     /// the others.
     pub(crate) revised: Option<RevisedWrites>,

@@ -31,6 +31,8 @@ const WITHOUT_LANE: usize = 16;
 #[derive(Default)]
 struct Held {
     addresses: BTreeSet<Address>,
+    /// Of those, the ones that due work found claimed, and will come back for.
+    passed_over: BTreeSet<Address>,
     lanes: BTreeMap<(Space, String), usize>,
 }
 
@@ -85,6 +87,9 @@ fn has_lane(lane: &(Space, String)) -> bool {
 pub(crate) struct Claims {
     held: Mutex<Held>,
     freed: Notify,
+    /// For the worker on due records: it would look at all lanes after each request that holds a
+    /// claim, to find nothing.
+    room: Notify,
     lanes: Lanes,
 }
 
@@ -121,7 +126,11 @@ impl Claims {
         let places = self.lanes.places(lane, Instant::now());
         let lane = (address.space, lane.to_owned());
         let mut held = self.lock();
-        if held.room(&lane, places) == 0 || !held.addresses.insert(address.clone()) {
+        if held.room(&lane, places) == 0 {
+            return None;
+        }
+        if !held.addresses.insert(address.clone()) {
+            held.passed_over.insert(address.clone());
             return None;
         }
         *held.lanes.entry(lane.clone()).or_default() += 1;
@@ -167,7 +176,7 @@ impl Claims {
     /// Ends the lane's rest: what is asked for by a caller is tried at once.
     pub(crate) fn ask_again(&self, lane: &str) {
         if self.lanes.ask_again(lane) {
-            self.freed.notify_waiters();
+            self.notify_of_room();
         }
     }
 
@@ -180,7 +189,7 @@ impl Claims {
     pub(crate) fn note_answer(&self, lane: &str) -> bool {
         let was_down = self.lanes.answered(lane);
         if was_down {
-            self.freed.notify_waiters();
+            self.notify_of_room();
         }
         was_down
     }
@@ -194,6 +203,17 @@ impl Claims {
     /// looking, or what comes in between is missed.
     pub(crate) fn freed(&self) -> Notified<'_> {
         self.freed.notified()
+    }
+
+    /// Resolves when due work may be begun that was not: a place in a lane is free again, what was
+    /// passed over is no longer claimed, a lane need not rest. Enable it before looking, too.
+    pub(crate) fn room_made(&self) -> Notified<'_> {
+        self.room.notified()
+    }
+
+    fn notify_of_room(&self) {
+        self.freed.notify_waiters();
+        self.room.notify_waiters();
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
@@ -210,7 +230,7 @@ impl Claim {
     /// Leaves its place in the lane to others, and keeps the address.
     pub(crate) fn leave_lane(mut self) -> Self {
         self.claims.lock().leave(self.lane.take());
-        self.claims.freed.notify_waiters();
+        self.claims.notify_of_room();
         self
     }
 
@@ -230,9 +250,13 @@ impl Drop for Claim {
     fn drop(&mut self) {
         let mut held = self.claims.lock();
         held.addresses.remove(&self.address);
+        let makes_room = held.passed_over.remove(&self.address) || self.lane.is_some();
         held.leave(self.lane.take());
         drop(held);
-        self.claims.freed.notify_waiters();
+        match makes_room {
+            true => self.claims.notify_of_room(),
+            false => self.claims.freed.notify_waiters(),
+        }
     }
 }
 
@@ -306,6 +330,25 @@ mod tests {
         drop((held, tokens));
         assert!(claims.has_room_in_lanes());
         assert_eq!(claims.room(Space::Token, ""), WITHOUT_LANE);
+    }
+
+    #[test]
+    fn the_worker_is_woken_by_a_place_and_by_what_it_passed_over_and_by_no_other_claim() {
+        let claims = Arc::new(Claims::default());
+        let wakes = |claim: Claim| {
+            let woken = claims.room_made();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            drop(claim);
+            woken.as_mut().enable()
+        };
+        assert!(!wakes(claims.claim(&lease("a")).unwrap()));
+        let first = claims.claim(&lease("a")).unwrap();
+        assert!(claims.claim_due(&lease("a"), "m/lane").is_none());
+        assert!(wakes(first), "it was passed over");
+        assert!(!wakes(claims.claim(&lease("a")).unwrap()));
+        assert!(wakes(claims.claim_due(&lease("a"), "m/lane").unwrap()), "it had a place");
+        assert!(!wakes(claims.claim_due(&lease("a"), "m/lane").unwrap().leave_lane()));
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 //! rotate.
 //!
 //! Found by an index, never loaded at start. The worker sleeps until the next row is due, something
-//! earlier is committed, or a claim is given back. It looks lane by lane, so that what waits in one
+//! earlier is committed, or a claim is given back that was in its way. It looks lane by lane, so that what waits in one
 //! lane costs the others nothing; a hanging target holds its own lane and no other, and a mount all
 //! of whose targets hang holds its share of the places and no more.
 
@@ -103,9 +103,9 @@ pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
     while !background.sealing.has_begun() {
         background.tell_of_the_clock();
         background.store.alarm().listen();
-        let freed = background.claims.freed();
-        tokio::pin!(freed);
-        freed.as_mut().enable();
+        let room_made = background.claims.room_made();
+        tokio::pin!(room_made);
+        room_made.as_mut().enable();
         let sleep = match begin_what_is_due(&background, &work, &mut order).await {
             Ok(sleep) => sleep,
             Err(failure) => {
@@ -116,7 +116,7 @@ pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
         tokio::select! {
             () = tokio::time::sleep(sleep) => {}
             () = background.store.alarm().rung() => {}
-            () = freed => {}
+            () = room_made => {}
             () = background.sealing.begun() => {}
         }
     }

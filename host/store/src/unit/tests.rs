@@ -254,6 +254,63 @@ async fn a_unit_whose_checkpoint_was_dropped_cannot_commit_unchecked() {
     assert!(matches!(unit.commit().await, Err(StoreFault::Unavailable(_))));
 }
 
+/// Whether the record at `key` is kept, and its body.
+fn kept(store: &Store, key: &str) -> Option<Vec<u8>> {
+    let (_, record) = store.cache().find(&data(key)).ok()??;
+    Some(record.body.to_vec())
+}
+
+#[tokio::test]
+async fn what_a_unit_read_and_then_put_is_known_without_reading_it_again() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let mut unit = store.begin();
+    assert!(unit.get(&data("absent")).await.unwrap().is_none());
+    write(&mut unit, "absent", "1");
+    write(&mut unit, "unread", "1");
+    unit.checkpoint().await.unwrap();
+    assert_eq!(kept(&store, "absent").unwrap(), b"1");
+    assert!(store.cache().find(&data("unread")).is_err(), "it may never be read");
+    let known = unit.get(&data("absent")).await.unwrap().unwrap();
+    let stored = body(&store, &data("absent")).await.unwrap();
+    assert_eq!((&*known.body, known.modified, stored.as_str()), (&b"1"[..], 0, "1"));
+    write(&mut unit, "absent", "2");
+    unit.commit().await.unwrap();
+    assert_eq!(kept(&store, "absent").unwrap(), b"2");
+    // As it is found by a store that knows nothing yet.
+    store.close().await;
+    let store = scratch.open().await;
+    assert_eq!(body(&store, &data("absent")).await.unwrap(), "2");
+}
+
+#[tokio::test]
+async fn of_what_is_put_and_refused_or_put_twice_the_last_that_was_stored_is_known() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("a"), "0").await;
+    let mut units = Vec::new();
+    for value in ["1", "2"] {
+        let mut unit = store.begin();
+        unit.get(&data("a")).await.unwrap();
+        write(&mut unit, "a", value);
+        units.push(unit);
+    }
+    let second = units.pop().unwrap();
+    let first = units.pop().unwrap();
+    let (first, second) = tokio::join!(first.commit(), second.commit());
+    assert!(first.is_ok() && second == Err(StoreFault::Conflict));
+    assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
+    // In one group: one that did not read it, behind one that did.
+    let mut reading = store.begin();
+    reading.get(&data("a")).await.unwrap();
+    write(&mut reading, "a", "2");
+    let mut blind = store.begin();
+    write(&mut blind, "a", "3");
+    let (reading, blind) = tokio::join!(reading.commit(), blind.commit());
+    assert!(reading.is_ok() && blind.is_ok());
+    assert_eq!(body(&store, &data("a")).await.unwrap(), "3");
+}
+
 #[tokio::test]
 async fn an_empty_checkpoint_is_no_checkpoint() {
     let scratch = Scratch::new();
