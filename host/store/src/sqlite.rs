@@ -276,7 +276,8 @@ fn writing(path: &Path, flushing: Flushing) -> SqliteConnectOptions {
 }
 
 /// A hostile file must not run anything: its schema is not trusted, and its cells are checked
-/// before use.
+/// before use. What a statement may have to undo is kept in memory: a larger commit would write it
+/// to a file elsewhere, and could not commit where that folder is full.
 fn common(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
@@ -284,6 +285,7 @@ fn common(path: &Path) -> SqliteConnectOptions {
         .statement_cache_capacity(CACHED_STATEMENTS)
         .pragma("trusted_schema", "OFF")
         .pragma("cell_size_check", "ON")
+        .pragma("temp_store", "MEMORY")
         .disable_statement_logging()
 }
 
@@ -321,6 +323,7 @@ mod tests {
             assert_eq!(pragma(connection, "PRAGMA synchronous").await, 2);
             assert_eq!(pragma(connection, "PRAGMA trusted_schema").await, 0);
             assert_eq!(pragma(connection, "PRAGMA cell_size_check").await, 1);
+            assert_eq!(pragma(connection, "PRAGMA temp_store").await, 2);
             assert_eq!(pragma(connection, "PRAGMA wal_autocheckpoint").await, 4_000);
             Ok(Attempt::Conflict)
         };
