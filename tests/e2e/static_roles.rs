@@ -132,6 +132,23 @@ fn an_imported_password_stays_until_the_first_rotation() {
     assert!(is_in_force(&world));
 }
 
+/// Each login is a process of the server; and a pool for each account would push out those that are
+/// in use.
+#[test]
+fn the_proof_of_a_password_is_one_login_and_leaves_no_session() {
+    let world = World::of(Postgres::start_with("of-the-connection", &["-c", "log_connections=on"]));
+    account(&world.postgres, "app");
+    world.connect("demo");
+    let logins = || world.postgres.log().matches("connection authorized: user=app ").count();
+    world.root.write("database/static-roles/app", &role("app")).expect(204);
+    assert_eq!(logins(), 1);
+    world.root.write("database/rotate-role/app", &json!({})).expect(204);
+    assert_eq!(logins(), 2);
+    let open = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'";
+    until_true("its sessions are closed", PATIENCE, || world.postgres.query(open) == "0");
+    assert!(is_in_force(&world));
+}
+
 /// P1: a database that does not answer keeps nothing waiting but what needs it, and what is due is
 /// made when it is back.
 #[test]

@@ -111,6 +111,35 @@ impl Pools {
         }
     }
 
+    /// Logs in. Where there are sessions of `key` one of them is asked; else it is a session of its
+    /// own, so that the proof of a password leaves no pool behind that nothing will use.
+    ///
+    /// # Errors
+    /// As [`sessions`](Self::sessions).
+    pub(crate) async fn ping(
+        &self,
+        key: &PoolKey,
+        target: &Target,
+        reaches: &[Reach],
+    ) -> Result<(), SqlFailure> {
+        let open = self.open_sessions(key);
+        if let Some(sessions) = open.filter(|one| reaches.iter().any(|reach| one.is_within(reach)))
+        {
+            return sessions.ping().await;
+        }
+        let _room = self.make_room(key, 1).await?;
+        Sessions::open(target, reaches).await?.close().await;
+        Ok(())
+    }
+
+    /// The sessions of `key`, if they are open.
+    fn open_sessions(&self, key: &PoolKey) -> Option<Sessions> {
+        let mut entries = self.lock();
+        let entry = entries.get_mut(key)?;
+        entry.used = Instant::now();
+        entry.sessions.get().cloned()
+    }
+
     /// Gives up a pool whose server went away or was demoted: the next use resolves the name and
     /// tries the endpoints anew.
     pub(crate) fn give_up(&self, key: &PoolKey) {

@@ -72,6 +72,22 @@ pub trait Stored: Serialize + DeserializeOwned {
         let record = (Self::UPGRADE)(version, record).ok_or(Unreadable::Garbled)?;
         serde_json::from_value(record).map_err(|_| Unreadable::Garbled)
     }
+
+    /// Some fields of the record in the bytes: what else it holds takes no time.
+    ///
+    /// # Errors
+    /// As [`from_bytes`](Self::from_bytes).
+    fn part_from_bytes<P: DeserializeOwned>(bytes: &[u8]) -> Result<P, Unreadable> {
+        match parts(bytes) {
+            Some((version, json)) if version == Self::VERSION => {
+                serde_json::from_slice(json).map_err(|_| Unreadable::Garbled)
+            }
+            _ => {
+                let whole = serde_json::to_value(Self::from_bytes(bytes)?);
+                whole.and_then(serde_json::from_value).map_err(|_| Unreadable::Garbled)
+            }
+        }
+    }
 }
 
 /// What is reserved for a record at first, as `serde_json` does.

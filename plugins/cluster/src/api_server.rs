@@ -243,6 +243,7 @@ impl<'a> ApiServer<'a> {
 fn unsent(why: Failure) -> Refusal {
     match why.kind {
         Kind::PermissionDenied | Kind::InvalidRequest | Kind::Unavailable => Refusal::Unasked(why),
+        Kind::TooLarge => nonsense(),
         _ => Refusal::Unclear(why),
     }
 }

@@ -182,21 +182,8 @@ impl Connection {
         role: &str,
         mount: &str,
     ) -> Result<Self, Failure> {
-        let (role_name, shown) = (quoted(role), quoted(name));
-        let missing = || {
-            Failure::invalid(format!(
-                "role {role_name} needs connection {shown}, which does not exist; write \
-                 {mount}config/{name} first"
-            ))
-        };
-        let connection = Self::find(host, name)?.ok_or_else(missing)?;
-        if connection.admits(role) {
-            return Ok(connection);
-        }
-        Err(Failure::denied(format!(
-            "role {role_name} may not use connection {shown}; add it to the connection's \
-             allowed_roles"
-        )))
+        let connection = Self::find(host, name)?.ok_or_else(|| missing(name, role, mount))?;
+        if connection.admits(role) { Ok(connection) } else { Err(denied(name, role)) }
     }
 
     /// Whether each account of it changes its own credential, and there is no user that changes
@@ -251,9 +238,51 @@ impl Connection {
 
     /// Whether `role` may use the connection. Asked at each use, never when a role is written
     /// (decision C7).
-    pub(crate) fn admits(&self, role: &str) -> bool {
-        self.allowed_roles.iter().any(|pattern| glob::matches(pattern, role))
+    fn admits(&self, role: &str) -> bool {
+        admits(&self.allowed_roles, role)
     }
+}
+
+/// What of a connection says who may use it.
+#[derive(Deserialize)]
+struct Admission {
+    allowed_roles: Vec<String>,
+}
+
+/// Whether the role `role` of the mount `mount` may use the connection `name`, of which nothing
+/// else is needed.
+///
+/// # Errors
+/// As [`Connection::admitting`].
+pub(crate) fn check_admission(
+    host: &dyn Host,
+    name: &str,
+    role: &str,
+    mount: &str,
+) -> Result<(), Failure> {
+    let found = host.storage().part::<Connection, Admission>(&Connection::key(name))?;
+    let admission = found.ok_or_else(|| missing(name, role, mount))?;
+    if admits(&admission.allowed_roles, role) { Ok(()) } else { Err(denied(name, role)) }
+}
+
+fn admits(allowed_roles: &[String], role: &str) -> bool {
+    allowed_roles.iter().any(|pattern| glob::matches(pattern, role))
+}
+
+fn missing(name: &str, role: &str, mount: &str) -> Failure {
+    let (role, shown) = (quoted(role), quoted(name));
+    Failure::invalid(format!(
+        "role {role} needs connection {shown}, which does not exist; write {mount}config/{name} \
+         first"
+    ))
+}
+
+fn denied(name: &str, role: &str) -> Failure {
+    Failure::denied(format!(
+        "role {} may not use connection {}; add it to the connection's allowed_roles",
+        quoted(role),
+        quoted(name)
+    ))
 }
 
 /// The connection that the timer `timer` is about.

@@ -5,6 +5,7 @@
 
 use crate::connection::{Connection, about};
 use crate::credential::New;
+use crate::figures::{CREATIONS, counted};
 use crate::lease::LeaseData;
 use crate::lifetime::Lifetime;
 use crate::roles::Role;
@@ -36,11 +37,13 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (credential, expires) = (issued.credential, lifetime.expires);
     let user = NewUser { username: username.clone(), credential, expires };
     let held = LeaseData::new(&role, name, &username, targets);
-    let made = Reservation::new(&username, &role.db_name, &held)?.make(host, || {
+    let reserved = Reservation::new(&username, &role.db_name, &held)?;
+    let made = reserved.make(host, || {
         let (creation, rollback) = (&role.creation_statements, &role.rollback_statements);
         let created = host.databases().create_user(&called, &user, creation, rollback);
         created.map_err(|why| why.map(|why| about(&role.db_name, why)))
-    })?;
+    });
+    let made = counted(host, &CREATIONS, made)?;
     let mut shown = issued.shown;
     shown.insert("username".to_owned(), json!(username));
     Ok(made.secret(&shown, lifetime.ttl, role.max_ttl)?.warn(lifetime.warnings))

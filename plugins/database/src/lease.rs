@@ -6,6 +6,7 @@
 //! from the role as it is now only while that still names the same connection.
 
 use crate::connection::{Connection, about};
+use crate::figures::{RENEWALS, REVOCATIONS, counted};
 use crate::lifetime::Lifetime;
 use crate::roles::Role;
 use crate::target;
@@ -75,14 +76,10 @@ pub(crate) fn renew(
     let connection = held.connection(host)?;
     let lifetime = Lifetime::of_renewal(&role, mount, increment, lease.issued, host.clock().now())?;
     let statements = if role.db_name == held.db_name { role.renew_statements } else { Vec::new() };
-    host.databases()
-        .set_expiration(
-            &connection.for_host(&held.db_name),
-            &held.username,
-            lifetime.expires,
-            &statements,
-        )
-        .map_err(|why| about(&held.db_name, why))?;
+    let called = connection.for_host(&held.db_name);
+    let prolonged =
+        host.databases().set_expiration(&called, &held.username, lifetime.expires, &statements);
+    counted(host, &RENEWALS, prolonged).map_err(|why| about(&held.db_name, why))?;
     Ok(Renewal { ttl: lifetime.ttl, max_ttl: role.max_ttl })
 }
 
@@ -92,9 +89,9 @@ pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     let connection = held.connection(host).map_err(wait_for_absent)?;
     let current = Role::find(host, &held.role)?.filter(|role| role.db_name == held.db_name);
     let statements = current.map_or(held.revocation_statements, |role| role.revocation_statements);
-    host.databases()
-        .delete_user(&connection.for_host(&held.db_name), &held.username, &statements)
-        .map_err(|why| about(&held.db_name, wait_for_absent(why)))
+    let called = connection.for_host(&held.db_name);
+    let removed = host.databases().delete_user(&called, &held.username, &statements);
+    counted(host, &REVOCATIONS, removed).map_err(|why| about(&held.db_name, wait_for_absent(why)))
 }
 
 /// A connection that is written again, or a plugin that is registered again, will reach the user:

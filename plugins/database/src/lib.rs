@@ -9,6 +9,7 @@ mod config;
 mod connection;
 mod credential;
 mod creds;
+mod figures;
 #[cfg(test)]
 mod fixture;
 mod lease;
@@ -29,7 +30,7 @@ mod version;
 
 use bulkhead_sdk::intent;
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
-use bulkhead_sdk::{Context, Failure, Host, Lease, Reason, Renewal, SecretsEngine};
+use bulkhead_sdk::{Context, Failure, Host, Lease, Metric, Reason, Renewal, SecretsEngine};
 
 /// The engine.
 pub struct Database;
@@ -45,6 +46,7 @@ impl SecretsEngine for Database {
     const ABOUT: &'static str = "Makes users of databases that end with their lease.";
     const ASKS: &'static [&'static str] =
         &["database", "crypto:generate-key", "crypto:issue-certificate"];
+    const METRICS: &'static [Metric] = figures::METRICS;
     const TABLE: &'static [Row] = &[
         read("config/{name}", config::read)
             .about("Shows a connection without its secrets.")

@@ -6,6 +6,7 @@
 //! of them are kept, and it is said at each attempt.
 
 use crate::connection::{Connection, about};
+use crate::figures::{self, Outcome};
 use bulkhead_sdk::database_plugin::Credential;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::intent::{self, Candidates, Ended, Found, Intent, Proven};
@@ -84,12 +85,13 @@ pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
         Decision::Off => Ok(()),
         Decision::Wait(_) => connection.store(host, name),
         Decision::Missed(next) => {
-            log(host, Level::Warn, "root-rotation-missed", name);
+            tell(host, Outcome::Missed, name);
             connection.times.due = next;
             connection.store(host, name)
         }
-        Decision::Rotate => rotate(host, name, &connection)
-            .inspect_err(|_| log(host, Level::Warn, "root-rotation-failed", name)),
+        Decision::Rotate => {
+            rotate(host, name, &connection).inspect_err(|_| tell(host, Outcome::Failed, name))
+        }
     }
 }
 
@@ -107,7 +109,7 @@ pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
         connection.store(host, name)?;
         return intent.give_up(host, Ended::Unwanted);
     }
-    root.finish(intent).inspect_err(|_| log(host, Level::Warn, "root-rotation-failed", name))
+    root.finish(intent).inspect_err(|_| tell(host, Outcome::Failed, name))
 }
 
 impl Root<'_> {
@@ -139,7 +141,7 @@ impl Root<'_> {
 
     /// Leaves the password as it is until the next scheduled time.
     fn give_up(&self, intent: Intent<Candidate>) -> Result<(), Failure> {
-        log(self.host, Level::Warn, "root-rotation-missed", self.name);
+        tell(self.host, Outcome::Missed, self.name);
         let mut connection = self.connection.clone();
         connection.times.due = connection.rotation.due_after(self.host.clock().now())?;
         connection.store(self.host, self.name)?;
@@ -201,7 +203,7 @@ impl Root<'_> {
             connection.settings.insert("password".to_owned(), password);
             connection.begin_generation(host);
             connection.times = connection.rotation.rotated_at(host.clock().now())?;
-            log(host, Level::Info, "root-rotated", name);
+            tell(host, Outcome::Done, name);
             connection.store(host, name)
         })
     }
@@ -217,6 +219,17 @@ impl Root<'_> {
             ),
         )
     }
+}
+
+/// Says in the log and in the figures what came of a rotation.
+fn tell(host: &dyn Host, outcome: Outcome, name: &str) {
+    figures::count(host, &figures::ROOT_ROTATIONS, outcome);
+    let (level, event) = match outcome {
+        Outcome::Done => (Level::Info, "root-rotated"),
+        Outcome::Failed => (Level::Warn, "root-rotation-failed"),
+        Outcome::Missed => (Level::Warn, "root-rotation-missed"),
+    };
+    log(host, level, event, name);
 }
 
 fn log(host: &dyn Host, level: Level, event: &str, name: &str) {

@@ -1,6 +1,7 @@
 //! `static-creds/{name}`: what the account of a static role logs in with now. Nothing is changed by
 //! asking.
 
+use crate::connection;
 use crate::static_role::StaticRole;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
@@ -16,7 +17,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         ))
     };
     let role = StaticRole::find(host, name)?.ok_or_else(unknown)?;
-    role.connection(host, name, mount)?;
+    connection::check_admission(host, &role.db_name, name, mount)?;
     let mut shown = role.held.show();
     shown.insert("username".to_owned(), json!(role.username));
     shown.insert("ttl".to_owned(), json!(role.times.ttl(host.clock().now())));

@@ -8,6 +8,7 @@
 
 use crate::connection::{Connection, about};
 use crate::credential::Held;
+use crate::figures::{self, Outcome};
 use crate::static_role::StaticRole;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::intent::{self, Candidates, Ended, Found, Intent, Proven};
@@ -138,14 +139,14 @@ pub(crate) fn wake(host: &dyn Host, context: &Context, name: &str) -> Result<(),
         Decision::Off => Ok(()),
         Decision::Wait(_) => role.store(host, name),
         Decision::Missed(next) => {
-            log(host, Level::Warn, "rotation-missed", name, &role);
+            tell(host, Outcome::Missed, name, &role);
             role.times.due = next;
             role.store(host, name)
         }
         Decision::Rotate => role
             .connection(host, name, &context.mount.path)
             .and_then(|connection| rotate(host, name, &role, &connection))
-            .inspect_err(|_| log(host, Level::Warn, "rotation-failed", name, &role)),
+            .inspect_err(|_| tell(host, Outcome::Failed, name, &role)),
     }
 }
 
@@ -162,7 +163,7 @@ pub(crate) fn recover(
     let Some(intent) = Intent::<Candidate>::recover(host, &key(name))? else { return Ok(()) };
     if let Some(role) = StaticRole::find(host, name)? {
         return finish(host, context, intent, (name, &role), attempt)
-            .inspect_err(|_| log(host, Level::Warn, "rotation-failed", name, &role));
+            .inspect_err(|_| tell(host, Outcome::Failed, name, &role));
     }
     let creation = intent.candidates().find_map(|candidate| candidate.creation.clone());
     let Some(role) = creation else { return intent.give_up(host, Ended::Unwanted) };
@@ -197,7 +198,7 @@ fn finish(
     if holds
         && let Decision::Missed(next) = role.rotation.decide(&role.times, host.clock().now())?
     {
-        log(host, Level::Warn, "rotation-missed", name, role);
+        tell(host, Outcome::Missed, name, role);
         let mut role = role.clone();
         role.times.due = next;
         role.store(host, name)?;
@@ -274,9 +275,10 @@ impl Account<'_> {
             let stored = StaticRole::find(host, name)?;
             let created = candidate.creation.as_deref().cloned();
             let Some(mut role) = stored.or(created) else { return Ok(()) };
+            figures::observe_delay(host, role.times.due);
             role.times = role.rotation.rotated_at(host.clock().now())?;
             role.held = candidate.held.clone();
-            log(host, Level::Info, "static-role-rotated", name, &role);
+            tell(host, Outcome::Done, name, &role);
             role.store(host, name)
         })
     }
@@ -304,7 +306,14 @@ impl Account<'_> {
     }
 }
 
-fn log(host: &dyn Host, level: Level, event: &str, name: &str, role: &StaticRole) {
+/// Says in the log and in the figures what came of a rotation.
+fn tell(host: &dyn Host, outcome: Outcome, name: &str, role: &StaticRole) {
+    figures::count(host, &figures::ROTATIONS, outcome);
+    let (level, event) = match outcome {
+        Outcome::Done => (Level::Info, "static-role-rotated"),
+        Outcome::Failed => (Level::Warn, "rotation-failed"),
+        Outcome::Missed => (Level::Warn, "rotation-missed"),
+    };
     let due = role.times.due.unwrap_or_default();
     let next = format!("{}s", due.saturating_sub(host.clock().now()) / 1_000);
     let pairs = [("role", name), ("connection", &role.db_name), ("next", &next)];

@@ -186,6 +186,7 @@ fn a_provider_that_lies_redirects_or_is_down_is_502_and_is_followed_nowhere() {
         ),
         ("a redirect is followed", Fault::Redirect(evil.to_owned())),
         ("an answer of megabytes is read", Fault::Lie(Response::json(200, &long))),
+        ("an answer without end is asked for again and again", Fault::Huge),
         ("half an answer is an answer", Fault::Truncate),
         ("JSON that ends is an answer", Fault::Malform),
         ("a server that is down is the caller's fault", Fault::Status(503)),

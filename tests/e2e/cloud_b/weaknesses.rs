@@ -150,6 +150,7 @@ fn an_answer_that_lies_redirects_or_is_absent_lets_nobody_in() {
         ("an answer about another account is believed", Fault::Lie(Response::json(200, &other))),
         ("a redirect is followed", Fault::Redirect("https://evil.example/".to_owned())),
         ("an answer of megabytes is read", Fault::Lie(Response::json(200, &long))),
+        ("an answer without end is asked for again and again", Fault::Huge),
         ("half an answer is an answer", Fault::Truncate),
         ("JSON that ends is an answer", Fault::Malform),
         ("a server that is down is the caller's fault", Fault::Status(503)),

@@ -83,6 +83,7 @@ impl HttpFault {
             Self::Ungranted(..) => Kind::PermissionDenied,
             Self::TimedOut => Kind::TimedOut,
             Self::Busy => Kind::Unavailable,
+            Self::TooLarge => Kind::TooLarge,
             _ => Kind::Unreachable,
         };
         Failure::new(kind, self.to_string())

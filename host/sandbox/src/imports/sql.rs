@@ -26,11 +26,7 @@ type Rows = Vec<Vec<Option<String>>>;
 impl Host for CallState {
     async fn ping(&mut self, target: Target) -> wasmtime::Result<Result<(), Failure>> {
         let asked = ask(self, &target)?;
-        let done = async {
-            let sessions = sessions(self, &target, asked).await?;
-            within_time(self, sessions.ping()).await
-        };
-        let done = done.await;
+        let done = ping(self, &target, asked).await;
         Ok(report(self, &target, done))
     }
 
@@ -89,17 +85,39 @@ fn ask(state: &mut CallState, target: &Target) -> wasmtime::Result<Result<Vec<Re
     Ok(target.endpoints.iter().map(reach).collect())
 }
 
+/// The pool of the call's connection, and what each endpoint may resolve to.
+fn admit(
+    state: &CallState,
+    target: &Target,
+    asked: Result<Vec<Reach>, SqlFailure>,
+) -> Result<(PoolKey, Vec<Reach>), SqlFailure> {
+    let reaches = asked?;
+    let Some(key) = pool_key(state, target) else {
+        return Err(failed(NOT_GRANTED, "sql is for calls about a connection"));
+    };
+    state.context.tree.secrets.add(&target.password);
+    Ok((key, reaches))
+}
+
+async fn ping(
+    state: &mut CallState,
+    target: &Target,
+    asked: Result<Vec<Reach>, SqlFailure>,
+) -> Result<(), SqlFailure> {
+    let (key, reaches) = admit(state, target, asked)?;
+    let resources = Arc::clone(&state.resources);
+    let pinged = within_time(state, resources.pools.ping(&key, target, &reaches)).await;
+    state.context.tree.mark(Effect::Safe);
+    pinged
+}
+
 /// The sessions of the call's connection.
 async fn sessions(
     state: &mut CallState,
     target: &Target,
     asked: Result<Vec<Reach>, SqlFailure>,
 ) -> Result<Sessions, SqlFailure> {
-    let reaches = asked?;
-    let Some(key) = pool_key(state, target) else {
-        return Err(failed(NOT_GRANTED, "sql is for calls about a connection"));
-    };
-    state.context.tree.secrets.add(&target.password);
+    let (key, reaches) = admit(state, target, asked)?;
     let resources = Arc::clone(&state.resources);
     let work = async {
         let sessions = resources.pools.sessions(key.clone(), target, &reaches).await?;

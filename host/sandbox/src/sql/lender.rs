@@ -60,7 +60,7 @@ where
     let mut session = C::connect_with(options).await.map_err(|error| of_login(&error))?;
     let answer = match asked {
         Some((question, _)) => sqlx::query(question).fetch_one(&mut session).await.map(Some),
-        None => Ok(None),
+        None => sqlx::raw_sql("SELECT 1").execute(&mut session).await.map(|_| None),
     };
     let answer = answer.map_err(|error| of_statement(&error, false))?;
     // The answer is in; how the farewell goes changes nothing.

@@ -104,6 +104,15 @@ impl dyn Storage + '_ {
         Ok(self.entry(key)?.map(|entry| entry.value))
     }
 
+    /// Some fields of the record under `key`, of which the rest is not read.
+    ///
+    /// # Errors
+    /// As [`get`](trait.Storage.html#method.get).
+    pub fn part<T: Stored, P: DeserializeOwned>(&self, key: &str) -> Result<Option<P>, Failure> {
+        let bytes = self.get_bytes(key)?;
+        bytes.map(|bytes| T::part_from_bytes(&bytes).map_err(|why| unread(key, why))).transpose()
+    }
+
     /// The record under `key` with its place in the mount's history.
     ///
     /// # Errors
@@ -180,11 +189,15 @@ mod sealed {
 
 fn parse<T: Stored>(key: &str, found: Entry<Vec<u8>>) -> Result<Entry<T>, Failure> {
     let Entry { value, created, modified } = found;
-    let value = T::from_bytes(&value).map_err(|why| match why {
+    let value = T::from_bytes(&value).map_err(|why| unread(key, why))?;
+    Ok(Entry { value, created, modified })
+}
+
+fn unread(key: &str, why: Unreadable) -> Failure {
+    match why {
         Unreadable::Garbled => garbled(key),
         newer => newer.of(format_args!("the record {key:?}")),
-    })?;
-    Ok(Entry { value, created, modified })
+    }
 }
 
 /// The parser's own words are left out, because they can quote a stored secret.

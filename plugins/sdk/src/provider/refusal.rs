@@ -74,6 +74,7 @@ impl Refusal {
                 ..why
             }),
             Kind::Unavailable => Self::Down(why),
+            Kind::TooLarge => Self::too_large(request),
             _ => Self::Unasked(why),
         }
     }

@@ -48,6 +48,16 @@ fn what_passes_is_tried_again_after_pauses_that_grow() {
 }
 
 #[test]
+fn an_answer_that_is_too_large_is_not_asked_for_again() {
+    let host = TestHost::default();
+    host.refuse("send", Failure::new(Kind::TooLarge, "the answer has more bytes than it may have"));
+    let why = ask(&host, Retries::default()).unwrap_err();
+    assert_eq!(why.kind, Kind::Unreachable, "{why}");
+    assert!(why.message.contains("answered more than 1 MiB"), "{why}");
+    assert!(!steps(&host).iter().any(|step| step.starts_with("pause")));
+}
+
+#[test]
 fn tries_end_with_their_number_the_calls_time_and_what_the_provider_asks_for() {
     let down = || {
         let host = TestHost::default();

@@ -1,0 +1,44 @@
+//! What is told of users and of rotations.
+
+use super::*;
+use crate::fixture::{account, issued, ready, with_static_role};
+use bulkhead_sdk::{Kind, Reason};
+use serde_json::json;
+
+fn unreachable() -> Failure {
+    Failure::new(Kind::Unreachable, "no answer from db:5432")
+}
+
+#[test]
+fn what_came_of_users_is_counted() {
+    let bed = ready();
+    let (_, tag) = issued(&bed);
+    bed.renew(&tag, 900).unwrap();
+    bed.host.refuse("set-expiration", unreachable());
+    bed.renew(&tag, 900).err().unwrap();
+    bed.host.refuse("delete-user", unreachable());
+    bed.revoke(&tag, Reason::Expired).unwrap_err();
+    bed.revoke(&tag, Reason::Expired).unwrap();
+    bed.host.refuse_creation(Failure::invalid("the user exists"));
+    bed.read("creds/reader").err().unwrap();
+    for metric in [&CREATIONS, &RENEWALS, &REVOCATIONS] {
+        assert_eq!([DONE, FAILED].map(|outcome| bed.host.metric(metric, outcome)), [1.0, 1.0]);
+    }
+}
+
+#[test]
+fn what_came_of_rotations_and_how_late_they_were_is_told() {
+    let bed = with_static_role();
+    let told = || [DONE, FAILED, MISSED].map(|outcome| bed.host.metric(&ROTATIONS, outcome));
+    let created = told();
+    bed.host.advance(3_605);
+    bed.host.refuse("change-credential", unreachable());
+    bed.wake("rotate/app", 1).unwrap_err();
+    assert_eq!(told(), [created[0], 1.0, 0.0]);
+    bed.run_guards().unwrap();
+    assert_eq!(told(), [created[0] + 1.0, 1.0, 0.0]);
+    assert!(bed.host.metric(&DELAY, "") >= 5.0);
+    account(&bed, "orders", "root");
+    bed.write("rotate-root/orders", &json!({})).unwrap();
+    assert_eq!(bed.host.metric(&ROOT_ROTATIONS, DONE), 1.0);
+}
