@@ -10,7 +10,6 @@ use crate::core::Core;
 use crate::log::cause;
 use crate::mounts::{Class, Mount, MountRecord, Mounts, Phase, target};
 use crate::random;
-use crate::sealing::sealed;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
@@ -158,8 +157,9 @@ async fn carry_out_move(core: Arc<Core>, uuid: String) {
     let Some(mount) = core.mounts.by_uuid(&uuid) else { return };
     let _claim = core.claims.claim_in_turn(&mount.record.address()).await;
     let ended = end_all(&core, &mount).await;
-    if ended.as_ref().is_err_and(|cut| *cut == sealed()) {
-        // It is no failure of the move, which goes on after the next unsealing.
+    if ended.is_err() && core.sealing.has_begun() {
+        // It is no failure of the move, which goes on after the next unsealing; a lease whose end
+        // was cut says so in words of its own.
         return;
     }
     while let Err(failure) = arrive(&core, &mount, ended.as_ref().err()).await {

@@ -83,7 +83,6 @@ impl HttpFault {
             Self::Ungranted(..) => Kind::PermissionDenied,
             Self::TimedOut => Kind::TimedOut,
             Self::Busy => Kind::Unavailable,
-            Self::TooLarge => Kind::TooLarge,
             _ => Kind::Unreachable,
         };
         Failure::new(kind, self.to_string())

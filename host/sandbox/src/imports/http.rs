@@ -107,8 +107,11 @@ async fn send(
         }
         Unsent::Fault(fault) => {
             let failure = fault.failure();
+            // What would be answered alike is told apart from what may pass.
+            let is_too_large = fault == HttpFault::TooLarge;
+            let kind = if is_too_large { Kind::TooLarge } else { failure.kind };
             let message = format!("{origin}: {}", failure.message);
-            report(state, &origin, &Refused { message, ..failure })
+            report(state, &origin, &Refused { kind, message, ..failure })
         }
     })
 }
