@@ -156,8 +156,8 @@ impl Group {
     }
 
     /// Commits the group, and answers when the rest of the store knows of it: what was kept of it
-    /// before is replaced or forgotten, and the worker for due records is told. Whether a request still waits for the
-    /// answer changes nothing.
+    /// before is replaced or forgotten, and the worker for due records is told. Whether a request
+    /// still waits for the answer changes nothing.
     async fn commit(self, commits: &AtomicU64) {
         let OpenData { cache, folders, .. } = &*self.data;
         let written = || self.works.iter().flat_map(Work::addresses);

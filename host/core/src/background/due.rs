@@ -2,9 +2,9 @@
 //! rotate.
 //!
 //! Found by an index, never loaded at start. The worker sleeps until the next row is due, something
-//! earlier is committed, or a claim is given back that was in its way. It looks lane by lane, so that what waits in one
-//! lane costs the others nothing; a hanging target holds its own lane and no other, and a mount all
-//! of whose targets hang holds its share of the places and no more.
+//! earlier is committed, or a claim is given back that was in its way. It looks lane by lane, so
+//! that what waits in one lane costs the others nothing; a hanging target holds its own lane and no
+//! other, and a mount all of whose targets hang holds its share of the places and no more.
 
 use super::claims::{Claim, Claims};
 use super::lane_order::{LaneOrder, Part, behind, mount_of};

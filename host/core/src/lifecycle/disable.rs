@@ -76,8 +76,8 @@ async fn remove(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
             core.log.line("info", "mount-disabled", &[("mount", path.to_string())]);
             erase(core, mount, claim).await
         }
-        // Cut by a seal of the service, it goes on after the next unsealing. Whatever failed then
-        // may have failed for that: a lease whose end was cut says so in words of its own.
+        // Cut by a seal of the service, it goes on after the next unsealing; a lease whose end was
+        // cut says so in words of its own.
         Err(failure) if core.sealing.has_begun() => Err(failure),
         Err(failure) => {
             serve_again(&core, &path).await;
