@@ -121,7 +121,7 @@ fn an_account_of_another_host_goes_as_well_and_one_that_is_gone_is_success() {
 fn a_lease_that_ends_takes_its_user_along_although_the_server_knows_no_end() {
     let sea = Sea::connected();
     sea.role("brief", json!({ "creation_statements": [CREATION], "default_ttl": "2s" }));
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + Duration::from_secs(20);
     let credential = sea.credential("brief");
     let renewed = json!({ "lease_id": credential.lease });
     sea.root.write("sys/leases/renew", &renewed).expect(200);
@@ -135,7 +135,9 @@ fn a_creation_that_fails_in_its_middle_leaves_no_user() {
     let broken = json!({ "creation_statements": [CREATION, "GRANT nothing TO '{{name}}'@'%'"] });
     sea.role("broken", broken);
     let refused = sea.root.read("database/creds/broken").expect(400);
-    assert!(refused.errors().contains("error 1"), "its number is told: {}", refused.errors());
+    // MariaDB has no such user, and MySQL no such role.
+    let is_told = ["(error 1", "(error 3523)"].iter().any(|told| refused.errors().contains(told));
+    assert!(is_told, "its number is told: {}", refused.errors());
     assert_eq!(sea.mariadb.users(), Vec::<String>::new());
 }
 
