@@ -122,9 +122,7 @@ impl Pools {
         target: &Target,
         reaches: &[Reach],
     ) -> Result<(), SqlFailure> {
-        let open = self.open_sessions(key);
-        if let Some(sessions) = open.filter(|one| reaches.iter().any(|reach| one.is_within(reach)))
-        {
+        if let Some(sessions) = self.open_sessions(key).filter(|open| open.is_within(reaches)) {
             return sessions.ping().await;
         }
         let _room = self.make_room(key, 1).await?;

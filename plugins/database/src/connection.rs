@@ -183,7 +183,8 @@ impl Connection {
         mount: &str,
     ) -> Result<Self, Failure> {
         let connection = Self::find(host, name)?.ok_or_else(|| missing(name, role, mount))?;
-        if connection.admits(role) { Ok(connection) } else { Err(denied(name, role)) }
+        admit(&connection.allowed_roles, name, role)?;
+        Ok(connection)
     }
 
     /// Whether each account of it changes its own credential, and there is no user that changes
@@ -235,12 +236,6 @@ impl Connection {
         }
         Ok(plugin)
     }
-
-    /// Whether `role` may use the connection. Asked at each use, never when a role is written
-    /// (decision C7).
-    fn admits(&self, role: &str) -> bool {
-        admits(&self.allowed_roles, role)
-    }
 }
 
 /// What of a connection says who may use it.
@@ -262,11 +257,20 @@ pub(crate) fn check_admission(
 ) -> Result<(), Failure> {
     let found = host.storage().part::<Connection, Admission>(&Connection::key(name))?;
     let admission = found.ok_or_else(|| missing(name, role, mount))?;
-    if admits(&admission.allowed_roles, role) { Ok(()) } else { Err(denied(name, role)) }
+    admit(&admission.allowed_roles, name, role)
 }
 
-fn admits(allowed_roles: &[String], role: &str) -> bool {
-    allowed_roles.iter().any(|pattern| glob::matches(pattern, role))
+/// Refuses a role that may not use the connection `name`. Asked at each use, never when a role is
+/// written (decision C7).
+fn admit(allowed_roles: &[String], name: &str, role: &str) -> Result<(), Failure> {
+    if allowed_roles.iter().any(|pattern| glob::matches(pattern, role)) {
+        return Ok(());
+    }
+    Err(Failure::denied(format!(
+        "role {} may not use connection {}; add it to the connection's allowed_roles",
+        quoted(role),
+        quoted(name)
+    )))
 }
 
 fn missing(name: &str, role: &str, mount: &str) -> Failure {
@@ -274,14 +278,6 @@ fn missing(name: &str, role: &str, mount: &str) -> Failure {
     Failure::invalid(format!(
         "role {role} needs connection {shown}, which does not exist; write {mount}config/{name} \
          first"
-    ))
-}
-
-fn denied(name: &str, role: &str) -> Failure {
-    Failure::denied(format!(
-        "role {} may not use connection {}; add it to the connection's allowed_roles",
-        quoted(role),
-        quoted(name)
     ))
 }
 
@@ -309,21 +305,21 @@ pub(crate) fn about(name: &str, why: Failure) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{Connection, about};
+    use super::{Connection, about, admit};
     use bulkhead_sdk::{Failure, Kind};
 
-    fn admitting(patterns: &[&str]) -> Connection {
-        let allowed_roles = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
-        Connection { allowed_roles, ..Connection::default() }
+    fn admits(patterns: &[&str], role: &str) -> bool {
+        let allowed_roles: Vec<String> = patterns.iter().map(|one| (*one).to_owned()).collect();
+        admit(&allowed_roles, "orders", role).is_ok()
     }
 
     #[test]
     fn an_empty_list_admits_nobody_and_a_star_everybody() {
-        assert!(!admitting(&[]).admits("reader"));
-        assert!(admitting(&["*"]).admits("reader"));
-        assert!(admitting(&["writer", "read*"]).admits("reader"));
-        assert!(!admitting(&["read"]).admits("reader"));
-        assert!(!admitting(&["READER"]).admits("reader"));
+        assert!(!admits(&[], "reader"));
+        assert!(admits(&["*"], "reader"));
+        assert!(admits(&["writer", "read*"], "reader"));
+        assert!(!admits(&["read"], "reader"));
+        assert!(!admits(&["READER"], "reader"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the engine tells in figures: what came of users and of rotations, and how late these were.
 //! No role's, connection's or user's name is told.
 
+use bulkhead_sdk::metric::seconds;
 use bulkhead_sdk::{Failure, Host, Metric};
 
 const DONE: &str = "done";
@@ -77,7 +78,7 @@ pub(crate) fn count(host: &dyn Host, metric: &Metric, outcome: Outcome) {
 pub(crate) fn observe_delay(host: &dyn Host, due: Option<u64>) {
     let late = due.and_then(|due| host.clock().now().checked_sub(due));
     if let Some(late) = late {
-        host.metrics().observe(&DELAY, "", std::time::Duration::from_millis(late).as_secs_f64());
+        host.metrics().observe(&DELAY, "", seconds(late));
     }
 }
 

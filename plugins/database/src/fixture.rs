@@ -1,10 +1,10 @@
 //! The stage on which the tests of every noun begin: a bed with the connection `orders` and the
 //! role `reader`.
 use crate::Database;
-use bulkhead_sdk::Host;
 use bulkhead_sdk::database_plugin::{Credential, NewUser};
 use bulkhead_sdk::host::Connection;
 use bulkhead_sdk::testbed::{Reply, TestBed};
+use bulkhead_sdk::{Failure, Host, Kind};
 use serde_json::{Map, Value, json};
 
 /// The engine on a test bed with nothing in it.
@@ -115,4 +115,9 @@ pub(crate) fn shown(bed: &TestBed<Database>, role: &str) -> (String, bool) {
     let user = bed.host.user("orders", data["username"].as_str().unwrap()).unwrap();
     let works = user.credential == Credential::Password(password.clone());
     (password, works)
+}
+
+/// What a database that is away is to a caller.
+pub(crate) fn unreachable() -> Failure {
+    Failure::new(Kind::Unreachable, "no answer from db:5432")
 }

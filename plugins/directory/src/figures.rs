@@ -7,6 +7,7 @@
 use crate::account::Account;
 use crate::settings::Config;
 use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::metric::seconds;
 use bulkhead_sdk::{Failure, Host, Metric};
 
 const ROTATIONS: Metric = Metric::counter("rotations_total", "Passwords that were to be changed.")
@@ -132,13 +133,6 @@ impl Ages {
             host.metrics().set(&OLDEST, "", seconds(oldest));
         }
     }
-}
-
-/// Milliseconds as seconds.
-fn seconds(milliseconds: u64) -> f64 {
-    #[allow(clippy::cast_precision_loss, reason = "a time, and its milliseconds, fit exactly")]
-    let milliseconds = milliseconds as f64;
-    milliseconds / 1_000.0
 }
 
 #[cfg(test)]

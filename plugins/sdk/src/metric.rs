@@ -12,6 +12,14 @@
 
 use bulkhead_wire::metric::{self, MetricKind};
 
+/// Milliseconds, as store time has them, in the unit of a metric that ends with `_seconds`.
+#[must_use]
+pub fn seconds(milliseconds: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "a time, and its milliseconds, fit exactly")]
+    let milliseconds = milliseconds as f64;
+    milliseconds / 1_000.0
+}
+
 /// One metric of [`SecretsEngine::METRICS`](crate::SecretsEngine::METRICS). It is shown by
 /// `sys/metrics` as `bulkhead_<plugin>_<name>`, with the mount's path and its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -122,7 +122,7 @@ async fn sessions(
     let work = async {
         let sessions = resources.pools.sessions(key.clone(), target, &reaches).await?;
         // The call that opened them may have been granted more than this one is.
-        if !reaches.iter().any(|reach| sessions.is_within(reach)) {
+        if !sessions.is_within(&reaches) {
             resources.pools.give_up(&key);
             return resources.pools.sessions(key, target, &reaches).await;
         }

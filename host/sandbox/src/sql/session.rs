@@ -118,9 +118,9 @@ impl Sessions {
         self
     }
 
-    /// Whether a call with that reach may use them.
-    pub(crate) fn is_within(&self, reach: &Reach) -> bool {
-        reach.admit(self.address).is_ok()
+    /// Whether a call whose endpoints have these reaches may use them.
+    pub(crate) fn is_within(&self, reaches: &[Reach]) -> bool {
+        reaches.iter().any(|reach| reach.admit(self.address).is_ok())
     }
 
     /// Asks the server for nothing in particular.

@@ -1,13 +1,9 @@
 //! What is told of users and of rotations.
 
 use super::*;
-use crate::fixture::{account, issued, ready, with_static_role};
-use bulkhead_sdk::{Kind, Reason};
+use crate::fixture::{account, issued, ready, unreachable, with_static_role};
+use bulkhead_sdk::Reason;
 use serde_json::json;
-
-fn unreachable() -> Failure {
-    Failure::new(Kind::Unreachable, "no answer from db:5432")
-}
 
 #[test]
 fn what_came_of_users_is_counted() {

@@ -1,7 +1,7 @@
 //! Rotations of static roles on the test bed, killed and refused everywhere.
 
 use crate::Database;
-use crate::fixture::{app, shown, with, with_account, with_static_role};
+use crate::fixture::{app, shown, unreachable, with, with_account, with_static_role};
 use bulkhead_sdk::host::Clock;
 use bulkhead_sdk::testbed::TestBed;
 use bulkhead_sdk::{Failure, Kind};
@@ -17,10 +17,6 @@ fn is_settled(bed: &TestBed<Database>) -> bool {
     bed.host.stored(GUARD).is_none()
         && bed.host.timer(GUARD).is_none()
         && bed.host.timer("rotate/app").is_some() == has_role
-}
-
-fn unreachable() -> Failure {
-    Failure::new(Kind::Unreachable, "no answer from db:5432")
 }
 
 #[test]
