@@ -62,7 +62,13 @@ fn database_holds(name: &str, root: &Client, model: &Model) {
         let login = || postgres().login(&credential.username, &credential.password, "SELECT 1");
         match fate {
             Fate::There => {
-                assert_eq!(login().as_deref(), Ok("1"), "I2: {} cannot log in", credential.username)
+                assert_eq!(
+                    login().as_deref(),
+                    Ok("1"),
+                    "I2: {} cannot log in",
+                    credential.username
+                );
+                assert!(users(name).contains(&credential.username), "a life is not told its user");
             }
             Fate::Gone => {
                 assert!(login().is_err(), "I2: {} was revoked and logs in", credential.username)

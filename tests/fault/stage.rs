@@ -27,10 +27,11 @@ pub fn postgres() -> &'static Postgres {
     &POSTGRES
 }
 
-/// The users of the life `name`.
+/// The users of the life `name`: its roles' names go on with a letter, so that life `x1` is not
+/// told those of life `x10`.
 pub fn users(name: &str) -> Vec<String> {
     let rows = POSTGRES.query(&format!(
-        "SELECT rolname FROM pg_roles WHERE rolname LIKE 'v-%-{name}%' ORDER BY 1"
+        "SELECT rolname FROM pg_roles WHERE rolname ~ '^v-[^-]*-{name}[a-z]' ORDER BY 1"
     ));
     rows.lines().map(str::to_owned).collect()
 }
