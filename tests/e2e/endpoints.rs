@@ -29,6 +29,7 @@ mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
 mod sys_policies_password;
+mod sys_quotas_lease_count;
 mod sys_remount;
 
 use crate::world::{CREATION, World, with};
@@ -128,6 +129,7 @@ fn all_rows() -> Vec<Row> {
         identity::groups(),
         sys_policies::rows(),
         sys_policies_password::rows(),
+        sys_quotas_lease_count::rows(),
         sys_capabilities::rows(),
         sys_leases::rows(&Value::Null),
         sys_audit::rows(),
@@ -279,6 +281,12 @@ fn policies_answer_as_agreed() {
 fn password_policies_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_policies_password::rows());
+}
+
+#[test]
+fn quotas_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_quotas_lease_count::rows());
 }
 
 #[test]

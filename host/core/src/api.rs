@@ -41,6 +41,7 @@ mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
 mod sys_policies_password;
+mod sys_quotas_lease_count;
 mod sys_remount;
 mod sys_rotate;
 mod sys_seal_status;
@@ -86,6 +87,7 @@ fn endpoints() -> Vec<Endpoint> {
         sys_metrics::rows(),
         sys_policies::rows(),
         sys_policies_password::rows(),
+        sys_quotas_lease_count::rows(),
         sys_plugins_catalog::rows(),
         sys_capabilities::rows(),
         identity_entity::rows(),

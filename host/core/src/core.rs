@@ -15,6 +15,7 @@ use crate::oidc::Provider;
 use crate::policies::acl::Acl;
 use crate::policies::stored::Policies;
 use crate::process::Process;
+use crate::quotas::Quotas;
 use crate::sealing::Sealing;
 use crate::tables::Documents;
 use crate::tokens::{TokenRecord, Tokens};
@@ -38,6 +39,7 @@ pub(crate) struct Core {
     pub(crate) audit: Audit,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) leases: Arc<Leases>,
+    pub(crate) quotas: Quotas,
     pub(crate) background: Arc<Background>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) sealing: Sealing,
@@ -95,6 +97,7 @@ impl Core {
             oidc: Provider::new(&background, [&settings.api_address, &settings.own_url]),
             audit,
             tokens: Tokens::new(&background),
+            quotas: Quotas::new(&settings.log),
             claims: Arc::clone(&background.claims),
             sealing: background.sealing.clone(),
             lifetimes: Lifetimes {

@@ -9,7 +9,7 @@
 //! ```text
 //! log → random → strangers → lockouts → lifetimes → paging → sealing → passwords → policies
 //! → background → permit → catalog → tables → identity → oidc → tokens → mounts → audit → leases
-//! → settings → process → core → host_services → logins → lifecycle → seal → api → pipeline
+//! → quotas → settings → process → core → host_services → logins → lifecycle → seal → api → pipeline
 //! → service
 //! ```
 //!
@@ -24,6 +24,7 @@
 //! - **tokens** knows who calls and until when; **mounts** which engine serves a path, and the only
 //!   door to a component; **audit** the lines of a request; **leases** what ends, and when. Each
 //!   has the handles that it works with, and none has the whole.
+//! - **quotas** knows how many leases there may be at a path, and never what they are of.
 //! - **core** is the nouns above as one value, and knows nothing of what is done with them.
 //! - **host_services** is what a component's call may ask of them.
 //! - **logins** makes tokens of what auth methods proved, and never knows how that was done.
@@ -55,6 +56,7 @@ mod permit;
 mod pipeline;
 pub mod policies;
 mod process;
+mod quotas;
 pub mod random;
 mod seal;
 mod sealing;

@@ -14,6 +14,8 @@ pub(crate) enum AfterCommit {
     Nothing,
     /// Parsed policies are forgotten.
     ForgetPolicies,
+    /// Quotas are read again.
+    LoadQuotas,
     /// The token of that key is ending, and its descendants with it.
     SpreadTokenEnd(String),
     /// Groups were deleted, or lost the alias by which they got their entities.
@@ -27,9 +29,9 @@ pub(crate) enum AfterCommit {
 
 impl AfterCommit {
     /// Whether it happens also after a commit that failed. Such a commit may still be stored, so
-    /// policies that were parsed before it are forgotten in any case.
+    /// policies that were parsed before it are forgotten in any case, and quotas read.
     pub(crate) fn is_due_in_doubt(&self) -> bool {
-        matches!(self, Self::ForgetPolicies)
+        matches!(self, Self::ForgetPolicies | Self::LoadQuotas)
     }
 
     /// Lets it happen.
@@ -47,6 +49,7 @@ impl AfterCommit {
                 core.policies.forget_parsed();
                 Ok(())
             }
+            Self::LoadQuotas => core.quotas.load(&core.store).await,
             Self::SpreadTokenEnd(key) => core.tokens.spread_end(&key).await,
             Self::Seal => {
                 core.ask_to_seal();

@@ -30,9 +30,7 @@ pub(crate) struct LeaseContext<'a> {
 impl LeaseContext<'_> {
     fn address(&self, space: Space, id: &str) -> Address {
         let mount = &self.mount.record;
-        let below =
-            self.path.strip_prefix(mount.path.as_str().trim_end_matches('/')).unwrap_or(self.path);
-        address(self.store, space, &mount.uuid, below.trim_start_matches('/'), id)
+        address(self.store, space, &mount.uuid, mount.below(self.path), id)
     }
 }
 

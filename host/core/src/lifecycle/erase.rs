@@ -65,6 +65,7 @@ impl Erasing {
         }
         identity::forget_mount(&self.core.store, &record.accessor).await?;
         let_members_leave(&self.core);
+        self.core.quotas.forget_mount(&self.core.store, &record.uuid).await?;
         let mut unit = self.core.store.begin();
         unit.delete_revision(&record.uuid);
         tokens::end_serving(&mut unit, &record.uuid);

@@ -39,6 +39,7 @@ pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc
     let audit = Audit::open(&store, &settings.audit, log).await?;
     let background = Background::new(&store, Sealing::new(&process.in_flight), log);
     let core = Core::assemble(Parts { process, sandbox, catalog, mounts, audit, background });
+    core.quotas.load(&core.store).await?;
     core.leases.undo_all().await?;
     guards::release_all(&core.store, &*core.log).await?;
     migrate_all(&core).await?;

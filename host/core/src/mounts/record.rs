@@ -96,6 +96,12 @@ impl MountRecord {
         address(&self.path)
     }
 
+    /// What the path of one of its requests goes on with below the mount.
+    pub(crate) fn below<'p>(&self, path: &'p str) -> &'p str {
+        let rest = path.strip_prefix(self.path.as_str().trim_end_matches('/'));
+        rest.unwrap_or(path).trim_start_matches('/')
+    }
+
     /// Whether it is a mount of that plugin.
     pub(crate) fn is_of(&self, kind: PluginType, name: &str) -> bool {
         self.kind == name && Class::of(&self.path).plugin_type() == kind

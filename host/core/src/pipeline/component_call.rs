@@ -8,7 +8,8 @@ use crate::core::Core;
 use crate::host_services::{CallServices, LeasePath};
 use crate::leases::{self, Reserved};
 use crate::log::cause;
-use crate::mounts::Mount;
+use crate::mounts::{Mount, MountRecord};
+use crate::quotas::Place;
 use bulkhead_sandbox::contract::{self, Answer};
 use bulkhead_sandbox::{
     CallTree, Done, Effect, HostServices, Limits, Priority, Scope, SlotRequest,
@@ -43,6 +44,7 @@ impl PermittedRequest<'_> {
         }
         let _inside = self.enter(mount)?;
         self.count(mount)?;
+        let _place = self.place_for_a_lease(mount).await?;
         let pass = mount.may_call()?;
         let deadline = self.deadline(mount);
         let slots = if self.route.nested { 2 } else { 1 };
@@ -85,6 +87,16 @@ impl PermittedRequest<'_> {
         let settled = self.settle(mount, done, services.take_reserved(), deadline).await;
         services.release_guards().await;
         settled
+    }
+
+    /// Its place among the leases of the mount, where it may make one.
+    async fn place_for_a_lease(&self, mount: &Mount) -> Result<Option<Place>, Failure> {
+        if !self.route.leases {
+            return Ok(None);
+        }
+        let MountRecord { uuid, .. } = &mount.record;
+        let below = mount.record.below(&self.request.path);
+        self.core.quotas.let_in(&self.core.store, uuid, below).await
     }
 
     /// Words and commits what the component answered. What it reserved and the commit did not

@@ -32,6 +32,7 @@ mod oidc;
 mod passwords;
 mod policies;
 mod probe;
+mod quotas;
 mod strangers;
 mod tokens;
 mod uploads;

@@ -1,0 +1,188 @@
+//! `sys/quotas/lease-count`: how many leases there may be at once at a path.
+//!
+//! As published servers have it, but for what this one does not have: tokens are no leases here, so
+//! that auth methods and their roles have no such quota.
+
+use super::after_commit::AfterCommit;
+use super::call::{Call, Fields};
+use super::reply::{Body, Reply};
+use super::row::{self, Endpoint, field};
+use crate::core::Core;
+use crate::mounts::{Class, Holder};
+use crate::paging::Paging;
+use crate::quotas::{self, LeaseCountQuota};
+use bulkhead_store::Unit;
+use bulkhead_wire::description::FieldKind;
+use bulkhead_wire::failure::{Failure, quoted};
+use serde_json::{Map, json};
+
+const BASE: &str = "sys/quotas/lease-count";
+/// Quotas that there may be: each request for a lease looks through them.
+const MOST_QUOTAS: usize = 1_000;
+/// Leases that a quota may allow: they are counted one by one.
+const MOST_LEASES: i64 = 10_000_000;
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let one = format!("{BASE}/{{name}}");
+    let name = || field("name", FieldKind::Name, "name of the quota");
+    let page = [
+        field("after", FieldKind::String, "names after this one only"),
+        field("limit", FieldKind::String, "at most so many names"),
+    ];
+    let settings = [
+        field("path", FieldKind::String, "a mount, or a path below one; empty for all mounts"),
+        field("max_leases", FieldKind::Int, "leases that there may be at once"),
+        field("role", FieldKind::String, "a role of an auth method: not supported"),
+        field("inheritable", FieldKind::Bool, "for child namespaces, of which there are none"),
+    ];
+    let settings = [name()].into_iter().chain(settings);
+    vec![
+        row::list(BASE, "names of all lease-count quotas").fields(page).handled_by(list),
+        row::read(&one, "a lease-count quota, and how many leases it counts")
+            .fields([name()])
+            .handled_by(read),
+        row::write(&one, "write a lease-count quota").fields(settings).handled_by(write),
+        row::delete(&one, "delete a lease-count quota").fields([name()]).handled_by(delete),
+    ]
+}
+
+/// `LIST sys/quotas/lease-count`.
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    let Paging { after, limit } = Paging::of(call.fields.all())?;
+    let names = quotas::names(call.unit, &after, limit).await?;
+    if names.is_empty() {
+        return Err(Failure::absent());
+    }
+    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
+}
+
+/// `GET sys/quotas/lease-count/:name`.
+async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
+    let name = fields.text("name");
+    let quota = quotas::read(unit, name).await?.ok_or_else(Failure::absent)?;
+    let counter = quota.count(&core.store).await?;
+    let shown = [
+        ("type", json!("lease-count")),
+        ("name", json!(name)),
+        ("path", json!(path_of(core, &quota))),
+        ("max_leases", json!(quota.max_leases)),
+        ("counter", json!(counter)),
+        ("role", json!("")),
+        ("inheritable", json!(false)),
+    ];
+    let data = shown.map(|(member, value)| (member.to_owned(), value));
+    Ok(Body::Data(Map::from_iter(data)).into())
+}
+
+/// `POST sys/quotas/lease-count/:name`. What is not given stays as it is.
+async fn write(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
+    let name = fields.text("name");
+    let known = quotas::read(unit, name).await?;
+    let quota = with_fields(core, fields, known)?;
+    check_others(unit, name, &quota).await?;
+    quotas::put(unit, name, &quota)?;
+    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas))
+}
+
+/// `DELETE sys/quotas/lease-count/:name`.
+async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+    quotas::delete(call.unit, call.fields.text("name"));
+    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas))
+}
+
+fn with_fields(
+    core: &Core,
+    fields: Fields<'_>,
+    known: Option<LeaseCountQuota>,
+) -> Result<LeaseCountQuota, Failure> {
+    if !fields.text("role").is_empty() {
+        return Err(Failure::invalid(format!(
+            "role {} cannot be limited: logins make tokens, which are no leases here; for a role \
+             of a secrets engine give its path, e.g. database/creds/reader",
+            quoted(fields.text("role"))
+        )));
+    }
+    if fields.flag("inheritable", false) {
+        return Err(Failure::invalid("inheritable cannot be true: there are no namespaces"));
+    }
+    let max_leases = match fields.integer("max_leases") {
+        Some(number) => max_leases(number)?,
+        None => {
+            let known = known.as_ref().ok_or_else(|| {
+                Failure::invalid("max_leases is missing: give the leases that there may be at once")
+            })?;
+            known.max_leases
+        }
+    };
+    let (mount, below) = match (fields.has("path"), known) {
+        (false, Some(known)) => (known.mount, known.below),
+        _ => place(core, fields.text("path"))?,
+    };
+    Ok(LeaseCountQuota { mount, below, max_leases })
+}
+
+fn max_leases(number: i64) -> Result<u32, Failure> {
+    let fits = (1..=MOST_LEASES).contains(&number);
+    u32::try_from(number).ok().filter(|_| fits).ok_or_else(|| {
+        Failure::invalid(format!("max_leases is {number}; it must be 1 to {MOST_LEASES}"))
+    })
+}
+
+/// The mount of a path, and what follows below it; both are empty for all mounts.
+fn place(core: &Core, path: &str) -> Result<(String, String), Failure> {
+    let path = path.trim_matches('/');
+    if path.is_empty() {
+        return Ok((String::new(), String::new()));
+    }
+    let Some((Holder { path: mount, uuid }, below)) = core.mounts.holder(path) else {
+        return Err(Failure::invalid(format!(
+            "invalid mount path {}: give the path of a mount, or one below it",
+            quoted(&format!("{path}/"))
+        )));
+    };
+    let found = core.mounts.by_uuid(&uuid);
+    if found.is_some_and(|mount| Class::of(&mount.record.path) == Class::Auth) {
+        return Err(Failure::invalid(format!(
+            "{} is an auth method: logins make tokens, which are no leases here",
+            quoted(&mount)
+        )));
+    }
+    Ok((uuid, below.to_owned()))
+}
+
+/// Refuses a second quota of one path, and more of them than there may be.
+async fn check_others(
+    unit: &mut Unit,
+    name: &str,
+    quota: &LeaseCountQuota,
+) -> Result<(), Failure> {
+    let others = quotas::names(unit, "", usize::MAX).await?;
+    let others: Vec<String> = others.into_iter().filter(|other| other != name).collect();
+    if others.len() >= MOST_QUOTAS {
+        return Err(Failure::invalid(format!(
+            "there are {MOST_QUOTAS} quotas, which is the most; delete one first"
+        )));
+    }
+    for other in others {
+        let known = quotas::read(unit, &other).await?;
+        if known.is_some_and(|known| known.is_of_path_of(quota)) {
+            return Err(Failure::invalid(format!(
+                "the path has a quota already, {}; change or delete that one",
+                quoted(&other)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The path of a quota by now; nothing where its mount is going.
+fn path_of(core: &Core, quota: &LeaseCountQuota) -> Option<String> {
+    if quota.mount.is_empty() {
+        return Some(String::new());
+    }
+    let holder = core.mounts.holders().into_iter().find(|holder| holder.uuid == quota.mount)?;
+    Some(format!("{}{}", holder.path, quota.below))
+}

@@ -1,0 +1,154 @@
+//! How many leases a quota has left, without counting them for each request.
+//!
+//! What was counted is exact at that moment; since then only what was let in is added, never what
+//! ended, so that the number is too high and never too low. Where it has reached the quota, the
+//! leases are counted anew, and so seldom that a client in a loop costs a tenth of a reader's time.
+
+use bulkhead_store::StoreFault;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// After a count that found no room, the next one waits so many times as long as it took.
+const PAUSE: u32 = 10;
+
+/// The leases of one quota.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// Calls that were let in and have not ended: their leases may not be stored yet.
+    under_way: Arc<AtomicU64>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// With the calls that were under way then; `None` before the first count.
+    counted: Option<u64>,
+    let_in_since: u64,
+    /// No count before that.
+    rests_until: Option<Instant>,
+}
+
+/// A call that may make a lease.
+#[must_use]
+pub(crate) struct Place(Arc<AtomicU64>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Tally {
+    /// Lets a call in, if there are fewer than `most` leases; `count` tells how many are stored.
+    ///
+    /// # Errors
+    /// That of `count`.
+    pub(super) async fn let_in(
+        &self,
+        most: u64,
+        count: impl AsyncFnOnce() -> Result<u64, StoreFault>,
+    ) -> Result<Option<Place>, StoreFault> {
+        let mut known = self.known.lock().await;
+        if !known.has_room(most) && known.rests_until.is_none_or(|end| Instant::now() >= end) {
+            // Read before the rows are: a call that ends between both is counted twice, not never.
+            let under_way = self.under_way.load(Ordering::SeqCst);
+            let began = Instant::now();
+            let counted = count().await?.saturating_add(under_way);
+            let ended = Instant::now();
+            let pause = ended.duration_since(began).saturating_mul(PAUSE);
+            *known = Known {
+                counted: Some(counted),
+                let_in_since: 0,
+                rests_until: ended.checked_add(pause),
+            };
+        }
+        if !known.has_room(most) {
+            return Ok(None);
+        }
+        known.let_in_since += 1;
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        Ok(Some(Place(Arc::clone(&self.under_way))))
+    }
+}
+
+impl Known {
+    fn has_room(&self, most: u64) -> bool {
+        self.counted.is_some_and(|counted| counted.saturating_add(self.let_in_since) < most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+    use std::time::Duration;
+
+    /// Leases of a store, and how often they were counted.
+    #[derive(Default)]
+    struct Stored {
+        leases: AtomicU64,
+        counts: AtomicU32,
+        /// Milliseconds that a count takes.
+        takes: u64,
+    }
+
+    impl Stored {
+        async fn ask(&self, tally: &Tally, most: u64) -> Option<Place> {
+            let count = async || {
+                tokio::time::sleep(Duration::from_millis(self.takes)).await;
+                self.counts.fetch_add(1, Ordering::SeqCst);
+                Ok(self.leases.load(Ordering::SeqCst))
+            };
+            tally.let_in(most, count).await.unwrap()
+        }
+
+        /// A call that ends with its lease.
+        async fn lease(&self, tally: &Tally, most: u64) -> bool {
+            let Some(_place) = self.ask(tally, most).await else { return false };
+            self.leases.fetch_add(1, Ordering::SeqCst);
+            true
+        }
+    }
+
+    #[tokio::test]
+    async fn so_many_are_let_in_and_no_more_and_they_are_counted_twice() {
+        let (tally, stored) = (Tally::default(), Stored::default());
+        for _ in 0..100 {
+            assert!(stored.lease(&tally, 100).await);
+        }
+        assert_eq!(stored.counts.load(Ordering::SeqCst), 1);
+        assert!(!stored.lease(&tally, 100).await);
+        assert_eq!(stored.counts.load(Ordering::SeqCst), 2);
+        assert!(stored.lease(&tally, 101).await, "a quota that was raised");
+    }
+
+    #[tokio::test]
+    async fn calls_under_way_have_their_places_until_they_end() {
+        let (tally, stored) = (Tally::default(), Stored::default());
+        let first = stored.ask(&tally, 2).await.unwrap();
+        let second = stored.ask(&tally, 2).await.unwrap();
+        assert!(stored.ask(&tally, 2).await.is_none());
+        stored.leases.fetch_add(1, Ordering::SeqCst);
+        drop(first);
+        assert!(stored.ask(&tally, 2).await.is_none(), "a lease, and a call that may get one");
+        drop(second);
+        assert!(stored.ask(&tally, 2).await.is_some(), "the second call got none");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_in_a_loop_has_the_leases_counted_a_tenth_of_the_time() {
+        let (tally, stored) = (Tally::default(), Stored { takes: 20, ..Stored::default() });
+        stored.leases.store(5, Ordering::SeqCst);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(2_200) {
+            assert!(stored.ask(&tally, 5).await.is_none());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(stored.counts.load(Ordering::SeqCst), 10);
+        stored.leases.store(4, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(220)).await;
+        assert!(stored.ask(&tally, 5).await.is_some(), "a lease ended");
+    }
+}

@@ -1,0 +1,143 @@
+//! Lease-count quotas: a call that has no place is refused before the component is entered.
+
+use crate::bed::{Bed, error};
+use bulkhead_wire::description::Verb;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const QUOTAS: &str = "sys/quotas/lease-count";
+
+impl Bed {
+    async fn limit(&self, name: &str, quota: Value) {
+        let (status, answer) = self.write(&format!("{QUOTAS}/{name}"), quota).await;
+        assert_eq!(status, 204, "{answer}");
+    }
+
+    async fn lease(&self, path: &str) -> (u16, Value) {
+        self.write(path, json!({"ttl": 3_600})).await
+    }
+
+    async fn leases(&self, path: &str, times: usize) -> Vec<String> {
+        let mut ids = Vec::new();
+        for _ in 0..times {
+            let (status, answer) = self.lease(path).await;
+            assert_eq!(status, 200, "{answer}");
+            ids.push(answer["lease_id"].as_str().unwrap().to_owned());
+        }
+        ids
+    }
+
+    async fn shown(&self, name: &str) -> Value {
+        let (status, answer) = self.read(&format!("{QUOTAS}/{name}")).await;
+        assert_eq!(status, 200, "{answer}");
+        answer["data"].clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_quota_of_the_longest_path_decides_and_a_lease_that_ends_makes_room() {
+    let bed = Bed::new("quota-paths").await;
+    assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
+    bed.limit("all", json!({"max_leases": 6})).await;
+    bed.limit("mount", json!({"path": "probe/", "max_leases": "3"})).await;
+    bed.limit("role", json!({"path": "probe/lease/reader", "max_leases": 1})).await;
+
+    let readers = bed.leases("probe/lease/reader", 1).await;
+    let (status, answer) = bed.lease("probe/lease/reader").await;
+    assert_eq!(status, 429, "{answer}");
+    let says = error(&answer);
+    for word in ["lease count quota exceeded", "\"role\"", "1 leases", "max_leases"] {
+        assert!(says.contains(word), "{says}");
+    }
+    bed.leases("probe/lease/reader2", 2).await;
+    assert!(error(&bed.lease("probe/lease/reader2").await.1).contains("\"mount\""));
+    bed.leases("other/lease/reader", 3).await;
+    assert!(error(&bed.lease("other/lease/reader").await.1).contains("\"all\""));
+    for (name, path, counter) in
+        [("all", "", 6), ("mount", "probe/", 3), ("role", "probe/lease/reader", 1)]
+    {
+        let shown = bed.shown(name).await;
+        assert_eq!((&shown["path"], &shown["counter"]), (&json!(path), &json!(counter)), "{shown}");
+    }
+
+    let revoked = bed.write("sys/leases/revoke", json!({"lease_id": readers[0]})).await;
+    assert_eq!(revoked.0, 204, "{}", revoked.1);
+    let renewed = async || bed.lease("probe/lease/reader").await.0 == 200;
+    let began = std::time::Instant::now();
+    while !renewed().await {
+        assert!(began.elapsed() < crate::bed::PATIENCE, "a lease that ended makes no room");
+    }
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_at_once_as_many_are_let_in_as_there_may_be() {
+    let bed = Arc::new(Bed::new("quota-race").await);
+    bed.limit("mount", json!({"path": "probe", "max_leases": 7})).await;
+    let asking: Vec<_> = (0..32)
+        .map(|_| {
+            let bed = Arc::clone(&bed);
+            tokio::spawn(async move { bed.lease("probe/lease/reader").await.0 })
+        })
+        .collect();
+    let mut given = 0;
+    for one in asking {
+        match one.await.unwrap() {
+            200 => given += 1,
+            refused => assert_eq!(refused, 429),
+        }
+    }
+    assert_eq!(given, 7);
+    assert_eq!(bed.shown("mount").await["counter"], 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quota_is_changed_moved_kept_over_a_restart_and_gone_with_its_mount() {
+    let bed = Bed::new("quota-life").await;
+    bed.limit("mount", json!({"path": "probe", "max_leases": 1})).await;
+    bed.leases("probe/lease/reader", 1).await;
+    assert_eq!(bed.lease("probe/lease/reader").await.0, 429);
+    bed.limit("mount", json!({"max_leases": 2})).await;
+    bed.leases("probe/lease/reader", 1).await;
+    assert_eq!(bed.lease("probe/lease/reader").await.0, 429);
+
+    let bed = Bed::open(bed.stop().await).await;
+    let (status, answer) = bed.lease("probe/lease/reader").await;
+    assert_eq!(status, 429, "{answer}");
+    assert_eq!(bed.shown("mount").await["path"], "probe/");
+
+    let (status, answer) = bed.call(Verb::Delete, "sys/mounts/probe", json!({})).await;
+    assert_eq!(status, 204, "{answer}");
+    assert_eq!(bed.read(&format!("{QUOTAS}/mount")).await.0, 404);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_quota_is_refused_with_what_to_do() {
+    let bed = Bed::new("quota-refused").await;
+    bed.limit("first", json!({"path": "probe", "max_leases": 1})).await;
+    for (quota, says) in [
+        (json!({"path": "probe/lease"}), "max_leases is missing"),
+        (json!({"path": "probe/lease", "max_leases": 0}), "max_leases is 0"),
+        (json!({"path": "probe/lease", "max_leases": -5}), "1 to 10000000"),
+        (json!({"path": "probe/lease", "max_leases": "many"}), "many"),
+        (json!({"path": "nothing/here", "max_leases": 5}), "nothing/here"),
+        (json!({"path": "sys", "max_leases": 5}), "invalid mount path"),
+        (json!({"path": "/probe/", "max_leases": 5}), "\"first\""),
+        (json!({"path": "probe", "role": "x", "max_leases": 5}), "database/creds/reader"),
+        (json!({"inheritable": true, "max_leases": 5}), "namespaces"),
+    ] {
+        let (status, answer) = bed.write(&format!("{QUOTAS}/second"), quota).await;
+        assert_eq!(status, 400, "{answer}");
+        assert!(error(&answer).contains(says), "{says}: {answer}");
+    }
+    let (_, listed) = bed.call(Verb::List, QUOTAS, json!({})).await;
+    assert_eq!(listed["data"]["keys"], json!(["first"]));
+    for _ in 0..2 {
+        let deleted = bed.call(Verb::Delete, &format!("{QUOTAS}/first"), json!({})).await;
+        assert_eq!(deleted.0, 204);
+    }
+    assert_eq!(bed.call(Verb::List, QUOTAS, json!({})).await.0, 404);
+    bed.leases("probe/lease/reader", 2).await;
+    bed.end().await;
+}

@@ -1,0 +1,14 @@
+//! `sys/quotas/lease-count`. That a quota holds is shown in `tests/e2e/quotas.rs`.
+
+use super::{Row, row};
+use serde_json::{Value, json};
+
+pub(super) fn rows() -> Vec<Row> {
+    let one = "sys/quotas/lease-count/everywhere";
+    vec![
+        row("sys-quotas-lease-count-name.write", one, json!({ "max_leases": 300_000 }), 204),
+        row("sys-quotas-lease-count-name.read", one, Value::Null, 200),
+        row("sys-quotas-lease-count.list", "sys/quotas/lease-count", Value::Null, 200),
+        row("sys-quotas-lease-count-name.delete", one, Value::Null, 204),
+    ]
+}
