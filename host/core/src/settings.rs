@@ -23,6 +23,9 @@ pub struct Settings {
     pub max_lease_ttl: u64,
     /// How long a call into a component may take that says nothing else of itself.
     pub request_timeout: Duration,
+    /// Nothing is done because it is due: no lease ends by itself, nothing is rotated. For a copy
+    /// of the data that was restored while the original may still serve.
+    pub suspend_due_work: bool,
     /// The version that clients switch features on (decision P5).
     pub reported_version: String,
     /// The URL by which clients reach this node, as `sys/leader` tells it; empty when the

@@ -52,6 +52,7 @@ const WORDS: Words = Words {
         "reported_version",
         "log_format",
         "api_addr",
+        "suspend_due_work",
     ],
     blocks: &["listener", "storage", "seal", "audit", "ambient", "outbound"],
     unserved: &[
@@ -100,6 +101,8 @@ pub(crate) struct Config {
     pub(crate) reported_version: String,
     /// The URL by which clients reach it; empty when the file does not say.
     pub(crate) api_address: String,
+    /// It does nothing by itself: for a copy that was restored from a backup.
+    pub(crate) suspend_due_work: bool,
 }
 
 impl Config {
@@ -116,6 +119,7 @@ impl Config {
             max_lease_ttl: LEASE_TTL,
             reported_version: REPORTED_VERSION.to_owned(),
             api_address: String::new(),
+            suspend_due_work: false,
         }
     }
 
@@ -155,6 +159,7 @@ impl Config {
                 .value("reported_version")
                 .map_or(Ok(REPORTED_VERSION.to_owned()), |it| parse_version(&it))?,
             api_address: file.value("api_addr").map_or(Ok(String::new()), |it| parse_url(&it))?,
+            suspend_due_work: file.value("suspend_due_work").map_or(Ok(false), |it| it.flag())?,
         })
     }
 }

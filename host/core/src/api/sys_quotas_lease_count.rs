@@ -154,11 +154,7 @@ fn place(core: &Core, path: &str) -> Result<(String, String), Failure> {
 }
 
 /// Refuses a second quota of one path, and more of them than there may be.
-async fn check_others(
-    unit: &mut Unit,
-    name: &str,
-    quota: &LeaseCountQuota,
-) -> Result<(), Failure> {
+async fn check_others(unit: &mut Unit, name: &str, quota: &LeaseCountQuota) -> Result<(), Failure> {
     let others = quotas::names(unit, "", usize::MAX).await?;
     let others: Vec<String> = others.into_iter().filter(|other| other != name).collect();
     if others.len() >= MOST_QUOTAS {

@@ -40,6 +40,8 @@ pub(crate) struct Background {
     pub(crate) claims: Arc<Claims>,
     pub(crate) sealing: Sealing,
     pub(crate) log: Arc<dyn Log>,
+    /// Nothing is done because it is due: see [`Settings`](crate::Settings::suspend_due_work).
+    pub(crate) is_suspended: bool,
     stopped_writes_told: AtomicBool,
 }
 
@@ -64,12 +66,18 @@ pub(crate) trait DueWork: Send + Sync + 'static {
 }
 
 impl Background {
-    pub(crate) fn new(store: &Arc<Store>, sealing: Sealing, log: &Arc<dyn Log>) -> Arc<Self> {
+    pub(crate) fn new(
+        store: &Arc<Store>,
+        sealing: Sealing,
+        log: &Arc<dyn Log>,
+        is_suspended: bool,
+    ) -> Arc<Self> {
         Arc::new(Self {
             store: Arc::clone(store),
             claims: Arc::default(),
             sealing,
             log: Arc::clone(log),
+            is_suspended,
             stopped_writes_told: AtomicBool::new(false),
         })
     }

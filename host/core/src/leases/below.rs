@@ -37,12 +37,20 @@ impl Leases {
     ///
     /// # Errors
     /// With the number of leases that stayed and the first reason, 400 when that was a refusal and
-    /// 502 when it may pass; the store's failure; 503 when the service is being sealed.
+    /// 502 when it may pass; the store's failure; 503 when the service is being sealed, and where
+    /// due work is suspended: nothing was begun then.
     pub(crate) async fn end_below(
         &self,
         which: &[Below<'_>],
         on_failure: OnFailure,
     ) -> Result<(), Failure> {
+        if self.due_work_is_suspended {
+            return Err(Failure::new(
+                Kind::Unavailable,
+                "suspend_due_work is set, so that nothing would end the leases; revoke them one \
+                 by one, or start the server without it",
+            ));
+        }
         self.queue_below(which, on_failure).await?;
         let mut left = Left::default();
         for below in which {

@@ -16,6 +16,8 @@ pub(crate) struct Leases {
     pub(super) claims: Arc<Claims>,
     pub(super) sealing: Sealing,
     pub(super) log: Arc<dyn Log>,
+    /// Nothing is done because it is due, so that nothing that waits for it ends.
+    pub(super) due_work_is_suspended: bool,
 }
 
 impl Leases {
@@ -26,6 +28,7 @@ impl Leases {
             claims: Arc::clone(&work.claims),
             sealing: work.sealing.clone(),
             log: Arc::clone(&work.log),
+            due_work_is_suspended: work.is_suspended,
         })
     }
 

@@ -37,7 +37,8 @@ pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc
     let catalog = Catalog::load(loader, &settings.officials).await?;
     let mounts = Mounts::load(&store, &catalog, log).await?;
     let audit = Audit::open(&store, &settings.audit, log).await?;
-    let background = Background::new(&store, Sealing::new(&process.in_flight), log);
+    let sealing = Sealing::new(&process.in_flight);
+    let background = Background::new(&store, sealing, log, settings.suspend_due_work);
     let core = Core::assemble(Parts { process, sandbox, catalog, mounts, audit, background });
     core.quotas.load(&core.store).await?;
     core.leases.undo_all().await?;
@@ -46,8 +47,17 @@ pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc
     Ok(core)
 }
 
-/// Starts due work, and goes on with mounts that were being removed or moved.
+/// Starts due work, and goes on with mounts that were being removed or moved; unless that is
+/// suspended.
 pub(crate) fn begin_due_work(core: &Arc<Core>) {
+    if core.background.is_suspended {
+        let pairs = [
+            ("effect", "no lease is ended and nothing is rotated by itself".to_owned()),
+            ("remedy", "start without suspend_due_work".to_owned()),
+        ];
+        core.log.line("warn", "due-work-suspended", &pairs);
+        return;
+    }
     let work = background::run(Arc::clone(&core.background), Arc::clone(core));
     core.due_work.set(tokio::spawn(work));
     resume(core);

@@ -81,6 +81,7 @@ impl Bed {
             default_lease_ttl: 3_600,
             max_lease_ttl: 7_200,
             request_timeout: Duration::from_secs(90),
+            suspend_due_work: false,
             reported_version: "1.21.0+ent".to_owned(),
             api_address: String::new(),
             own_url: String::new(),

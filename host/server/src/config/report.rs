@@ -22,6 +22,9 @@ impl fmt::Display for Config {
         if !self.api_address.is_empty() {
             writeln!(f, "tells clients that it is at {}", self.api_address)?;
         }
+        if self.suspend_due_work {
+            writeln!(f, "ends no lease and rotates nothing by itself")?;
+        }
         Ok(())
     }
 }

@@ -85,6 +85,7 @@ const EVERY_SETTING: &str = r##"
         reported_version  = "1.19.5"
         log_format        = "logfmt"
         api_addr          = "https://bulkhead.example.com:8200/"
+        suspend_due_work  = true
         "##;
 
 #[test]
@@ -139,6 +140,7 @@ fn every_setting_is_read() {
     assert_eq!((config.default_lease_ttl, config.max_lease_ttl), (3600, 32 * 86_400));
     assert_eq!(config.reported_version, "1.19.5");
     assert_eq!(config.api_address, "https://bulkhead.example.com:8200");
+    assert!(config.suspend_due_work);
 }
 
 #[test]

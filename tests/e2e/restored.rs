@@ -1,0 +1,100 @@
+//! A copy of the data that was restored from a backup, beside the server that made it: it does
+//! nothing by itself until it is told to.
+
+use crate::world::CREATION;
+use bulkhead_tests::internet::{Internet, Online};
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Client, Postgres};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::Duration;
+
+const LATER: Duration = Duration::from_secs(7_200);
+/// For what happens by itself.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// How long nothing is to happen: what is due is begun at the unsealing, in less than one.
+const A_WHILE: Duration = Duration::from_secs(3);
+const FIRST: &str = "Hv3-Pq8-Lm5-Zd1";
+const SETTING: &str = "suspend_due_work = true\n";
+
+/// A server with two users that end within the hour, and an account that is rotated each hour.
+struct Copy {
+    postgres: Postgres,
+    online: Online,
+    _internet: Internet,
+}
+
+impl Copy {
+    fn new() -> Self {
+        let (postgres, internet) = (Postgres::start(), Internet::start());
+        let online = internet.server("");
+        postgres.query(&format!("CREATE ROLE app LOGIN PASSWORD '{FIRST}' IN ROLE readers"));
+        let root = &online.root;
+        root.write("sys/mounts/database", &json!({ "type": "database" })).expect(204);
+        let connection = json!({
+            "plugin_name": "postgresql-database-plugin", "allowed_roles": "*",
+            "connection_url": postgres.url(), "username": "bulkhead",
+            "password": postgres.password,
+        });
+        assert!(root.write("database/config/demo", &connection).status < 300);
+        let reader =
+            json!({ "db_name": "demo", "creation_statements": [CREATION], "default_ttl": "1h" });
+        root.write("database/roles/reader", &reader).expect(204);
+        let app = json!({ "db_name": "demo", "username": "app", "rotation_period": "1h" });
+        root.write("database/static-roles/app", &app).expect(204);
+        Self { postgres, online, _internet: internet }
+    }
+
+    fn root(&self) -> &Client {
+        &self.online.root
+    }
+
+    fn credential(&self) -> Value {
+        self.root().read("database/creds/reader").expect(200).body
+    }
+
+    fn shown(&self) -> String {
+        self.root().read("database/static-creds/app").expect(200).text("password").to_owned()
+    }
+
+    fn has_user(&self, credential: &Value) -> bool {
+        self.postgres.has_user(credential["data"]["username"].as_str().expect("a name"))
+    }
+
+    /// Starts it on the same data some time later, when all of it is due, with that in its
+    /// configuration.
+    fn restart_later(&mut self, change: impl Fn(&str) -> String) {
+        let file = self.online.configuration();
+        let text = fs::read_to_string(&file).expect("the configuration");
+        fs::write(&file, change(&text)).expect("the configuration is ours");
+        self.online.restart_later(LATER);
+    }
+}
+
+#[test]
+fn a_restored_copy_ends_and_rotates_nothing_until_it_is_told_to() {
+    let mut copy = Copy::new();
+    let (kept, revoked) = (copy.credential(), copy.credential());
+    let password = copy.shown();
+
+    copy.restart_later(|text| format!("{SETTING}{text}"));
+    let printed = copy.online.server.printed();
+    assert!(printed.contains("due-work-suspended"), "{printed}");
+    std::thread::sleep(A_WHILE);
+    assert!(copy.has_user(&kept) && copy.has_user(&revoked), "a user was ended");
+    assert_eq!(copy.shown(), password, "a password was rotated");
+    assert_eq!(copy.postgres.login("app", &password, "SELECT 1").as_deref(), Ok("1"));
+
+    // What is asked for is done, and what would wait for ever is refused.
+    let lease = json!({ "lease_id": revoked["lease_id"] });
+    copy.root().write("sys/leases/revoke", &lease).expect(204);
+    assert!(!copy.has_user(&revoked) && copy.has_user(&kept));
+    let refused = copy.root().write("sys/leases/revoke-prefix/database", &json!({})).expect(503);
+    assert!(refused.errors().contains("suspend_due_work"), "{refused:?}");
+    let refused = copy.root().delete("sys/mounts/database").expect(503);
+    assert!(refused.errors().contains("suspend_due_work"), "{refused:?}");
+
+    copy.restart_later(|text| text.replace(SETTING, ""));
+    until_true("the user ends", PATIENCE, || !copy.has_user(&kept));
+    until_true("the password is rotated", PATIENCE, || copy.shown() != password);
+}
