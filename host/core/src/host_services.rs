@@ -216,8 +216,8 @@ impl HostServices for CallServices {
     }
 
     async fn lease_count(&self, lane: &str) -> Result<u32, Failure> {
-        let (mount, lane) = (&self.mount.record.uuid, self.full_lane(lane));
-        Ok(self.core.store.count(Space::Lease, &format!("{mount}/"), Some(&lane), COUNTED).await?)
+        let lane = self.full_lane(lane);
+        Ok(self.core.store.count_in_lane((Space::Lease, &lane), COUNTED).await?)
     }
 
     fn log(&self, level: Level, plugin: &str, event: &str, pairs: &[(String, String)]) {

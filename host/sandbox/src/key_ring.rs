@@ -5,28 +5,21 @@
 //! own mount's ring, which lets go of the key that was used longest ago. A private key is kept for
 //! the call that signs with it, and ends with that.
 
+use crate::least_used::LeastUsed;
 use crate::limits;
 use aws_lc_rs::digest::{self, SHA256};
 use bulkhead_crypto::{PrivateKey, SigningKey, VerifyingKey};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// The keys of one mount, by the digest of their text and of the algorithm that they were read for.
-#[derive(Default)]
-pub(crate) struct KeyRing(Mutex<Kept>);
+pub(crate) struct KeyRing(Mutex<LeastUsed<Arc<VerifyingKey>>>);
 
-#[derive(Default)]
-struct Kept {
-    keys: BTreeMap<[u8; 32], Entry>,
-    /// Counts uses, so that each has a number of its own.
-    uses: u64,
-}
-
-struct Entry {
-    key: Arc<VerifyingKey>,
-    used: u64,
+impl Default for KeyRing {
+    fn default() -> Self {
+        Self(Mutex::new(LeastUsed::of(limits::PARSED_KEYS)))
+    }
 }
 
 impl KeyRing {
@@ -43,25 +36,6 @@ impl KeyRing {
         let key = Arc::new(VerifyingKey::read(algorithm, text)?);
         sync::lock(&self.0).insert(digest, Arc::clone(&key));
         Ok(key)
-    }
-}
-
-impl Kept {
-    fn get(&mut self, digest: &[u8; 32]) -> Option<Arc<VerifyingKey>> {
-        self.uses += 1;
-        let entry = self.keys.get_mut(digest)?;
-        entry.used = self.uses;
-        Some(Arc::clone(&entry.key))
-    }
-
-    fn insert(&mut self, digest: [u8; 32], key: Arc<VerifyingKey>) {
-        self.uses += 1;
-        self.keys.insert(digest, Entry { key, used: self.uses });
-        while self.keys.len() > limits::PARSED_KEYS {
-            let oldest = self.keys.iter().min_by_key(|(_, entry)| entry.used);
-            let Some(oldest) = oldest.map(|(digest, _)| *digest) else { return };
-            self.keys.remove(&oldest);
-        }
     }
 }
 
@@ -109,7 +83,7 @@ mod tests {
     }
 
     fn count(ring: &KeyRing) -> usize {
-        sync::lock(&ring.0).keys.len()
+        sync::lock(&ring.0).count()
     }
 
     #[test]

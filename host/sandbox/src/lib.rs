@@ -57,6 +57,7 @@ mod compartment;
 mod cpu_permits;
 mod held;
 mod key_ring;
+mod least_used;
 mod memory;
 mod metrics;
 mod secrets;

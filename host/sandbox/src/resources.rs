@@ -5,7 +5,7 @@ use crate::cache::Caches;
 use crate::closing::Closing;
 use crate::cpu_permits::CpuPermits;
 use crate::held::HeldBytes;
-use crate::http::Kept;
+use crate::http::{Kept, Security};
 use crate::ldap::LdapPools;
 use crate::limits;
 use crate::memory::GuestMemory;
@@ -57,6 +57,7 @@ pub(crate) struct Resources {
     pub(crate) directories: LdapPools,
     /// Connections to servers that are kept between safe requests.
     pub(crate) kept: Arc<Kept>,
+    pub(crate) security: Security,
     pub(crate) caches: Caches,
     pub(crate) metrics: Metrics,
     pub(crate) closing: Closing,
@@ -81,6 +82,7 @@ impl Resources {
             pools: Pools::default(),
             directories: LdapPools::default(),
             kept: Arc::default(),
+            security: Security::new(outbound.authorities()),
             caches: Caches::default(),
             metrics: Metrics::default(),
             closing: Closing::default(),

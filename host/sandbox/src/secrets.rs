@@ -60,7 +60,7 @@ impl SecretSet {
         if runs.known.is_empty() || text.len() < limits::SECRET_STRETCH {
             return false;
         }
-        let hidden = runs.hidden_positions(&lower(text.chars()));
+        let hidden = runs.hidden_positions(text);
         hidden.split(|hidden| !hidden).any(|stretch| stretch.len() >= limits::SECRET_STRETCH)
     }
 
@@ -80,7 +80,7 @@ impl SecretSet {
         if runs.known.is_empty() {
             return text.to_owned();
         }
-        let hidden = runs.hidden_positions(&lower(text.chars()));
+        let hidden = runs.hidden_positions(text);
         replace(text, &hidden)
     }
 
@@ -94,8 +94,13 @@ impl Runs {
         if self.is_full {
             return;
         }
-        let lowered = lower(value.chars().take(limits::SECRET_CHARACTERS));
-        self.known.extend(lowered.windows(RUN).map(number));
+        // The run that ends with each character: with the next one its first falls out of the number.
+        let mut run = 0;
+        let characters = value.chars().take(limits::SECRET_CHARACTERS);
+        self.known.extend(characters.enumerate().filter_map(|(position, c)| {
+            run = run << 32 | u128::from(u32::from(lower(c)));
+            (position + 1 >= RUN).then_some(run)
+        }));
         if self.known.len() > limits::SECRET_RUNS {
             self.order();
         }
@@ -112,9 +117,10 @@ impl Runs {
         }
     }
 
-    /// For each character of `text`, which is in lower case, whether it is one of a run.
-    fn hidden_positions(&mut self, text: &[char]) -> Vec<bool> {
+    /// For each character of `text` whether it is one of a run.
+    fn hidden_positions(&mut self, text: &str) -> Vec<bool> {
         self.order();
+        let text: Vec<char> = text.chars().map(lower).collect();
         let mut hidden = vec![false; text.len()];
         for (start, window) in text.windows(RUN).enumerate() {
             if self.known.binary_search(&number(window)).is_ok() {
@@ -148,12 +154,11 @@ fn escape_for_urls(value: &str) -> String {
 }
 
 /// One lower-case character for each character, so that positions stay the same.
-fn lower(text: impl Iterator<Item = char>) -> Vec<char> {
-    let lower = |c: char| match c.is_ascii() {
+fn lower(c: char) -> char {
+    match c.is_ascii() {
         true => c.to_ascii_lowercase(),
         false => c.to_lowercase().next().unwrap_or(c),
-    };
-    text.map(lower).collect()
+    }
 }
 
 fn replace(text: &str, hidden: &[bool]) -> String {

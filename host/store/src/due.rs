@@ -33,7 +33,11 @@ const NEXT_LANES: &str = "WITH RECURSIVE walked (lane) AS ( \
 
 const IN_LANE: &str = "SELECT space, key, due, lane, owner FROM record \
      INDEXED BY record_by_lane_due \
-     WHERE space = ? AND lane = ? AND due <= ? ORDER BY due, key LIMIT ?";
+     WHERE space = ? AND lane = ? AND due <= ? ORDER BY due, rowid LIMIT ?";
+
+const IN_LANE_COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM record \
+     INDEXED BY record_by_lane_due \
+     WHERE space = ? AND lane = ? AND due IS NOT NULL LIMIT ?)";
 
 const NEXT_DUE: &str = "SELECT min(due) FROM record WHERE due > ?";
 
@@ -105,6 +109,24 @@ impl Database {
             .fetch_all(self.readers())
             .await?;
         found.iter().filter_map(|row| parse_due(row).transpose()).collect()
+    }
+
+    /// How many records of one lane of `space` will be due at some time; counting stops at
+    /// `at_most`.
+    ///
+    /// # Errors
+    /// As SQLite reports them.
+    pub(crate) async fn count_in_lane(
+        &self,
+        (space, lane): (Space, &str),
+        at_most: u32,
+    ) -> Result<u32, sqlx::Error> {
+        sqlx::query_scalar(IN_LANE_COUNT)
+            .bind(space.number())
+            .bind(lane)
+            .bind(at_most)
+            .fetch_one(self.readers())
+            .await
     }
 
     /// The earliest due time later than `moment`, of any kind of record.
@@ -214,6 +236,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_records_of_a_lane_are_counted_up_to_a_limit() {
+        let scratch = Scratch::new();
+        let store = sample(&scratch).await;
+        let count =
+            async |lane, at_most| store.count_in_lane((Space::Lease, lane), at_most).await.unwrap();
+        assert_eq!(count("orders", 9).await, 2, "what is never due is not counted");
+        assert_eq!(count("orders", 1).await, 1);
+        assert_eq!(count("orders", 0).await, 0);
+        assert_eq!(count("stock", 9).await, 1);
+        assert_eq!(count("quiet", 9).await, 0);
+        assert_eq!(store.count_in_lane((Space::Timer, ""), 9).await.unwrap(), 1);
+    }
+
+    #[tokio::test]
     async fn the_next_due_time_is_the_earliest_or_the_earliest_after_a_moment() {
         let scratch = Scratch::new();
         let store = scratch.open().await;
@@ -253,7 +289,8 @@ mod tests {
             (NEXT_LANES, "record_by_lane_due (space=? AND lane>? AND lane<?"),
             (NEXT_LANES, "record_by_lane_due (space=? AND lane=?"),
             (IN_LANE, "record_by_lane_due (space=? AND lane=? AND due<?)"),
-            (NEXT_DUE, "record_by_due (due>?)"),
+            (IN_LANE_COUNT, "COVERING INDEX record_by_lane_due (space=? AND lane=?"),
+            (NEXT_DUE, "COVERING INDEX record_by_due (due>?)"),
         ] {
             let plan = plan(&store, statement).await;
             assert!(plan.contains(seeks), "{plan}");
@@ -263,7 +300,7 @@ mod tests {
 
     /// Puts leases of one lane until there are `backlog`.
     async fn fill(store: &Arc<Store>, backlog: u32) {
-        let mut written = store.count(Space::Lease, "", None, backlog).await.unwrap();
+        let mut written = store.count(Space::Lease, "", backlog).await.unwrap();
         while written < backlog {
             let mut unit = store.begin();
             for _ in 0..1_000 {

@@ -217,20 +217,18 @@ where
     Ok(())
 }
 
-/// The first `limit` keys of `space` after `after` that belong to `owner`, in order.
+/// The first `limit` rows of `space` behind the row `after` that belong to `owner`, with their keys,
+/// in the order of their first write. Rows are numbered from 1.
 pub(crate) async fn list_owned<'e, E>(
     executor: E,
     (space, owner): (Space, &str),
-    after: &str,
+    after: i64,
     limit: u32,
-) -> Result<Vec<String>, sqlx::Error>
+) -> Result<Vec<(i64, String)>, sqlx::Error>
 where
     E: Executor<'e, Database = Sqlite>,
 {
-    // `owner <> ''` lets SQLite use the index that leaves out rows without an owner.
-    let text = "SELECT key FROM record WHERE space = ? AND owner = ? AND owner <> '' AND key > ? \
-                ORDER BY key LIMIT ?";
-    sqlx::query_scalar(text)
+    sqlx::query_as(OWNED)
         .bind(space.number())
         .bind(owner)
         .bind(after)
@@ -239,11 +237,14 @@ where
         .await
 }
 
-/// How many records of `range` there are, in one lane or in all; counting stops at `at_most`.
+/// `owner <> ''` lets SQLite use the index that leaves out rows without an owner.
+const OWNED: &str = "SELECT rowid, key FROM record \
+     WHERE space = ? AND owner = ? AND owner <> '' AND rowid > ? ORDER BY rowid LIMIT ?";
+
+/// How many records of `range` there are; counting stops at `at_most`.
 pub(crate) async fn count<'e, E>(
     executor: E,
     range: &KeyRange,
-    lane: Option<&str>,
     at_most: u32,
 ) -> Result<u32, sqlx::Error>
 where
@@ -251,12 +252,6 @@ where
 {
     let mut query = QueryBuilder::new("SELECT count(*) FROM (SELECT 1 FROM record WHERE ");
     push_range(&mut query, range);
-    if let Some(lane) = lane {
-        query.push(" AND lane = ").push_bind(lane);
-        if !lane.is_empty() {
-            query.push(" AND lane <> ''");
-        }
-    }
     query.push(" LIMIT ").push_bind(i64::from(at_most)).push(")");
     query.build_query_scalar().fetch_one(executor).await
 }

@@ -3,7 +3,7 @@
 //! check.
 //!
 //! A scan sees every record that is there from its beginning to its end. One that comes or goes
-//! meanwhile is seen or not, as its key lies before or behind the place where the scan is.
+//! meanwhile is seen or not, as it lies before or behind the place where the scan is.
 
 use std::sync::Arc;
 
@@ -15,48 +15,56 @@ use crate::store::Store;
 /// Keys that are read at a time.
 const PAGE: u32 = 100;
 
-/// A scan, made by [`Store::scan`] or [`Store::scan_owned`]; asked for its pages until there is
-/// none.
+/// A scan over keys, made by [`Store::scan`]; asked for its pages until there is none.
 pub struct Scan {
     store: Arc<Store>,
     space: Space,
-    over: Over,
+    prefix: String,
     after: String,
     limit: u32,
     is_over: bool,
 }
 
-/// Which keys of the space.
-enum Over {
-    Prefix(String),
-    Owner(String),
+/// A scan over what belongs to an owner, made by [`Store::scan_owned`]; asked for its pages until
+/// there is none.
+pub struct OwnedScan {
+    store: Arc<Store>,
+    space: Space,
+    owner: String,
+    /// The row that was last, by its number.
+    after: i64,
+    limit: u32,
+    is_over: bool,
 }
 
 impl Store {
     /// A scan over the keys of `space` that begin with `prefix`, in the order of their bytes.
     pub fn scan(self: &Arc<Self>, space: Space, prefix: impl Into<String>) -> Scan {
-        Scan::new(self, space, Over::Prefix(prefix.into()))
-    }
-
-    /// A scan over the keys of `space` that belong to `owner`, in the order of their bytes, found
-    /// by index. An empty owner owns nothing.
-    pub fn scan_owned(self: &Arc<Self>, space: Space, owner: impl Into<String>) -> Scan {
-        Scan::new(self, space, Over::Owner(owner.into()))
-    }
-}
-
-impl Scan {
-    fn new(store: &Arc<Store>, space: Space, over: Over) -> Scan {
         Scan {
-            store: Arc::clone(store),
+            store: Arc::clone(self),
             space,
-            over,
+            prefix: prefix.into(),
             after: String::new(),
             limit: PAGE,
             is_over: false,
         }
     }
 
+    /// A scan over the keys of `space` that belong to `owner`, in the order of their first write,
+    /// found by index. An empty owner owns nothing.
+    pub fn scan_owned(self: &Arc<Self>, space: Space, owner: impl Into<String>) -> OwnedScan {
+        OwnedScan {
+            store: Arc::clone(self),
+            space,
+            owner: owner.into(),
+            after: 0,
+            limit: PAGE,
+            is_over: false,
+        }
+    }
+}
+
+impl Scan {
     /// The same scan, with at most `limit` keys a page; 0 scans nowhere.
     #[must_use]
     pub fn by(self, limit: u32) -> Scan {
@@ -72,21 +80,13 @@ impl Scan {
         if self.is_over {
             return Ok(None);
         }
-        let keys = match &self.over {
-            Over::Prefix(prefix) => {
-                self.store.list(&KeyRange::new(self.space, prefix, &self.after), self.limit).await?
-            }
-            Over::Owner(owner) => {
-                self.store.owned(self.space, owner, &self.after, self.limit).await?
-            }
-        };
-        self.is_over = u32::try_from(keys.len()).is_ok_and(|found| found < self.limit);
-        let Some(last) = keys.last() else {
-            self.is_over = true;
-            return Ok(None);
-        };
-        self.after.clone_from(last);
-        Ok(Some(keys.into_iter().map(|key| Address::new(self.space, key)).collect()))
+        let range = KeyRange::new(self.space, &self.prefix, &self.after);
+        let keys = self.store.list(&range, self.limit).await?;
+        self.is_over = is_last(keys.len(), self.limit);
+        if let Some(last) = keys.last() {
+            self.after.clone_from(last);
+        }
+        Ok(addresses(self.space, keys))
     }
 
     /// Goes on behind `key`, which may be anywhere: to leave out what lies between.
@@ -96,23 +96,70 @@ impl Scan {
     }
 }
 
+impl OwnedScan {
+    /// The same scan, with at most `limit` keys a page; 0 scans nowhere.
+    #[must_use]
+    pub fn by(self, limit: u32) -> OwnedScan {
+        OwnedScan { limit, ..self }
+    }
+
+    /// The next page, never empty; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Scan::page`].
+    pub async fn page(&mut self) -> Result<Option<Vec<Address>>, StoreFault> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let rows = self.store.owned((self.space, &self.owner), self.after, self.limit).await?;
+        self.is_over = is_last(rows.len(), self.limit);
+        if let Some((last, _)) = rows.last() {
+            self.after = *last;
+        }
+        Ok(addresses(self.space, rows.into_iter().map(|(_, key)| key)))
+    }
+}
+
+/// Whether there is nothing behind a page of so many keys.
+fn is_last(found: usize, limit: u32) -> bool {
+    found == 0 || u32::try_from(found).is_ok_and(|found| found < limit)
+}
+
+/// `None` for no keys.
+fn addresses(space: Space, keys: impl IntoIterator<Item = String>) -> Option<Vec<Address>> {
+    let addresses: Vec<Address> = keys.into_iter().map(|key| Address::new(space, key)).collect();
+    (!addresses.is_empty()).then_some(addresses)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Index;
     use crate::testing::{Scratch, data, put, put_indexed};
 
+    fn keys(page: Vec<Address>) -> Vec<String> {
+        page.into_iter().map(|address| address.key).collect()
+    }
+
     async fn pages(mut scan: Scan) -> Vec<Vec<String>> {
         let mut pages = Vec::new();
         while let Some(page) = scan.page().await.unwrap() {
-            pages.push(page.into_iter().map(|address| address.key).collect());
+            pages.push(keys(page));
+        }
+        pages
+    }
+
+    async fn owned(mut scan: OwnedScan) -> Vec<Vec<String>> {
+        let mut pages = Vec::new();
+        while let Some(page) = scan.page().await.unwrap() {
+            pages.push(keys(page));
         }
         pages
     }
 
     async fn filled(scratch: &Scratch) -> Arc<Store> {
         let store = scratch.open().await;
-        for key in ["a/1", "a/2", "a/3", "b/1"] {
+        for key in ["b/1", "a/1", "a/3", "a/2"] {
             let index = Index { owner: "token".into(), ..Index::default() };
             put_indexed(&store, data(key), "x", index).await;
         }
@@ -122,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_walk_gives_every_key_of_its_prefix_or_owner_once_and_in_order() {
+    async fn a_walk_gives_every_key_of_its_prefix_once_and_in_order() {
         let scratch = Scratch::new();
         let store = filled(&scratch).await;
         for (limit, expected) in [
@@ -136,15 +183,26 @@ mod tests {
                 "by {limit}"
             );
         }
-        let owned = pages(store.scan_owned(Space::Data, "token").by(3)).await;
-        assert_eq!(owned, [vec!["a/1", "a/2", "a/3"], vec!["b/1"]]);
-        for nothing in [
-            store.scan(Space::Data, "c"),
-            store.scan_owned(Space::Data, ""),
-            store.scan(Space::Data, "a").by(0),
-        ] {
+        for nothing in [store.scan(Space::Data, "c"), store.scan(Space::Data, "a").by(0)] {
             assert!(pages(nothing).await.is_empty());
         }
+    }
+
+    #[tokio::test]
+    async fn what_belongs_to_an_owner_is_given_once_in_the_order_in_which_it_came() {
+        let scratch = Scratch::new();
+        let store = filled(&scratch).await;
+        let scan = |owner: &str| store.scan_owned(Space::Data, owner);
+        assert_eq!(owned(scan("token").by(3)).await, [vec!["b/1", "a/1", "a/3"], vec!["a/2"]]);
+        assert_eq!(owned(scan("token").by(4)).await, [["b/1", "a/1", "a/3", "a/2"]]);
+        for nothing in [scan(""), scan("nobody"), scan("token").by(0)] {
+            assert!(owned(nothing).await.is_empty());
+        }
+        // What leaves its owner is left out, and what is written again keeps its place.
+        let index = Index { owner: "token".into(), ..Index::default() };
+        put_indexed(&store, data("b/1"), "y", index).await;
+        put(&store, data("a/1"), "on its own").await;
+        assert_eq!(owned(scan("token")).await, [["b/1", "a/3", "a/2"]]);
     }
 
     #[tokio::test]

@@ -133,37 +133,27 @@ impl Store {
         &self.data.alarm
     }
 
-    /// The keys of `space` after `after` (empty: from the first) that belong to `owner`, in order,
-    /// at most `limit`; found by index. An empty owner owns nothing.
+    /// How many records of `space` have keys that begin with `prefix`. Counting stops at `at_most`,
+    /// so that a limit can be checked without reading everything.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
-    pub async fn owned(
-        &self,
-        space: Space,
-        owner: &str,
-        after: &str,
-        limit: u32,
-    ) -> Result<Vec<String>, StoreFault> {
-        rows::list_owned(self.database().readers(), (space, owner), after, limit)
-            .await
-            .map_err(sqlite::fault)
+    pub async fn count(&self, space: Space, prefix: &str, at_most: u32) -> Result<u32, StoreFault> {
+        let range = KeyRange::new(space, prefix, "");
+        rows::count(self.database().readers(), &range, at_most).await.map_err(sqlite::fault)
     }
 
-    /// How many records of `space` have keys that begin with `prefix`, in one lane or in all.
-    /// Counting stops at `at_most`, so that a limit can be checked without reading everything.
+    /// How many records of one lane of a kind will be due at some time. Counting stops at
+    /// `at_most`.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
-    pub async fn count(
+    pub async fn count_in_lane(
         &self,
-        space: Space,
-        prefix: &str,
-        lane: Option<&str>,
+        lane: (Space, &str),
         at_most: u32,
     ) -> Result<u32, StoreFault> {
-        let range = KeyRange::new(space, prefix, "");
-        rows::count(self.database().readers(), &range, lane, at_most).await.map_err(sqlite::fault)
+        self.database().count_in_lane(lane, at_most).await.map_err(sqlite::fault)
     }
 
     /// A name for a secret text that can be looked up but not turned back: 64 hexadecimal digits of
@@ -251,6 +241,22 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<String>, StoreFault> {
         rows::list(self.database().readers(), range, limit).await.map_err(sqlite::fault)
+    }
+
+    /// The first `limit` rows of a kind behind the row `after` that belong to an owner, with their
+    /// keys, in the order of their first write.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    pub(crate) async fn owned(
+        &self,
+        owner: (Space, &str),
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, String)>, StoreFault> {
+        rows::list_owned(self.database().readers(), owner, after, limit)
+            .await
+            .map_err(sqlite::fault)
     }
 
     /// What of `reads` was not true at one moment with the others.

@@ -229,7 +229,7 @@ mod tests {
         guards.set(&Arc::default(), &mut dropped, asked("m/dropped", store.now())).unwrap();
         drop(dropped);
         let_go(&store, &guards).await;
-        assert_eq!(store.count(Space::Timer, "", None, 9).await.unwrap(), 0);
+        assert_eq!(store.count(Space::Timer, "", 9).await.unwrap(), 0);
     }
 
     #[tokio::test]
@@ -290,7 +290,7 @@ mod tests {
         let refused = guards.set(&Arc::default(), &mut unit, asked("one too many", 1)).unwrap_err();
         assert!(refused.message.contains("at most 64 keys"), "{refused}");
         unit.commit().await.unwrap();
-        assert_eq!(store.count(Space::Timer, "", None, 99).await.unwrap(), 64);
+        assert_eq!(store.count(Space::Timer, "", 99).await.unwrap(), 64);
         assert_eq!(index(&store, "0").await.unwrap().due, Some(2 + GRACE));
     }
 

@@ -77,7 +77,7 @@ pub(crate) async fn members(
 /// How many entities are in the group by themselves; counting stops at [`MOST_MEMBERS`].
 pub(crate) async fn count(store: &Store, group: &str) -> Result<u32, Failure> {
     let most = u32::try_from(MOST_MEMBERS).unwrap_or(u32::MAX);
-    Ok(store.count(Space::Core, &index::members_prefix(group), None, most).await?)
+    Ok(store.count(Space::Core, &index::members_prefix(group), most).await?)
 }
 
 /// Writes down that the entities in that group by themselves are to leave it, which

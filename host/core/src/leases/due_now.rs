@@ -63,9 +63,7 @@ impl Leases {
             let unit = finish.restart_host_part();
             for address in page {
                 match read_tolerantly(unit, address).await? {
-                    Opened::Lease(lease) => {
-                        put(unit, address, &change(*lease), Some(self.store.now()))?
-                    }
+                    Opened::Lease(lease) => put(unit, address, &change(*lease), self.store.now())?,
                     Opened::Gone => {}
                     Opened::Damaged(why) => {
                         self.log.line("error", "lease-unreadable", &[cause(&why)]);

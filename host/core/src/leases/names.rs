@@ -49,7 +49,7 @@ impl Leases {
                 full
             };
             let segment = rest.trim_start_matches('/').split('/').next().unwrap_or_default();
-            if self.store.count(Space::Lease, &format!("{}/", mount.uuid), None, 1).await? > 0 {
+            if self.store.count(Space::Lease, &format!("{}/", mount.uuid), 1).await? > 0 {
                 names.add(format!("{segment}/"));
             }
         }

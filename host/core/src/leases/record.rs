@@ -104,9 +104,9 @@ impl LeaseRecord {
 
     /// Index columns: found when due, by lane, by the token that owns it. An irrevocable lease is
     /// ending even if its token lives on, so that its owner's column is free to say what it is.
-    fn index(&self, due: Option<u64>) -> Index {
+    fn index(&self, due: u64) -> Index {
         let owner = if self.is_irrevocable() { IRREVOCABLE } else { &self.token };
-        Index { due, lane: self.full_lane(), owner: owner.to_owned() }
+        Index { due: Some(due), lane: self.full_lane(), owner: owner.to_owned() }
     }
 
     /// Its lane, told apart from those of other mounts. What is given up has one beside it, which
@@ -175,7 +175,7 @@ pub(crate) fn put(
     unit: &mut Unit,
     address: &Address,
     record: &LeaseRecord,
-    due: Option<u64>,
+    due: u64,
 ) -> Result<(), Failure> {
     unit.put(address.clone(), record.to_bytes()?, record.index(due));
     Ok(())

@@ -62,7 +62,7 @@ impl Reserved {
     /// Writes it once more, with what its end needs to know from now on.
     pub(crate) fn amend(&mut self, unit: &mut Unit, internal: String) -> Result<(), Failure> {
         self.record.internal = internal;
-        put(unit, &self.address, &self.record, Some(self.due))
+        put(unit, &self.address, &self.record, self.due)
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn reserve(
     let record = LeaseRecord { plugins, ..blank };
     let address = page.address(Space::Reservation, &record.id);
     let due = page.deadline.saturating_add(GRACE);
-    put(unit, &address, &record, Some(due))?;
+    put(unit, &address, &record, due)?;
     let claim = claims.claim(&address);
     let tag = record.tag.clone();
     Ok(Reserved { tag, address, withdrawn: false, record, due, _claim: claim })
@@ -143,7 +143,7 @@ pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<()
             true => unit.delete(one.address.clone()),
             false => {
                 let ended = LeaseRecord { reason: Some(End::Undo), ..one.record.clone() };
-                put(&mut unit, &one.address, &ended, Some(store.now()))?;
+                put(&mut unit, &one.address, &ended, store.now())?;
             }
         }
     }
@@ -172,6 +172,6 @@ pub(crate) fn confirm(
     record.expires = record.issued.saturating_add(ttl.saturating_mul(1000));
     record.renewable = secret.renewable;
     let address = page.address(Space::Lease, &record.id);
-    put(unit, &address, &record, Some(record.expires))?;
+    put(unit, &address, &record, record.expires)?;
     Ok(record)
 }

@@ -109,10 +109,10 @@ impl Leases {
             done.token_gone += 1;
             let lease =
                 LeaseRecord { token: String::new(), reason: Some(End::TokenEnded), ..lease };
-            put(unit, address, &lease, Some(self.store.now()))?;
+            put(unit, address, &lease, self.store.now())?;
         } else if unit.get(address).await?.is_some_and(|record| record.index.due.is_none()) {
             done.never_due += 1;
-            put(unit, address, &lease, Some(lease.expires))?;
+            put(unit, address, &lease, lease.expires)?;
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ impl Leases {
             &mut unit,
             &address,
             &LeaseRecord { reason: Some(End::Undo), ..lease },
-            Some(self.store.now()),
+            self.store.now(),
         )?;
         unit.commit().await?;
         Ok(())

@@ -123,7 +123,7 @@ async fn postpone(
         let event = if lease.is_irrevocable() { "lease-irrevocable" } else { "lease-end-delayed" };
         core.leases.tell("warn", event, &lease, failure);
         let due = core.store.now().saturating_add(lease.pause_after(failure));
-        put(&mut unit, claim.address(), &lease, Some(due))?;
+        put(&mut unit, claim.address(), &lease, due)?;
     }
     unit.commit().await?;
     Ok(())

@@ -129,7 +129,7 @@ async fn prolong(
         last_renewal: Some(now),
         ..lease
     };
-    put(unit, claim.address(), &lease, Some(lease.expires))?;
+    put(unit, claim.address(), &lease, lease.expires)?;
     Ok(Renewed { lease, ttl, warning: granted.warning })
 }
 

@@ -57,7 +57,7 @@ impl LeaseCountQuota {
         };
         let mut counted = 0;
         for space in LEASE_SPACES {
-            counted += u64::from(store.count(space, &prefix, None, self.max_leases).await?);
+            counted += u64::from(store.count(space, &prefix, self.max_leases).await?);
         }
         Ok(counted)
     }

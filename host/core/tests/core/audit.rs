@@ -570,7 +570,7 @@ async fn the_lease_of_an_answer_that_was_not_recorded_is_revoked() {
 async fn tokens_in(directory: &Path) -> u32 {
     let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
     let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
-    let count = store.count(Space::Token, "", None, 99).await.unwrap();
+    let count = store.count(Space::Token, "", 99).await.unwrap();
     store.close().await;
     count
 }

@@ -335,9 +335,8 @@ async fn a_lease_that_was_refused_six_times_is_irrevocable_counted_and_tried_abo
 
     let directory = bed.stop().await;
     let store = opened(&directory).await;
-    let keys = store.owned(Space::Lease, "irrevocable", "", 9).await.unwrap();
-    let record =
-        store.begin().get(&Address::new(Space::Lease, keys[0].as_str())).await.unwrap().unwrap();
+    let found = store.scan_owned(Space::Lease, "irrevocable").page().await.unwrap().unwrap();
+    let record = store.begin().get(&found[0]).await.unwrap().unwrap();
     let hours = (record.index.due.unwrap() - store.now()) / 3_600_000;
     assert!((23..=34).contains(&hours), "due in {hours} hours");
     store.close().await;

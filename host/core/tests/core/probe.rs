@@ -215,8 +215,9 @@ async fn opened(directory: &Path) -> Arc<Store> {
 /// Rows of timers, rows of guards among them, and open intents in a store that nobody has open.
 async fn left_in(directory: &Path) -> (u32, usize, usize) {
     let store = opened(directory).await;
-    let timers = store.count(Space::Timer, "", None, 99).await.unwrap();
-    let guards = store.owned(Space::Timer, "guard", "", 99).await.unwrap().len();
+    let timers = store.count(Space::Timer, "", 99).await.unwrap();
+    let guards = store.scan_owned(Space::Timer, "guard").page().await.unwrap();
+    let guards = guards.map_or(0, |page| page.len());
     let data = store.begin().keys(Space::Data, "", "", 999).await.unwrap();
     store.close().await;
     (timers, guards, data.iter().filter(|key| key.contains("/intent/")).count())

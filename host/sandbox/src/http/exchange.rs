@@ -59,14 +59,16 @@ async fn carry_out(
     let answered = match (proxy, keeping) {
         (Some(proxy), _) => {
             tunnel::check(&origin, &reach)?;
-            converse_through(&proxy, &origin, secured, meter, request).await
+            Box::pin(converse_through(&proxy, &origin, secured, meter, request)).await
         }
         (None, None) => {
             let (mut line, _) = dialled(&origin, &reach, secured).await?;
             Ok(line.ask(request, meter, limits::HTTP_ANSWER_BYTES).await?)
         }
         (None, Some(keeping)) => {
-            let dialled = dialled(&origin, &reach, secured);
+            // A future of its own where it is needed at all: it is large, and those of a request are
+            // moved.
+            let dialled = async || Box::pin(dialled(&origin, &reach, secured)).await;
             let may = |address| reach.admit(address).is_ok();
             ask_again(keeping, may, dialled, meter, request).await
         }
@@ -80,7 +82,7 @@ async fn carry_out(
 async fn ask_again(
     Keeping { kept, purpose }: Keeping,
     may: impl Fn(SocketAddr) -> bool,
-    dialled: impl Future<Output = Result<(Line, SocketAddr), HttpFault>>,
+    dialled: impl AsyncFnOnce() -> Result<(Line, SocketAddr), HttpFault>,
     meter: Meter,
     request: hyper::Request<Full<Bytes>>,
 ) -> Result<Answered, HttpFault> {
@@ -95,7 +97,7 @@ async fn ask_again(
             Err(_) => {}
         }
     }
-    let (mut line, address) = dialled.await?;
+    let (mut line, address) = dialled().await?;
     let answered = line.ask(request, meter, most).await?;
     kept.keep(purpose, line, address);
     Ok(answered)

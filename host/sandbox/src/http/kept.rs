@@ -7,10 +7,11 @@
 //! over it: whether a connection that breaks had a request taken is not known.
 
 use super::line::Line;
+use super::tls::digest_of;
 use crate::bindings::secrets_engine::bulkhead::plugin::http::Tls;
 use crate::grants::Origin;
 use crate::limits;
-use aws_lc_rs::digest::{self, SHA256, SHA256_OUTPUT_LEN};
+use aws_lc_rs::digest::SHA256_OUTPUT_LEN;
 use bulkhead_wire::sync;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
@@ -29,19 +30,7 @@ pub(crate) struct Purpose {
 impl Purpose {
     /// Requests of the mount with that uuid to `origin`, secured by `tls`.
     pub(crate) fn of(mount: &str, origin: &Origin, tls: Option<&Tls>) -> Self {
-        let mut context = digest::Context::new(&SHA256);
-        let texts = tls.map(|tls| {
-            [&tls.root_certificates, &tls.client_certificate, &tls.client_key, &tls.server_name]
-        });
-        for text in texts.into_iter().flatten() {
-            let bytes = text.as_ref().map_or(0, String::len).to_be_bytes();
-            context.update(&[u8::from(text.is_some())]);
-            context.update(&bytes);
-            context.update(text.as_deref().unwrap_or_default().as_bytes());
-        }
-        let mut tls = [0; SHA256_OUTPUT_LEN];
-        tls.copy_from_slice(context.finish().as_ref());
-        Self { mount: mount.to_owned(), origin: origin.clone(), tls }
+        Self { mount: mount.to_owned(), origin: origin.clone(), tls: digest_of(tls) }
     }
 }
 

@@ -86,7 +86,8 @@ impl Trial {
             identity: None,
             ext: Vec::new(),
         };
-        let secured = secure(&origin, request.tls.as_ref(), &self.authorities).unwrap();
+        let secured =
+            Security::new(&self.authorities).secure(&origin, request.tls.as_ref()).unwrap();
         let keeping = self.kept.map(|(kept, mount)| Keeping {
             kept,
             purpose: Purpose::of(mount, &origin, request.tls.as_ref()),
@@ -435,9 +436,27 @@ fn settings_that_secure_nothing_are_refused_and_no_key_is_quoted() {
             "no name of a host",
         ),
     ] {
-        let why = secure(origin, Some(&tls), &[]).err().unwrap();
+        let why = Security::new(&[]).secure(origin, Some(&tls)).err().unwrap();
         assert!(why.contains(says) && !why.contains("PRIVATE"), "{why}");
     }
+}
+
+#[test]
+fn settings_are_read_once_unless_they_hold_a_key_and_differ_in_all_that_they_say() {
+    let (origin, _) = parse_url("https://localhost/").unwrap();
+    let security = Security::new(&[]);
+    let config = |tls: Option<&Tls>| security.secure(&origin, tls).unwrap().unwrap().config;
+    let is_kept = |tls: Option<&Tls>| Arc::ptr_eq(&config(tls), &config(tls));
+    let own = trusting(AUTHORITY);
+    assert!(is_kept(None) && is_kept(Some(&own)));
+    assert!(!Arc::ptr_eq(&config(None), &config(Some(&own))));
+    assert!(!Arc::ptr_eq(&config(Some(&trusting(OTHER_AUTHORITY))), &config(Some(&own))));
+    let known = Tls {
+        client_certificate: Some(CLIENT.to_owned()),
+        client_key: Some(CLIENT_KEY.to_owned()),
+        ..own
+    };
+    assert!(!is_kept(Some(&known)), "a key stays no longer than its call");
 }
 
 #[tokio::test]

@@ -156,7 +156,7 @@ async fn exchange(
     let outbound = &state.resources.outbound;
     // The pod's cluster is where the pod is.
     let proxy = outbound.proxy_to(&origin).filter(|_| request.identity.is_none());
-    let secured = http::secure(&origin, request.tls.as_ref(), outbound.authorities())?;
+    let secured = state.resources.security.secure(&origin, request.tls.as_ref())?;
     let keeping = is_safe.then(|| Keeping {
         kept: Arc::clone(&state.resources.kept),
         purpose: Purpose::of(state.context.compartment.mount(), &origin, request.tls.as_ref()),

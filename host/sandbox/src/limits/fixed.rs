@@ -150,6 +150,9 @@ pub(crate) const KEPT_OF_MOUNT: usize = 16;
 /// How long one is kept after its last answer, and after it was opened.
 pub(crate) const KEPT_TIME: Duration = Duration::from_secs(10);
 pub(crate) const KEPT_AGE: Duration = Duration::from_secs(60);
+/// Settings of TLS that are kept as they were read, of all mounts: those of an authority or two of
+/// each.
+pub(crate) const READ_TLS_SETTINGS: usize = 128;
 /// Bytes of the URL of a request.
 pub(crate) const HTTP_URL_BYTES: usize = 8 << 10;
 /// Headers of a request.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::Store;
 use crate::sqlite::Attempt;
-use crate::testing::{Scratch, data, edit, put_indexed};
+use crate::testing::{Scratch, data, edit, plan, put_indexed};
 
 async fn after_edit(statement: &'static str) -> Result<Option<Record>, StoreFault> {
     let scratch = Scratch::new();
@@ -170,4 +170,13 @@ async fn a_refusal_names_the_address_and_never_the_body() {
     let fault = after_edit("UPDATE record SET due = 1").await.err().unwrap();
     let text = fault.to_string();
     assert!(text.contains("data:a") && !text.contains("first"), "{text}");
+}
+
+#[tokio::test]
+async fn what_belongs_to_an_owner_is_found_by_index_in_its_order() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let plan = plan(&store, OWNED).await;
+    assert!(plan.contains("record_by_owner (space=? AND owner=? AND rowid>?)"), "{plan}");
+    assert!(!plan.contains("SCAN record") && !plan.contains("TEMP B-TREE"), "{plan}");
 }
