@@ -236,11 +236,18 @@ impl Bulkhead {
         command
     }
 
-    /// Fails when `secret` shows in an answer, in what it printed, or in a file of its data.
+    /// Fails when `secret` shows in an answer, in what it printed, or in a file of its data; a
+    /// canary also where a run of it is in an audit line.
     #[track_caller]
     pub fn assert_silent(&self, secret: &str) {
         leaks::assert_silent("the server's log", &self.printed(), secret);
         leaks::assert_silent("an answer", &self.answers.all(), secret);
+        let audited = std::fs::read_to_string(self.data.path().join("audit.log"));
+        if let Ok(lines) = audited
+            && secret == leaks::CANARY
+        {
+            leaks::assert_silent("an audit line", &lines, secret);
+        }
         leaks::assert_sealed(self.data.path(), secret);
     }
 }

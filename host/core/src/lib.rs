@@ -9,8 +9,8 @@
 //! ```text
 //! log → random → strangers → lockouts → lifetimes → paging → sealing → passwords → policies
 //! → background → permit → catalog → tables → identity → oidc → tokens → mounts → audit → leases
-//! → quotas → settings → process → core → host_services → logins → lifecycle → seal → api → pipeline
-//! → service
+//! → quotas → settings → process → core → host_services → logins → lifecycle → seal → api
+//! → pipeline → service
 //! ```
 //!
 //! - **strangers** knows how often callers without a token were answered, and never with what.

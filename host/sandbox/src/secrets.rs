@@ -94,7 +94,7 @@ impl Runs {
         if self.is_full {
             return;
         }
-        // The run that ends with each character: with the next one its first falls out of the number.
+        // The run that ends with each character: the next one pushes its first out of the number.
         let mut run = 0;
         let characters = value.chars().take(limits::SECRET_CHARACTERS);
         self.known.extend(characters.enumerate().filter_map(|(position, c)| {

@@ -217,8 +217,8 @@ where
     Ok(())
 }
 
-/// The first `limit` rows of `space` behind the row `after` that belong to `owner`, with their keys,
-/// in the order of their first write. Rows are numbered from 1.
+/// The first `limit` rows of `space` behind the row `after` that belong to `owner`, with their
+/// keys, in the order of their first write. Rows are numbered from 1.
 pub(crate) async fn list_owned<'e, E>(
     executor: E,
     (space, owner): (Space, &str),

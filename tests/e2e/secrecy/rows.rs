@@ -5,6 +5,7 @@ use super::world;
 use crate::world::{World, with};
 use bulkhead_tests::leaks::CANARY;
 use serde_json::{Value, json};
+use std::fs;
 
 /// What the account logs in with before Bulkhead knows it.
 const FIRST: &str = "Hv3-Pq8-Lm5-Zd1";
@@ -28,6 +29,9 @@ fn refuse_all(world: &World, path: &str, base: &Value, rows: &[Value]) {
         assert!(!answer.errors().is_empty(), "{path} {row}");
         assert_eq!(state(world), before, "{path} {row} changed something");
     }
+    world.root.read("sys/metrics").expect(200);
+    let lines = fs::read_to_string(world.bulkhead.data().join("audit.log"));
+    assert!(lines.expect("the audit lines").contains(path), "the refusals are recorded");
     world.bulkhead.assert_silent(CANARY);
 }
 

@@ -2,7 +2,9 @@
 
 use crate::leases::LEASE_SPACES;
 use bulkhead_store::{Address, Index, Space, Store, StoreFault, Unit};
-use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 
 /// Where quotas are stored in [`Space::Core`].
@@ -20,6 +22,8 @@ pub(crate) struct LeaseCountQuota {
     /// Reservations, and leases whose end is still owed, count too: what they are of may be there.
     pub(crate) max_leases: u32,
 }
+
+stored!(LeaseCountQuota, "lease-count-quota", reads_stored_lease_count_quotas);
 
 impl LeaseCountQuota {
     /// Whether leases of that mount at the path `below` are counted. Paths are compared at the
@@ -73,9 +77,9 @@ fn address(name: &str) -> Address {
 /// The store's failure; 500 for a row that does not parse.
 pub(crate) async fn read(unit: &mut Unit, name: &str) -> Result<Option<LeaseCountQuota>, Failure> {
     let Some(record) = unit.get(&address(name)).await? else { return Ok(None) };
-    serde_json::from_slice(&record.body).map(Some).map_err(|_| {
-        Failure::internal(format!("the stored lease-count quota {} does not parse", quoted(name)))
-    })
+    LeaseCountQuota::from_bytes(&record.body)
+        .map(Some)
+        .map_err(|unreadable| unreadable.of(format_args!("the stored lease-count quota {name}")))
 }
 
 /// Writes a quota into the unit.
@@ -83,8 +87,7 @@ pub(crate) async fn read(unit: &mut Unit, name: &str) -> Result<Option<LeaseCoun
 /// # Errors
 /// 500 where it cannot be written as JSON.
 pub(crate) fn put(unit: &mut Unit, name: &str, quota: &LeaseCountQuota) -> Result<(), Failure> {
-    let body = serde_json::to_vec(quota).map_err(|error| Failure::internal(error.to_string()))?;
-    unit.put(address(name), body, Index::default());
+    unit.put(address(name), quota.to_bytes()?, Index::default());
     Ok(())
 }
 

@@ -66,8 +66,7 @@ async fn carry_out(
             Ok(line.ask(request, meter, limits::HTTP_ANSWER_BYTES).await?)
         }
         (None, Some(keeping)) => {
-            // A future of its own where it is needed at all: it is large, and those of a request are
-            // moved.
+            // Its own future, where it is needed at all: it is large, and a request's is moved.
             let dialled = async || Box::pin(dialled(&origin, &reach, secured)).await;
             let may = |address| reach.admit(address).is_ok();
             ask_again(keeping, may, dialled, meter, request).await
