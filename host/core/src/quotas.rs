@@ -10,5 +10,5 @@ mod table;
 mod tally;
 
 pub(crate) use lease_count::{LeaseCountQuota, delete, names, put, read};
-pub(crate) use table::Quotas;
+pub(crate) use table::{Quotas, Usage};
 pub(crate) use tally::Place;

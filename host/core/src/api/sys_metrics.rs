@@ -1,9 +1,11 @@
-//! `sys/metrics`: what components say of their mounts in figures, for monitoring.
+//! `sys/metrics`: figures of the host, and what components say of their mounts in figures, for
+//! monitoring.
 //!
 //! The leak this file stops: a name that a running component made up. Only series that its
 //! description names are shown, so that what monitoring keeps was known at registration.
 
 mod exposition;
+mod own;
 
 use super::call::Call;
 use super::reply::{Body, Reply, timestamp};
@@ -48,10 +50,10 @@ type Families = BTreeMap<String, Family>;
 async fn show(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     let body = match fields.text("format") {
-        "" | "json" => Body::Bare(as_json(&families(core), core.store.now())),
+        "" | "json" => Body::Bare(as_json(&families(core).await?, core.store.now())),
         "prometheus" => Body::Text {
             content_type: exposition::CONTENT_TYPE,
-            text: exposition::write(&families(core)),
+            text: exposition::write(&families(core).await?),
         },
         other => {
             let other = quoted(other);
@@ -62,8 +64,14 @@ async fn show(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(body.into())
 }
 
-/// What all mounts have given.
-fn families(core: &Core) -> Families {
+/// The host's own, and what all mounts have given.
+async fn families(core: &Core) -> Result<Families, Failure> {
+    let mut families = of_mounts(core);
+    families.extend(own::families(core).await?);
+    Ok(families)
+}
+
+fn of_mounts(core: &Core) -> Families {
     let mut families = Families::new();
     for mount in core.mounts.all() {
         let readings = core.sandbox.metrics_of(&mount.record.uuid);

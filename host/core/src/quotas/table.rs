@@ -17,6 +17,14 @@ pub(crate) struct Quotas {
     reading: Mutex<()>,
 }
 
+/// How far a quota is used up.
+pub(crate) struct Usage {
+    pub(crate) name: String,
+    pub(crate) max_leases: u64,
+    /// Leases that it counts.
+    pub(crate) counter: u64,
+}
+
 /// A quota, and what is known of its leases.
 struct Active {
     name: String,
@@ -93,6 +101,21 @@ impl Quotas {
         let active = sync::read(&self.active);
         let counting = active.iter().filter(|active| active.quota.counts(mount, below));
         counting.max_by_key(|active| active.quota.precision()).map(Arc::clone)
+    }
+
+    /// How far each quota is used up.
+    ///
+    /// # Errors
+    /// The store's failure.
+    pub(crate) async fn usage(&self, store: &Store) -> Result<Vec<Usage>, Failure> {
+        let all: Vec<_> = sync::read(&self.active).iter().map(Arc::clone).collect();
+        let mut usage = Vec::with_capacity(all.len());
+        for active in all {
+            let counter = active.quota.count(store).await?;
+            let max_leases = active.quota.max_leases.into();
+            usage.push(Usage { name: active.name.clone(), max_leases, counter });
+        }
+        Ok(usage)
     }
 
     /// Deletes the quotas of a mount that is gone.

@@ -10,9 +10,18 @@ impl Bed {
         assert_eq!(status, 204, "{answer}");
     }
 
-    async fn metrics(&self) -> Value {
+    /// All that is shown.
+    async fn all_metrics(&self) -> Value {
         let (status, shown) = self.call_as("root", Verb::Read, "sys/metrics", json!({})).await;
         assert_eq!(status, 200, "{shown}");
+        shown
+    }
+
+    /// What is shown of mounts.
+    async fn metrics(&self) -> Value {
+        let mut shown = self.all_metrics().await;
+        let gauges = shown["Gauges"].as_array_mut().unwrap();
+        gauges.retain(|gauge| gauge["Labels"]["mount"].is_string());
         shown
     }
 }
@@ -55,6 +64,37 @@ async fn a_figure_is_shown_with_its_mount_where_the_description_names_it() {
                  "Labels": of("probe/") }])
     );
     assert!(!shown.to_string().contains("hunter2"), "{shown}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_host_shows_its_mounts_its_leases_and_how_far_quotas_are_used_up() {
+    let bed = Bed::new("figures-own").await;
+    let quota = json!({ "path": "probe", "max_leases": 9 });
+    assert_eq!(bed.write("sys/quotas/lease-count/few", quota).await.0, 204);
+    for _ in 0..2 {
+        assert_eq!(bed.write("probe/lease/x", json!({ "ttl": 3_600 })).await.0, 200);
+    }
+    let shown = bed.all_metrics().await;
+    let standing = |name: &str, label: &str| {
+        let gauges = shown["Gauges"].as_array().unwrap().iter();
+        let mut found = gauges.filter(|gauge| {
+            let labels = gauge["Labels"].as_object().unwrap();
+            gauge["Name"] == name && labels.values().all(|value| value == label)
+        });
+        found.next().map(|gauge| gauge["Value"].as_f64().unwrap())
+    };
+    for (name, label, value) in [
+        ("bulkhead_core_unsealed", "", 1.0),
+        ("bulkhead_core_mount_table_num_entries", "logical", 1.0),
+        ("bulkhead_core_mount_table_num_entries", "auth", 0.0),
+        ("bulkhead_expire_num_leases", "", 2.0),
+        ("bulkhead_expire_num_irrevocable_leases", "", 0.0),
+        ("bulkhead_quota_lease_count_max", "few", 9.0),
+        ("bulkhead_quota_lease_count_counter", "few", 2.0),
+    ] {
+        assert_eq!(standing(name, label), Some(value), "{name}: {shown}");
+    }
     bed.end().await;
 }
 

@@ -1,0 +1,61 @@
+//! The figures of the host itself: whether it is open, what is mounted, and which leases there are.
+//!
+//! They bear the names that dashboards of published servers have, behind the prefix of this one.
+
+use super::{Families, Family, PREFIX, Sample};
+use crate::core::Core;
+use crate::mounts::Class;
+use crate::quotas::Usage;
+use bulkhead_sandbox::Reading;
+use bulkhead_store::Space;
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::metric::MetricKind;
+
+/// Leases are counted up to here, so that a look costs a bounded time.
+const COUNTED: u32 = 1_000_000;
+
+/// All of them.
+///
+/// # Errors
+/// The store's failure.
+pub(super) async fn families(core: &Core) -> Result<Families, Failure> {
+    let leases = core.store.count(Space::Lease, "", COUNTED).await?;
+    let irrevocable: u64 = core.leases.count_irrevocable().await?.values().sum();
+    let mut families = Families::new();
+    let mut add = |name: &str, about: &str, samples: Vec<Sample>| {
+        let kind = MetricKind::Gauge;
+        let family = Family { kind, about: about.to_owned(), samples };
+        families.insert(format!("{PREFIX}_{name}"), family);
+    };
+    add("core_unsealed", "1 while the service is open", vec![gauge(1, None)]);
+    add("core_mount_table_num_entries", "mounts, by their kind", mounts(core));
+    add("expire_num_leases", "leases that have not ended", vec![gauge(leases.into(), None)]);
+    add(
+        "expire_num_irrevocable_leases",
+        "leases whose end was refused so often that an operator has to look",
+        vec![gauge(irrevocable, None)],
+    );
+    let quotas = core.quotas.usage(&core.store).await?;
+    let each = |value: fn(&Usage) -> u64| {
+        quotas.iter().map(|quota| gauge(value(quota), Some(("name", &quota.name)))).collect()
+    };
+    let (most, counter) = (each(|quota| quota.max_leases), each(|quota| quota.counter));
+    add("quota_lease_count_max", "leases that a quota allows", most);
+    add("quota_lease_count_counter", "leases that a quota counts", counter);
+    families.retain(|_, family| !family.samples.is_empty());
+    Ok(families)
+}
+
+fn mounts(core: &Core) -> Vec<Sample> {
+    let all = core.mounts.all();
+    let auth = all.iter().filter(|mount| Class::of(&mount.record.path) == Class::Auth).count();
+    [("logical", all.len() - auth), ("auth", auth)]
+        .map(|(word, count)| gauge(count as u64, Some(("type", word))))
+        .into()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no count comes near what a float can hold")]
+fn gauge(value: u64, label: Option<(&str, &str)>) -> Sample {
+    let labels = label.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Sample { labels: labels.into_iter().collect(), reading: Reading::Standing(value as f64) }
+}
