@@ -38,8 +38,8 @@ impl Quotas {
         Self { log: Arc::clone(log), active: RwLock::default(), reading: Mutex::default() }
     }
 
-    /// Reads all quotas, after one was written too. Those of a path that had one go on counting
-    /// where that was. One that cannot be read is told and left out: it keeps nothing closed.
+    /// Reads all quotas, after one was written too. Those that are as they were go on counting
+    /// where they were. One that cannot be read is told and left out: it keeps nothing closed.
     ///
     /// # Errors
     /// The store's failure to list them.
@@ -63,10 +63,17 @@ impl Quotas {
         Ok(())
     }
 
+    /// What is known of the leases at the quota's path. Where another number was allowed there,
+    /// only the calls under way are: it was counted up to that number.
     fn tally_of(&self, quota: &LeaseCountQuota) -> Option<Arc<Tally>> {
         let active = sync::read(&self.active);
         let found = active.iter().find(|active| active.quota.is_of_path_of(quota))?;
-        Some(Arc::clone(&found.tally))
+        let is_as_it_was = found.quota == *quota;
+        Some(if is_as_it_was {
+            Arc::clone(&found.tally)
+        } else {
+            Arc::new(found.tally.uncounted())
+        })
     }
 
     /// Lets in a call that may make a lease of the mount at the path `below`. Of the quotas that

@@ -41,6 +41,11 @@ impl Drop for Place {
 }
 
 impl Tally {
+    /// The same calls under way, and nothing counted.
+    pub(super) fn uncounted(&self) -> Self {
+        Self { under_way: Arc::clone(&self.under_way), known: Mutex::default() }
+    }
+
     /// Lets a call in, if there are fewer than `most` leases; `count` tells how many are stored.
     ///
     /// # Errors

@@ -113,6 +113,21 @@ async fn a_quota_is_changed_moved_kept_over_a_restart_and_gone_with_its_mount() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_quota_that_is_raised_lets_in_no_more_than_it_allows() {
+    let bed = Bed::new("quota-raised").await;
+    bed.leases("probe/lease/reader", 3).await;
+    for max_leases in [1, 2, 3] {
+        bed.limit("mount", json!({"path": "probe", "max_leases": max_leases})).await;
+        let (status, answer) = bed.lease("probe/lease/reader").await;
+        assert_eq!(status, 429, "there are 3, {max_leases} are allowed: {answer}");
+    }
+    bed.limit("mount", json!({"max_leases": 4})).await;
+    bed.leases("probe/lease/reader", 1).await;
+    assert_eq!(bed.lease("probe/lease/reader").await.0, 429);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_quota_is_refused_with_what_to_do() {
     let bed = Bed::new("quota-refused").await;
     bed.limit("first", json!({"path": "probe", "max_leases": 1})).await;
