@@ -7,8 +7,7 @@
 //! over it: whether a connection that breaks had a request taken is not known.
 
 use super::line::Line;
-use super::tls::digest_of;
-use crate::bindings::secrets_engine::bulkhead::plugin::http::Tls;
+use super::tls::TlsSettings;
 use crate::grants::Origin;
 use crate::limits;
 use aws_lc_rs::digest::SHA256_OUTPUT_LEN;
@@ -29,8 +28,8 @@ pub(crate) struct Purpose {
 
 impl Purpose {
     /// Requests of the mount with that uuid to `origin`, secured by `tls`.
-    pub(crate) fn of(mount: &str, origin: &Origin, tls: Option<&Tls>) -> Self {
-        Self { mount: mount.to_owned(), origin: origin.clone(), tls: digest_of(tls) }
+    pub(crate) fn of(mount: &str, origin: &Origin, tls: &TlsSettings<'_>) -> Self {
+        Self { mount: mount.to_owned(), origin: origin.clone(), tls: tls.digest }
     }
 }
 

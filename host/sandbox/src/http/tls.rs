@@ -14,6 +14,31 @@ use rustls::client::ClientConfig;
 use rustls::pki_types::{CertificateDer, ServerName};
 use std::sync::{Arc, Mutex};
 
+/// What a request says of TLS, and its digest.
+pub(crate) struct TlsSettings<'a> {
+    given: Option<&'a Tls>,
+    /// Of all that is said, by which settings are told apart.
+    pub(super) digest: [u8; SHA256_OUTPUT_LEN],
+}
+
+impl<'a> TlsSettings<'a> {
+    pub(crate) fn of(given: Option<&'a Tls>) -> Self {
+        let mut context = digest::Context::new(&SHA256);
+        let texts = given.map(|tls| {
+            [&tls.root_certificates, &tls.client_certificate, &tls.client_key, &tls.server_name]
+        });
+        for text in texts.into_iter().flatten() {
+            let bytes = text.as_ref().map_or(0, String::len).to_be_bytes();
+            context.update(&[u8::from(text.is_some())]);
+            context.update(&bytes);
+            context.update(text.as_deref().unwrap_or_default().as_bytes());
+        }
+        let mut digest = [0; SHA256_OUTPUT_LEN];
+        digest.copy_from_slice(context.finish().as_ref());
+        Self { given, digest }
+    }
+}
+
 /// How one connection is secured.
 pub(crate) struct Secured {
     pub(super) config: Arc<ClientConfig>,
@@ -42,10 +67,10 @@ impl Security {
     pub(crate) fn secure(
         &self,
         origin: &Origin,
-        settings: Option<&Tls>,
+        settings: &TlsSettings<'_>,
     ) -> Result<Option<Secured>, String> {
         if !origin.tls {
-            return match settings {
+            return match settings.given {
                 Some(_) => {
                     Err("tls is set for a URL that is not https://; leave one of them out"
                         .to_owned())
@@ -53,22 +78,22 @@ impl Security {
                 None => Ok(None),
             };
         }
-        let named = settings.and_then(|tls| tls.server_name.as_deref());
+        let named = settings.given.and_then(|tls| tls.server_name.as_deref());
         let name = tls::server_name(&origin.host, named)?;
         Ok(Some(Secured { config: self.config(settings)?, name }))
     }
 
-    fn config(&self, settings: Option<&Tls>) -> Result<Arc<ClientConfig>, String> {
-        if settings.is_some_and(|tls| tls.client_key.is_some()) {
-            return self.read(settings);
+    fn config(&self, settings: &TlsSettings<'_>) -> Result<Arc<ClientConfig>, String> {
+        let TlsSettings { given, digest } = settings;
+        if given.is_some_and(|tls| tls.client_key.is_some()) {
+            return self.read(*given);
         }
-        let digest = digest_of(settings);
-        if let Some(config) = sync::lock(&self.read).get(&digest) {
+        if let Some(config) = sync::lock(&self.read).get(digest) {
             return Ok(config);
         }
         // Read without the lock: of two requests at once, both do.
-        let config = self.read(settings)?;
-        sync::lock(&self.read).insert(digest, Arc::clone(&config));
+        let config = self.read(*given)?;
+        sync::lock(&self.read).insert(*digest, Arc::clone(&config));
         Ok(config)
     }
 
@@ -84,21 +109,4 @@ impl Security {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
-}
-
-/// Of all that settings say.
-pub(super) fn digest_of(tls: Option<&Tls>) -> [u8; SHA256_OUTPUT_LEN] {
-    let mut context = digest::Context::new(&SHA256);
-    let texts = tls.map(|tls| {
-        [&tls.root_certificates, &tls.client_certificate, &tls.client_key, &tls.server_name]
-    });
-    for text in texts.into_iter().flatten() {
-        let bytes = text.as_ref().map_or(0, String::len).to_be_bytes();
-        context.update(&[u8::from(text.is_some())]);
-        context.update(&bytes);
-        context.update(text.as_deref().unwrap_or_default().as_bytes());
-    }
-    let mut tls = [0; SHA256_OUTPUT_LEN];
-    tls.copy_from_slice(context.finish().as_ref());
-    tls
 }
