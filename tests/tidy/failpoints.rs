@@ -23,7 +23,7 @@ fn asked_for(line: &str) -> Vec<&str> {
     found
 }
 
-/// `"commit.written")`: an area, a dot, a moment.
+/// `"commit.planned")`: an area, a dot, a moment.
 fn is_name(rest: &str) -> bool {
     let name = rest.strip_prefix('"').and_then(|rest| rest.split_once("\")")).map(|(name, _)| name);
     let is_word =
@@ -77,7 +77,7 @@ fn no_build_has_failpoints_unless_it_is_asked_for_them() {
 fn a_name_is_told_from_what_is_none() {
     assert_eq!(asked_for(r#"a::reach("x.y")?; reach_only("z.w");"#).len(), 2);
     assert!(asked_for("overreach(1); fn reached() {}").is_empty());
-    assert!(is_name(r#""commit.written").map_err(f)?;"#));
+    assert!(is_name(r#""commit.planned").map_err(f)?;"#));
     for other in ["name)", r#""written")"#, r#""Commit.Written")"#, r#""commit.")"#] {
         assert!(!is_name(other), "{other}");
     }

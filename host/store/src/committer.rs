@@ -15,14 +15,14 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sqlx::sqlite::SqliteConnection;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
 use crate::fault::StoreFault;
 use crate::open_data::OpenData;
-use crate::plan::CommitPlan;
-use crate::sqlite::{Attempt, Broken};
+use crate::plan::{AskedWork, CommitPlan};
+use crate::script::{Answers, Script};
+use crate::sqlite::{Attempt, Broken, Ending};
 use crate::work::{Outcome, Work};
 
 /// The sizes of a group, beyond which more only costs its first unit time.
@@ -216,15 +216,14 @@ impl Group {
 async fn attempt(data: &OpenData, works: &[Work]) -> Result<Vec<Outcome>, Broken> {
     let database = &data.database;
     let mut plan = CommitPlan::default();
-    let work = async |connection: &mut SqliteConnection| {
-        plan = CommitPlan::make(connection, data, works).await?;
-        if !plan.any_commits() {
-            return Ok(Attempt::Conflict);
-        }
-        plan.write(connection).await?;
-        Ok(Attempt::Committed)
+    let mut questions = Script::default();
+    let asked = AskedWork::of(&mut questions, works)
+        .map_err(|error| Broken::Undone(StoreFault::from(error)))?;
+    let work = |answers: Answers| {
+        plan = CommitPlan::make(data, works, asked, &answers)?;
+        if plan.any_commits() { plan.writes().map(Ending::Commit) } else { Ok(Ending::GiveUp) }
     };
-    match database.transact(work).await {
+    match database.transact(questions, work).await {
         Ok(_) => {}
         Err(Broken::Unknown(said)) => {
             match database.inspect(async |connection| plan.is_stored(connection).await).await {

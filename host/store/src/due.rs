@@ -9,7 +9,7 @@
 //! caller.
 
 use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use crate::record::{Address, Space};
 use crate::sqlite::Database;
@@ -76,13 +76,11 @@ impl Database {
         (first, end): (&str, &str),
         until: u64,
     ) -> Result<DueLanes, sqlx::Error> {
-        let walked: Vec<(String, i64)> = sqlx::query_as(NEXT_LANES)
-            .bind(space.number())
-            .bind(first)
-            .bind(LANES)
-            .bind(end)
-            .fetch_all(self.readers())
-            .await?;
+        let walk = async |connection: &mut SqliteConnection| {
+            let query = sqlx::query_as(NEXT_LANES).bind(space.number());
+            query.bind(first).bind(LANES).bind(end).fetch_all(connection).await
+        };
+        let walked: Vec<(String, i64)> = self.readers().read(walk).await?;
         let is_over = u32::try_from(walked.len()).is_ok_and(|found| found < LANES);
         let last = walked.last().filter(|_| !is_over);
         let next = last.map(|(lane, _)| format!("{lane}\0"));
@@ -101,13 +99,11 @@ impl Database {
         until: u64,
         limit: u32,
     ) -> Result<Vec<Due>, sqlx::Error> {
-        let found = sqlx::query(IN_LANE)
-            .bind(space.number())
-            .bind(lane)
-            .bind(as_column(until))
-            .bind(limit)
-            .fetch_all(self.readers())
-            .await?;
+        let find = async |connection: &mut SqliteConnection| {
+            let query = sqlx::query(IN_LANE).bind(space.number()).bind(lane);
+            query.bind(as_column(until)).bind(limit).fetch_all(connection).await
+        };
+        let found = self.readers().read(find).await?;
         found.iter().filter_map(|row| parse_due(row).transpose()).collect()
     }
 
@@ -121,12 +117,11 @@ impl Database {
         (space, lane): (Space, &str),
         at_most: u32,
     ) -> Result<u32, sqlx::Error> {
-        sqlx::query_scalar(IN_LANE_COUNT)
-            .bind(space.number())
-            .bind(lane)
-            .bind(at_most)
-            .fetch_one(self.readers())
-            .await
+        let count = async |connection: &mut SqliteConnection| {
+            let query = sqlx::query_scalar(IN_LANE_COUNT).bind(space.number()).bind(lane);
+            query.bind(at_most).fetch_one(connection).await
+        };
+        self.readers().read(count).await
     }
 
     /// The earliest due time later than `moment`, of any kind of record.
@@ -134,10 +129,11 @@ impl Database {
     /// # Errors
     /// As SQLite reports them.
     pub(crate) async fn next_due(&self, moment: Option<u64>) -> Result<Option<u64>, sqlx::Error> {
-        let earliest: Option<i64> = sqlx::query_scalar(NEXT_DUE)
-            .bind(moment.map_or(-1, as_column))
-            .fetch_one(self.readers())
-            .await?;
+        let find = async |connection: &mut SqliteConnection| {
+            let query = sqlx::query_scalar(NEXT_DUE).bind(moment.map_or(-1, as_column));
+            query.fetch_one(connection).await
+        };
+        let earliest: Option<i64> = self.readers().read(find).await?;
         Ok(earliest.and_then(|due| u64::try_from(due).ok()))
     }
 }

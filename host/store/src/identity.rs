@@ -153,9 +153,8 @@ impl Identity {
 /// # Errors
 /// [`StoreFault::Unavailable`] when it cannot be read or written.
 pub(crate) async fn migrate(database: &Database) -> Result<(), StoreFault> {
-    let mut connection = database.readers().acquire().await.map_err(sqlite::fault)?;
-    let applied = read_row(&mut connection, row::SCHEMA).await?.and_then(|text| number(&text));
-    drop(connection);
+    let read = async |connection: &mut SqliteConnection| read_row(connection, row::SCHEMA).await;
+    let applied = database.readers().read(read).await?.and_then(|text| number(&text));
     let applied = applied.and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
     if applied >= SCHEMAS.len() {
         return Ok(());
@@ -205,7 +204,7 @@ pub(crate) async fn read(directory: &Path) -> Result<Option<Identity>, StoreFaul
     let mut connection =
         sqlite::reading(&path).connect().await.map_err(|error| unreadable(error, &path))?;
     let outcome = read_from(&mut connection, &path).await;
-    connection.close().await.map_err(sqlite::fault)?;
+    connection.close().await.map_err(StoreFault::from)?;
     outcome
 }
 
@@ -263,7 +262,7 @@ async fn read_row(
     name: &str,
 ) -> Result<Option<Vec<u8>>, StoreFault> {
     let query = sqlx::query_scalar("SELECT value FROM meta WHERE name = ?").bind(name);
-    query.fetch_optional(connection).await.map_err(sqlite::fault)
+    query.fetch_optional(connection).await.map_err(StoreFault::from)
 }
 
 async fn write_row(
@@ -283,7 +282,7 @@ fn unreadable(error: sqlx::Error, path: &Path) -> StoreFault {
     if sqlite::is_no_database(&error) {
         refused(path, "is not a database")
     } else {
-        sqlite::fault(error)
+        StoreFault::from(error)
     }
 }
 

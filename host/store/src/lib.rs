@@ -17,7 +17,8 @@
 //! - `record` (with `body`, `range`, `fault`): what is kept, where, and why it could not be read;
 //! - `cipher` → `shamir` → `keyring` → `seal`: what seals and opens it, in the hands of its
 //!   keepers;
-//! - `sqlite` (with `due`) → `rows` → `statements`: the database, one row and many;
+//! - `script` → `readers` → `sqlite` (with `due`) → `rows` → `statements`: statements that go
+//!   together, the database, one row and many;
 //! - `turns` → `revision` → `work` → `plan` → `committer`: who goes first, what is asked, what may
 //!   be written, and the one task that writes it to the `open_data` (with `cache`, `folders`,
 //!   `alarm`);
@@ -47,10 +48,12 @@ mod open_data;
 mod options;
 mod plan;
 mod range;
+mod readers;
 mod record;
 mod revision;
 mod rows;
 mod scan;
+mod script;
 mod seal;
 mod shamir;
 mod sqlite;

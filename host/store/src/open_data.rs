@@ -3,15 +3,17 @@
 
 use tokio::sync::Mutex;
 
+use sqlx::sqlite::SqliteConnection;
+
 use crate::alarm::Alarm;
 use crate::cache::{Cache, Found};
 use crate::directory::HeldDirectory;
 use crate::fault::StoreFault;
 use crate::folders::Folders;
 use crate::record::Address;
-use crate::rows::{self, Unread};
+use crate::rows;
 use crate::seal::Seal;
-use crate::sqlite::{self, Database};
+use crate::sqlite::Database;
 use crate::turns::Contended;
 use crate::work::Reads;
 
@@ -65,11 +67,8 @@ impl OpenData {
     }
 
     async fn fetch(&self, address: &Address) -> Result<Found, StoreFault> {
-        let row =
-            rows::find(self.database.readers(), address).await.map_err(|unread| match unread {
-                Unread::Sql(error) => sqlite::fault(error),
-                Unread::Damaged(address) => StoreFault::Damaged(address),
-            })?;
+        let find = async |connection: &mut SqliteConnection| rows::find(connection, address).await;
+        let row = self.database.readers().read(find).await.map_err(StoreFault::from)?;
         row.map(|row| Ok((row.stamp, row.open(&self.seal)?))).transpose()
     }
 

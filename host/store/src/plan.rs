@@ -5,7 +5,7 @@
 //! a list on which a request relied (phantom). Units that share a flush are planned one after
 //! another, in memory, exactly as if each had committed alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use sqlx::sqlite::SqliteConnection;
 
@@ -13,11 +13,12 @@ use crate::fault::StoreFault;
 use crate::open_data::OpenData;
 use crate::range::KeyRange;
 use crate::record::{Address, Space, Stamp};
-use crate::revision::Revisions;
+use crate::revision::{AskedRevisions, Revisions};
 use crate::rows::{self, SealedRow};
+use crate::script::{Answers, Script};
 use crate::seal::Seal;
-use crate::sqlite::{self, Database};
-use crate::statements::{self, Present};
+use crate::sqlite::Database;
+use crate::statements::{self, Asked, Present};
 use crate::turns::Contended;
 use crate::work::{Listing, Outcome, Reads, Work, Writes};
 
@@ -44,11 +45,72 @@ impl Written<'_> {
     }
 }
 
+/// What is asked before units are planned.
+pub(crate) struct AskedWork<'a> {
+    reads: AskedReads<'a>,
+    revisions: AskedRevisions<'a>,
+}
+
+/// What is asked of what was remembered: the stamps of records, and the keys in ranges.
+struct AskedReads<'a> {
+    stamps: Asked<'a>,
+    /// The place of each range among the answers.
+    listings: Vec<(Listed<'a>, usize)>,
+}
+
+/// A range, and as many keys of it as were asked for.
+type Listed<'a> = (&'a KeyRange, u32);
+
+/// What is committed of all that was remembered.
+#[derive(Default)]
+struct Committed<'a> {
+    stamps: BTreeMap<&'a Address, Present>,
+    listings: HashMap<Listed<'a>, Vec<String>>,
+}
+
+impl<'a> AskedReads<'a> {
+    fn of(
+        script: &mut Script,
+        reads: impl Iterator<Item = &'a Reads> + Clone,
+    ) -> Result<Self, sqlx::Error> {
+        let stamps = Asked::stamps(script, reads.clone().flat_map(|reads| reads.keys().keys()))?;
+        let listed: HashSet<Listed<'a>> = reads
+            .flat_map(|reads| reads.listings().map(|(range, listing)| (range, listing.limit)))
+            .collect();
+        let mut listings = Vec::with_capacity(listed.len());
+        for (range, limit) in listed {
+            listings.push(((range, limit), script.len()));
+            rows::ask_keys(script, range, limit)?;
+        }
+        Ok(AskedReads { stamps, listings })
+    }
+
+    fn committed(self, answers: &Answers) -> Result<Committed<'a>, sqlx::Error> {
+        let keys = |(listed, place): (Listed<'a>, usize)| {
+            let rows = answers.get(place).map(Vec::as_slice).unwrap_or_default();
+            Ok((listed, rows::parse_keys(rows)?))
+        };
+        let listings: Result<_, sqlx::Error> = self.listings.into_iter().map(keys).collect();
+        Ok(Committed { stamps: self.stamps.present(answers)?, listings: listings? })
+    }
+}
+
+impl<'a> AskedWork<'a> {
+    /// Asks for all that was remembered, and for what is counted.
+    ///
+    /// # Errors
+    /// As [`Script::bind`].
+    pub(crate) fn of(script: &mut Script, works: &'a [Work]) -> Result<Self, sqlx::Error> {
+        let reads = AskedReads::of(script, works.iter().map(|work| &work.reads))?;
+        let revised = works.iter().filter_map(|work| work.writes.revised.as_ref());
+        Ok(AskedWork { reads, revisions: AskedRevisions::of(script, revised)? })
+    }
+}
+
 /// Units that commit as one: which of them may, and what they write together.
 #[derive(Default)]
 pub(crate) struct CommitPlan<'a> {
-    /// What was there before, of all that was remembered.
-    committed: BTreeMap<&'a Address, Present>,
+    committed: Committed<'a>,
     revisions: Revisions<'a>,
     /// What the units so far write.
     written: BTreeMap<&'a Address, Written<'a>>,
@@ -57,27 +119,30 @@ pub(crate) struct CommitPlan<'a> {
 }
 
 impl<'a> CommitPlan<'a> {
-    /// Plans the units one after another, in the transaction open on `connection`.
+    /// Plans the units one after another, from what was answered in the transaction in which they
+    /// will be written.
     ///
     /// # Errors
     /// As SQLite reports them.
-    pub(crate) async fn make(
-        connection: &mut SqliteConnection,
+    pub(crate) fn make(
         data: &OpenData,
         works: &'a [Work],
+        asked: AskedWork<'a>,
+        answers: &Answers,
     ) -> Result<Self, sqlx::Error> {
         let OpenData { seal, folders, .. } = data;
-        let reads = works.iter().map(|work| &work.reads);
-        let mut plan = CommitPlan::of_committed(connection, reads).await?;
-        let revised = works.iter().filter_map(|work| work.writes.revised.as_ref());
-        plan.revisions = Revisions::read(connection, seal, revised).await?;
+        let mut plan = CommitPlan {
+            committed: asked.reads.committed(answers)?,
+            revisions: Revisions::read(&asked.revisions, answers, seal)?,
+            ..CommitPlan::default()
+        };
         for work in works {
             let obstacle = match work.give_way() {
                 None => {
                     let has =
                         |name: &str, number| folders.has(name, number) && !plan.writes_below(name);
                     match work.reads.changed_folder(has) {
-                        None => plan.find_changed(connection, &work.reads).await?,
+                        None => plan.find_changed(&work.reads),
                         changed => changed,
                     }
                 }
@@ -95,35 +160,26 @@ impl<'a> CommitPlan<'a> {
         Ok(plan)
     }
 
-    /// A plan without units, and what is committed of all that `reads` remember.
-    async fn of_committed(
-        connection: &mut SqliteConnection,
-        reads: impl Iterator<Item = &'a Reads>,
-    ) -> Result<Self, sqlx::Error> {
-        let asked: BTreeSet<&Address> = reads.flat_map(|reads| reads.keys().keys()).collect();
-        let asked: Vec<&Address> = asked.into_iter().collect();
-        let committed = statements::stamps(connection, &asked).await?;
-        Ok(CommitPlan { committed, ..CommitPlan::default() })
-    }
-
     /// Whether any unit may commit.
     pub(crate) fn any_commits(&self) -> bool {
         self.outcomes.iter().any(Result::is_ok)
     }
 
-    /// Writes what is planned: of two writes of one key, the later.
+    /// The statements that write what is planned: of two writes of one key, the later.
     ///
     /// # Errors
-    /// As SQLite reports them.
-    pub(crate) async fn write(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    /// As [`Script::bind`].
+    pub(crate) fn writes(&self) -> Result<Script, sqlx::Error> {
+        let mut script = Script::default();
         let puts: Vec<&SealedRow> = self.written.values().filter_map(Written::row).collect();
         let deleted = self.written.iter().filter(|(_, written)| written.row().is_none());
         let deletes: Vec<&Address> = deleted.map(|(address, _)| *address).collect();
-        statements::put(connection, &puts).await?;
-        statements::delete(connection, &deletes).await
+        statements::put(&mut script, &puts)?;
+        statements::delete(&mut script, &deletes)?;
+        Ok(script)
     }
 
-    /// Whether the committed state is what [`CommitPlan::write`] leaves behind. A stamp is new at
+    /// Whether the committed state is what [`CommitPlan::writes`] leaves behind. A stamp is new at
     /// each write, so a row that carries it proves the commit; keys that were to be deleted and are
     /// absent are as the commit would have left them. If nothing was planned, nothing was written.
     ///
@@ -133,8 +189,9 @@ impl<'a> CommitPlan<'a> {
         &self,
         connection: &mut SqliteConnection,
     ) -> Result<bool, sqlx::Error> {
-        let addresses: Vec<&Address> = self.written.keys().copied().collect();
-        let present = statements::stamps(connection, &addresses).await?;
+        let mut script = Script::default();
+        let asked = Asked::stamps(&mut script, self.written.keys().copied())?;
+        let present = asked.present(&script.run(connection).await?)?;
         let is_there = |(address, written): (&&Address, &Written<'_>)| {
             present.get(*address).copied() == written.present()
         };
@@ -163,18 +220,19 @@ impl<'a> CommitPlan<'a> {
     }
 
     /// The first of `reads` that no longer holds, after the units so far.
-    async fn find_changed(
-        &self,
-        connection: &mut SqliteConnection,
-        reads: &Reads,
-    ) -> Result<Option<Contended>, sqlx::Error> {
+    fn find_changed(&self, reads: &Reads) -> Option<Contended> {
         let is_changed = |(address, stamp): &(&Address, &Option<Stamp>)| {
             self.present(address) != stamp.map(Present::Stamped)
         };
-        match reads.keys().iter().find(is_changed) {
-            Some((address, _)) => Ok(Some(Contended::Record(address.clone()))),
-            None => self.find_changed_listing(connection, reads.listings()).await,
+        if let Some((address, _)) = reads.keys().iter().find(is_changed) {
+            return Some(Contended::Record(address.clone()));
         }
+        let is_changed = |(range, listing): &(&KeyRange, &Listing)| {
+            let committed = self.committed.listings.get(&(*range, listing.limit));
+            committed != Some(&listing.keys) || self.changes(range, listing)
+        };
+        let changed = reads.listings().find(is_changed);
+        changed.map(|(range, _)| Contended::Listing(range.clone()))
     }
 
     /// Whether the units so far write data of which the keys begin with `folder`.
@@ -186,22 +244,8 @@ impl<'a> CommitPlan<'a> {
     fn present(&self, address: &Address) -> Option<Present> {
         match self.written.get(address) {
             Some(written) => written.present(),
-            None => self.committed.get(address).copied(),
+            None => self.committed.stamps.get(address).copied(),
         }
-    }
-
-    async fn find_changed_listing(
-        &self,
-        connection: &mut SqliteConnection,
-        listings: impl Iterator<Item = (&KeyRange, &Listing)>,
-    ) -> Result<Option<Contended>, sqlx::Error> {
-        for (range, listing) in listings {
-            let committed = rows::list(&mut *connection, range, listing.limit).await?;
-            if committed != listing.keys || self.changes(range, listing) {
-                return Ok(Some(Contended::Listing(range.clone())));
-            }
-        }
-        Ok(None)
     }
 
     /// Whether the units so far add a key to the listed page or take one from it.
@@ -226,12 +270,10 @@ impl Database {
         &self,
         reads: &Reads,
     ) -> Result<Option<Contended>, StoreFault> {
-        let mut snapshot = self.snapshot().await.map_err(sqlite::fault)?;
-        let plan = CommitPlan::of_committed(&mut snapshot, [reads].into_iter())
-            .await
-            .map_err(sqlite::fault)?;
-        let changed = plan.find_changed(&mut snapshot, reads).await.map_err(sqlite::fault)?;
-        snapshot.rollback().await.map_err(sqlite::fault)?;
-        Ok(changed)
+        let mut script = Script::default();
+        let asked = AskedReads::of(&mut script, [reads].into_iter())?;
+        let answers = self.snapshot(script).await?;
+        let plan = CommitPlan { committed: asked.committed(&answers)?, ..CommitPlan::default() };
+        Ok(plan.find_changed(reads))
     }
 }

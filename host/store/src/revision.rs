@@ -9,16 +9,15 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use sqlx::sqlite::SqliteConnection;
+use std::collections::BTreeMap;
 
 use crate::body::Body;
 use crate::fault::StoreFault;
 use crate::record::{Address, Index, Record, Space};
 use crate::rows::SealedRow;
+use crate::script::{Answers, Script};
 use crate::seal::Seal;
-use crate::statements;
+use crate::statements::Asked;
 
 /// What a unit changes in the data of a mount that has revisions.
 pub(crate) struct RevisedWrites {
@@ -60,28 +59,45 @@ pub(crate) struct Numbered<'a> {
     pub(crate) rows: Vec<(&'a Address, SealedRow)>,
 }
 
+/// What is asked of the units that count revisions: their counters, and what they put.
+pub(crate) struct AskedRevisions<'a> {
+    counters: Asked<'a>,
+    puts: Asked<'a>,
+}
+
+impl<'a> AskedRevisions<'a> {
+    /// Asks for what the units are going to change; without such units for nothing.
+    ///
+    /// # Errors
+    /// As [`Script::bind`].
+    pub(crate) fn of(
+        script: &mut Script,
+        units: impl Iterator<Item = &'a RevisedWrites> + Clone,
+    ) -> Result<Self, sqlx::Error> {
+        let counters = Asked::rows(script, units.clone().map(|unit| &unit.counter))?;
+        let puts = units.flat_map(|unit| &unit.puts).map(|(address, _)| address);
+        Ok(AskedRevisions { counters, puts: Asked::rows(script, puts)? })
+    }
+}
+
 impl<'a> Revisions<'a> {
-    /// Reads what the units that count revisions are going to change; without such units it reads
-    /// nothing.
+    /// Reads what was found.
     ///
     /// # Errors
     /// As SQLite reports them. A row that does not open is an error only of the units that change
     /// it.
-    pub(crate) async fn read(
-        connection: &mut SqliteConnection,
+    pub(crate) fn read(
+        asked: &AskedRevisions<'a>,
+        answers: &Answers,
         seal: &Seal,
-        units: impl Iterator<Item = &'a RevisedWrites> + Clone,
     ) -> Result<Self, sqlx::Error> {
         let mut revisions = Revisions::default();
-        let counters: BTreeSet<&Address> = units.clone().map(|unit| &unit.counter).collect();
-        for (address, row) in statements::rows(connection, &Vec::from_iter(counters)).await? {
+        for (address, row) in asked.counters.sealed(answers)? {
             let opened = row.and_then(|row| row.open(seal));
             let count = opened.and_then(|record| parse(address, Some(&record)));
             revisions.counts.insert(address, count);
         }
-        let puts: BTreeSet<&Address> =
-            units.flat_map(|unit| &unit.puts).map(|(address, _)| address).collect();
-        for (address, row) in statements::rows(connection, &Vec::from_iter(puts)).await? {
+        for (address, row) in asked.puts.sealed(answers)? {
             let opened = row.and_then(|row| row.open(seal));
             let created = opened.map(|record| (record.created > 0).then_some(record.created));
             revisions.created.insert(address, created);

@@ -12,12 +12,13 @@ use std::ops::Bound;
 
 use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
-use sqlx::{Executor, QueryBuilder, Row as _};
+use sqlx::{QueryBuilder, Row as _};
 
 use crate::cipher::{self, Label};
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
 use crate::record::{Address, Index, Record, Space, Stamp};
+use crate::script::Script;
 use crate::seal::Seal;
 
 /// One row, sealed.
@@ -108,6 +109,15 @@ pub(crate) enum Unread {
     Damaged(Address),
 }
 
+impl From<Unread> for StoreFault {
+    fn from(unread: Unread) -> StoreFault {
+        match unread {
+            Unread::Sql(error) => StoreFault::from(error),
+            Unread::Damaged(address) => StoreFault::Damaged(address),
+        }
+    }
+}
+
 impl From<sqlx::Error> for Unread {
     fn from(error: sqlx::Error) -> Unread {
         Unread::Sql(error)
@@ -138,16 +148,16 @@ pub(crate) async fn insert(
 }
 
 /// The newest committed row at `address`.
-pub(crate) async fn find<'e, E>(executor: E, address: &Address) -> Result<Option<SealedRow>, Unread>
-where
-    E: Executor<'e, Database = Sqlite>,
-{
+pub(crate) async fn find(
+    connection: &mut SqliteConnection,
+    address: &Address,
+) -> Result<Option<SealedRow>, Unread> {
     let text = "SELECT stamp, due, lane, owner, created, modified, sealed FROM record \
                 WHERE space = ? AND key = ?";
     let found = sqlx::query(text)
         .bind(address.space.number())
         .bind(&address.key)
-        .fetch_optional(executor)
+        .fetch_optional(connection)
         .await?;
     found.map(|row| parse(address, &row)).transpose()
 }
@@ -174,40 +184,73 @@ pub(crate) fn parse_stamp(row: &SqliteRow, column: &str) -> Result<Option<Stamp>
     Ok(row.try_get::<&[u8], _>(column)?.try_into().ok().map(Stamp))
 }
 
-/// The first `limit` committed keys of `range`, in order.
-pub(crate) async fn list<'e, E>(
-    executor: E,
+/// Asks for the first `limit` committed keys of `range`. All come in one row: each row of an answer
+/// is handed from thread to thread, which takes longer than to find a key.
+///
+/// # Errors
+/// As [`Script::bind`].
+pub(crate) fn ask_keys(
+    script: &mut Script,
     range: &KeyRange,
     limit: u32,
-) -> Result<Vec<String>, sqlx::Error>
-where
-    E: Executor<'e, Database = Sqlite>,
-{
-    let mut query = QueryBuilder::new("SELECT key FROM record WHERE ");
-    push_range(&mut query, range);
-    query.push(" ORDER BY key LIMIT ").push_bind(i64::from(limit));
-    query.build_query_scalar().fetch_all(executor).await
+) -> Result<(), sqlx::Error> {
+    let (start, first) = match &range.start {
+        Bound::Included(first) => ("AND key >= ? ", Some(first)),
+        Bound::Excluded(after) => ("AND key > ? ", Some(after)),
+        Bound::Unbounded => ("", None),
+    };
+    let end = if range.end.is_some() { "AND key < ? " } else { "" };
+    script.add(&format!(
+        "SELECT json_group_array(key) FROM \
+         (SELECT key FROM record WHERE space = ? {start}{end}ORDER BY key LIMIT ?)"
+    ));
+    script.bind(range.space.number())?;
+    first.into_iter().chain(&range.end).try_for_each(|bound| script.bind(bound))?;
+    script.bind(i64::from(limit))
+}
+
+/// The keys that were asked for, in order, from the rows of that statement.
+///
+/// # Errors
+/// As SQLite reports them.
+pub(crate) fn parse_keys(rows: &[SqliteRow]) -> Result<Vec<String>, sqlx::Error> {
+    let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+    let text: &str = row.try_get(0)?;
+    let mut keys: Vec<String> =
+        serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(error.into()))?;
+    // They are, but SQLite promises no order of what it gathers.
+    keys.sort();
+    Ok(keys)
+}
+
+/// The first `limit` committed keys of `range`, in order.
+pub(crate) async fn list(
+    connection: &mut SqliteConnection,
+    range: &KeyRange,
+    limit: u32,
+) -> Result<Vec<String>, sqlx::Error> {
+    let mut script = Script::default();
+    ask_keys(&mut script, range, limit)?;
+    let answers = script.run(connection).await?;
+    parse_keys(answers.first().map(Vec::as_slice).unwrap_or_default())
 }
 
 /// The first `limit` committed rows of `range`, in order, for as long as `take` wants another one.
 ///
 /// # Errors
 /// The database's, or a row's that has a shape that was never written.
-pub(crate) async fn visit<'e, E>(
-    executor: E,
+pub(crate) async fn visit(
+    connection: &mut SqliteConnection,
     range: &KeyRange,
     limit: u32,
     mut take: impl FnMut(SealedRow) -> bool,
-) -> Result<(), Unread>
-where
-    E: Executor<'e, Database = Sqlite>,
-{
+) -> Result<(), Unread> {
     let mut query = QueryBuilder::new(
         "SELECT key, stamp, due, lane, owner, created, modified, sealed FROM record WHERE ",
     );
     push_range(&mut query, range);
     query.push(" ORDER BY key LIMIT ").push_bind(i64::from(limit));
-    let mut rows = query.build().fetch(executor);
+    let mut rows = query.build().fetch(connection);
     while let Some(row) = rows.try_next().await? {
         let key: String = row.try_get("key")?;
         if !take(parse(&Address::new(range.space, key), &row)?) {
@@ -219,21 +262,18 @@ where
 
 /// The first `limit` rows of `space` behind the row `after` that belong to `owner`, with their
 /// keys, in the order of their first write. Rows are numbered from 1.
-pub(crate) async fn list_owned<'e, E>(
-    executor: E,
+pub(crate) async fn list_owned(
+    connection: &mut SqliteConnection,
     (space, owner): (Space, &str),
     after: i64,
     limit: u32,
-) -> Result<Vec<(i64, String)>, sqlx::Error>
-where
-    E: Executor<'e, Database = Sqlite>,
-{
+) -> Result<Vec<(i64, String)>, sqlx::Error> {
     sqlx::query_as(OWNED)
         .bind(space.number())
         .bind(owner)
         .bind(after)
         .bind(limit)
-        .fetch_all(executor)
+        .fetch_all(connection)
         .await
 }
 
@@ -242,18 +282,15 @@ const OWNED: &str = "SELECT rowid, key FROM record \
      WHERE space = ? AND owner = ? AND owner <> '' AND rowid > ? ORDER BY rowid LIMIT ?";
 
 /// How many records of `range` there are; counting stops at `at_most`.
-pub(crate) async fn count<'e, E>(
-    executor: E,
+pub(crate) async fn count(
+    connection: &mut SqliteConnection,
     range: &KeyRange,
     at_most: u32,
-) -> Result<u32, sqlx::Error>
-where
-    E: Executor<'e, Database = Sqlite>,
-{
+) -> Result<u32, sqlx::Error> {
     let mut query = QueryBuilder::new("SELECT count(*) FROM (SELECT 1 FROM record WHERE ");
     push_range(&mut query, range);
     query.push(" LIMIT ").push_bind(i64::from(at_most)).push(")");
-    query.build_query_scalar().fetch_one(executor).await
+    query.build_query_scalar().fetch_one(connection).await
 }
 
 fn push_range(query: &mut QueryBuilder<Sqlite>, range: &KeyRange) {

@@ -15,20 +15,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use sqlx::sqlite::{
-    Sqlite, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
-    SqlitePoolOptions, SqliteSynchronous,
-};
-use sqlx::{ConnectOptions, Connection, Transaction};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection};
 use tokio::sync::Mutex;
 
 use crate::failpoint;
 use crate::fault::StoreFault;
-pub(crate) use broken::{Broken, fault, is_no_database};
+use crate::readers::{Readers, discard};
+use crate::script::{Answers, Script};
+pub(crate) use broken::{Broken, is_no_database};
 use broken::{Cut, injected};
 
-/// More would only wait for the same two or four processors; each costs a thread and a page cache.
-const READERS: u32 = 4;
 /// Statements with up to a few dozen rows each keep their own prepared form; those of a commit come
 /// in few sizes.
 const CACHED_STATEMENTS: usize = 256;
@@ -57,7 +54,7 @@ pub enum Flushing {
 pub(crate) struct Database {
     writing: SqliteConnectOptions,
     reading: SqliteConnectOptions,
-    readers: SqlitePool,
+    readers: Readers,
     writer: Mutex<Writer>,
     /// Why nothing is written any more, once that is so.
     stopped: OnceLock<String>,
@@ -77,6 +74,14 @@ enum Writer {
     Closed,
 }
 
+/// How a transaction that writes is to end.
+pub(crate) enum Ending {
+    /// With these statements, and the order to commit behind them.
+    Commit(Script),
+    /// Rolled back, because what had been read has changed.
+    GiveUp,
+}
+
 /// How the attempt to write something ended, unless the database failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempt {
@@ -94,13 +99,8 @@ impl Database {
     /// [`StoreFault::Unavailable`] when SQLite cannot open it.
     pub(crate) async fn open(path: &Path, flushing: Flushing) -> Result<Database, StoreFault> {
         let (writing, reading) = (writing(path, flushing), reading(path));
-        let writer = writing.connect().await.map_err(fault)?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .test_before_acquire(false)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .connect_lazy_with(reading.clone());
+        let writer = writing.connect().await.map_err(StoreFault::from)?;
+        let readers = Readers::new(reading.clone());
         let writer = Mutex::new(Writer::Ready(writer));
         Ok(Database {
             writing,
@@ -118,16 +118,21 @@ impl Database {
     }
 
     /// Where single reads go; each sees the newest committed state.
-    pub(crate) fn readers(&self) -> &SqlitePool {
+    pub(crate) fn readers(&self) -> &Readers {
         &self.readers
     }
 
-    /// A transaction that sees one snapshot and writes nothing.
+    /// Asks in a transaction that sees one state and writes nothing.
     ///
     /// # Errors
     /// As SQLite reports them.
-    pub(crate) async fn snapshot(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-        self.readers.begin_with("BEGIN DEFERRED").await
+    pub(crate) async fn snapshot(&self, mut questions: Script) -> Result<Answers, sqlx::Error> {
+        questions.add_first("BEGIN DEFERRED");
+        questions.add("ROLLBACK");
+        let ask = async |connection: &mut SqliteConnection| {
+            questions.run(connection).await.map_err(sqlx::Error::from)
+        };
+        self.readers.read(ask).await.map(without_first)
     }
 
     /// Looks at what is committed now, over a connection opened only for it: one that nothing has
@@ -155,26 +160,42 @@ impl Database {
     where
         W: AsyncFnOnce(&mut SqliteConnection) -> Result<Attempt, sqlx::Error>,
     {
-        match self.transact(work).await? {
+        let work = async |connection: &mut SqliteConnection, _| {
+            Ok(match work(connection).await? {
+                Attempt::Committed => Ending::Commit(Script::default()),
+                Attempt::Conflict => Ending::GiveUp,
+            })
+        };
+        match self.in_turn(Script::default(), work).await? {
             Attempt::Committed => Ok(()),
             Attempt::Conflict => Err(StoreFault::Conflict),
         }
     }
 
-    /// **All writes of the store go through here**, one after another. `work` runs in a transaction
-    /// of its own; after any error, and when it is dropped half-way, the connection is dropped with
-    /// its transaction.
+    /// Writes what `plan` makes of the answers to `questions`, in one serializable transaction.
     ///
     /// # Errors
     /// [`Broken`]. After an I/O error nothing is written any more until the store is opened again.
-    pub(crate) async fn transact<W>(&self, work: W) -> Result<Attempt, Broken>
+    pub(crate) async fn transact(
+        &self,
+        questions: Script,
+        plan: impl FnOnce(Answers) -> Result<Ending, sqlx::Error>,
+    ) -> Result<Attempt, Broken> {
+        self.in_turn(questions, async |_: &mut SqliteConnection, answers| plan(answers)).await
+    }
+
+    /// **All writes of the store go through here**, one after another: in a transaction of its own
+    /// `first` is asked, and `work` is told the answers and says how it ends. After any error, and
+    /// when it is dropped half-way, the connection is dropped with its transaction.
+    async fn in_turn<W>(&self, first: Script, work: W) -> Result<Attempt, Broken>
     where
-        W: AsyncFnOnce(&mut SqliteConnection) -> Result<Attempt, sqlx::Error>,
+        W: AsyncFnOnce(&mut SqliteConnection, Answers) -> Result<Ending, sqlx::Error>,
     {
         let mut writer = self.writer.lock().await;
         let mut connection = self.take(&mut writer).await?;
         // A panic must not end the task that commits for all requests.
-        let outcome = AssertUnwindSafe(in_transaction(&mut connection, work)).catch_unwind().await;
+        let outcome = in_transaction(&mut connection, first, work);
+        let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
         let broken = match outcome {
             Ok(Ok(attempt)) => {
                 *writer = Writer::Ready(connection);
@@ -219,7 +240,7 @@ impl Database {
         match mem::replace(writer, Writer::Lost) {
             Writer::Ready(connection) => Ok(connection),
             Writer::Lost => {
-                self.writing.connect().await.map_err(|error| Broken::Undone(fault(error)))
+                self.writing.connect().await.map_err(|error| Broken::Undone(error.into()))
             }
             Writer::Stopped(reason) => {
                 let broken = Broken::stopped(&reason);
@@ -234,28 +255,47 @@ impl Database {
     }
 }
 
-async fn in_transaction<W>(connection: &mut SqliteConnection, work: W) -> Result<Attempt, Cut>
+async fn in_transaction<W>(
+    connection: &mut SqliteConnection,
+    mut first: Script,
+    work: W,
+) -> Result<Attempt, Cut>
 where
-    W: AsyncFnOnce(&mut SqliteConnection) -> Result<Attempt, sqlx::Error>,
+    W: AsyncFnOnce(&mut SqliteConnection, Answers) -> Result<Ending, sqlx::Error>,
 {
     failpoint::reach("commit.begin").map_err(injected).map_err(Cut::before)?;
-    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(Cut::before)?;
-    let attempt = work(&mut transaction).await.map_err(Cut::before)?;
-    match attempt {
-        Attempt::Committed => {
-            failpoint::reach("commit.written").map_err(injected).map_err(Cut::before)?;
-            transaction.commit().await.map_err(Cut::committing)?;
+    first.add_first("BEGIN IMMEDIATE");
+    let answers = first.run(connection).await.map_err(|failed| Cut::before(failed.error))?;
+    let ending = work(&mut *connection, without_first(answers)).await.map_err(Cut::before)?;
+    match ending {
+        Ending::Commit(writes) => {
+            failpoint::reach("commit.planned").map_err(injected).map_err(Cut::before)?;
+            commit(connection, writes).await?;
             failpoint::reach("commit.flushed").map_err(injected).map_err(Cut::committing)?;
+            Ok(Attempt::Committed)
         }
-        Attempt::Conflict => transaction.rollback().await.map_err(Cut::before)?,
+        Ending::GiveUp => {
+            sqlx::query("ROLLBACK").execute(connection).await.map_err(Cut::before)?;
+            Ok(Attempt::Conflict)
+        }
     }
-    Ok(attempt)
 }
 
-/// Closes a connection that is of no more use. An error while doing so changes nothing: the file's
-/// lock and any open transaction end with the connection's thread either way.
-async fn discard(connection: SqliteConnection) {
-    drop(connection.close().await);
+/// Writes, and commits with it.
+async fn commit(connection: &mut SqliteConnection, mut writes: Script) -> Result<(), Cut> {
+    let before = writes.len();
+    writes.add("COMMIT");
+    match writes.run(connection).await {
+        Ok(_) => Ok(()),
+        Err(failed) if failed.done < before => Err(Cut::before(failed.error)),
+        Err(failed) => Err(Cut::committing(failed.error)),
+    }
+}
+
+/// The answers to a script, without that of the statement that was added first.
+fn without_first(mut answers: Answers) -> Answers {
+    answers.drain(..answers.len().min(1));
+    answers
 }
 
 /// How the file is opened to look at it, before anything is written.
@@ -328,18 +368,20 @@ mod tests {
             Ok(Attempt::Conflict)
         };
         assert_eq!(store.database().write(checks).await, Err(StoreFault::Conflict));
-        let mode: String = sqlx::query_scalar("PRAGMA journal_mode")
-            .fetch_one(store.database().readers())
-            .await
-            .unwrap();
-        assert_eq!(mode, "wal");
+        let mode = async |connection: &mut SqliteConnection| {
+            sqlx::query_scalar::<_, String>("PRAGMA journal_mode").fetch_one(connection).await
+        };
+        assert_eq!(store.database().readers().read(mode).await.unwrap(), "wal");
     }
 
     #[tokio::test]
     async fn readers_cannot_write() {
         let scratch = Scratch::new();
         let store = scratch.open().await;
-        let outcome = sqlx::query("DELETE FROM record").execute(store.database().readers()).await;
+        let delete = async |connection: &mut SqliteConnection| {
+            sqlx::query("DELETE FROM record").execute(connection).await
+        };
+        let outcome = store.database().readers().read(delete).await;
         assert!(outcome.unwrap_err().to_string().contains("readonly"));
     }
 
@@ -363,10 +405,11 @@ mod tests {
     async fn a_panic_in_a_write_costs_the_connection_and_no_more() {
         let scratch = Scratch::new();
         let store = scratch.open().await;
-        let rows = async || {
+        let count = async |connection: &mut SqliteConnection| {
             let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM meta");
-            count.fetch_one(store.database().readers()).await.unwrap()
+            count.fetch_one(connection).await
         };
+        let rows = async || store.database().readers().read(count).await.unwrap();
         let before = rows().await;
         let work = async |connection: &mut SqliteConnection| {
             sqlx::query("DELETE FROM meta").execute(connection).await?;

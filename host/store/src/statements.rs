@@ -1,18 +1,18 @@
 //! The statements of a commit: many rows in one, in few enough forms that each stays prepared.
 //!
-//! A statement has room for a power of two of rows; the room that is not used stays unbound, which
-//! SQLite reads as NULL: no address has a NULL in it, so such a place finds, writes and deletes
-//! nothing.
+//! A statement has room for a power of two of rows; in the room that is not used stands NULL: no
+//! address has a NULL in it, so such a place finds, writes and deletes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
 
 use crate::fault::StoreFault;
 use crate::record::{Address, Stamp};
 use crate::rows::{self, SealedRow, Unread};
+use crate::script::{Answers, Script};
 
 /// With nine values a row, far below SQLite's 32,766 values a statement.
 const MOST_ROWS: usize = 128;
@@ -26,87 +26,138 @@ pub(crate) enum Present {
     Unreadable,
 }
 
-/// What is present at each of `asked`; absent addresses are left out.
-///
-/// # Errors
-/// As SQLite reports them.
-pub(crate) async fn stamps<'a>(
-    connection: &mut SqliteConnection,
-    asked: &[&'a Address],
-) -> Result<BTreeMap<&'a Address, Present>, sqlx::Error> {
-    let mut present = BTreeMap::new();
-    for asked in asked.chunks(MOST_ROWS) {
-        for row in fetch(connection, asked, "place, stamp").await? {
-            let place = usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(usize::MAX);
-            let found =
-                rows::parse_stamp(&row, "stamp")?.map_or(Present::Unreadable, Present::Stamped);
-            present.extend(asked.get(place).map(|address| (*address, found)));
-        }
-    }
-    Ok(present)
+/// A question about addresses, which stands in a script.
+pub(crate) struct Asked<'a> {
+    addresses: Vec<&'a Address>,
+    /// The place of its first statement among the answers.
+    first: usize,
 }
 
-/// The rows at `asked`, in order of their addresses; absent ones are left out, and a row of a shape
-/// that was never written is [`StoreFault::Damaged`].
-///
-/// # Errors
-/// As SQLite reports them.
-pub(crate) async fn rows<'a>(
-    connection: &mut SqliteConnection,
-    asked: &[&'a Address],
-) -> Result<BTreeMap<&'a Address, Result<SealedRow, StoreFault>>, sqlx::Error> {
-    let mut present = BTreeMap::new();
-    for asked in asked.chunks(MOST_ROWS) {
-        for row in
-            fetch(connection, asked, "place, stamp, due, lane, owner, created, modified, sealed")
-                .await?
-        {
-            let place = usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(usize::MAX);
-            let Some(address) = asked.get(place).copied() else { continue };
-            match rows::parse(address, &row) {
-                Ok(row) => present.insert(address, Ok(row)),
-                Err(Unread::Damaged(address_of)) => {
-                    present.insert(address, Err(StoreFault::Damaged(address_of)))
-                }
-                Err(Unread::Sql(error)) => return Err(error),
-            };
-        }
+impl<'a> Asked<'a> {
+    /// Asks for what is present at each of `addresses`.
+    ///
+    /// # Errors
+    /// As [`Script::bind`].
+    pub(crate) fn stamps(
+        script: &mut Script,
+        addresses: impl Iterator<Item = &'a Address>,
+    ) -> Result<Self, sqlx::Error> {
+        Asked::columns(script, addresses, "place, stamp")
     }
-    Ok(present)
+
+    /// Asks for the rows at `addresses`.
+    ///
+    /// # Errors
+    /// As [`Script::bind`].
+    pub(crate) fn rows(
+        script: &mut Script,
+        addresses: impl Iterator<Item = &'a Address>,
+    ) -> Result<Self, sqlx::Error> {
+        let columns = "place, stamp, due, lane, owner, created, modified, sealed";
+        Asked::columns(script, addresses, columns)
+    }
+
+    /// Asks for these columns; `place` is that of the address among those of one statement.
+    fn columns(
+        script: &mut Script,
+        addresses: impl Iterator<Item = &'a Address>,
+        columns: &str,
+    ) -> Result<Self, sqlx::Error> {
+        let first = script.len();
+        let once: BTreeSet<&Address> = addresses.collect();
+        let addresses: Vec<&Address> = once.into_iter().collect();
+        for asked in addresses.chunks(MOST_ROWS) {
+            script.add(&asked_text(asked.len(), columns));
+            bind_addresses(script, asked)?;
+        }
+        Ok(Asked { addresses, first })
+    }
+
+    /// What is present; absent addresses are left out.
+    ///
+    /// # Errors
+    /// As SQLite reports them.
+    pub(crate) fn present(
+        &self,
+        answers: &Answers,
+    ) -> Result<BTreeMap<&'a Address, Present>, sqlx::Error> {
+        let present = |(address, row): (_, &SqliteRow)| {
+            let stamp = rows::parse_stamp(row, "stamp")?;
+            Ok((address, stamp.map_or(Present::Unreadable, Present::Stamped)))
+        };
+        self.found(answers)?.into_iter().map(present).collect()
+    }
+
+    /// The rows that are there; one of a shape that was never written is [`StoreFault::Damaged`].
+    ///
+    /// # Errors
+    /// As SQLite reports them.
+    pub(crate) fn sealed(
+        &self,
+        answers: &Answers,
+    ) -> Result<BTreeMap<&'a Address, Result<SealedRow, StoreFault>>, sqlx::Error> {
+        let sealed = |(address, row): (&'a Address, &SqliteRow)| match rows::parse(address, row) {
+            Ok(row) => Ok((address, Ok(row))),
+            Err(Unread::Damaged(address_of)) => Ok((address, Err(StoreFault::Damaged(address_of)))),
+            Err(Unread::Sql(error)) => Err(error),
+        };
+        self.found(answers)?.into_iter().map(sealed).collect()
+    }
+
+    /// Each row that was found, and whose it is.
+    fn found<'r>(
+        &self,
+        answers: &'r Answers,
+    ) -> Result<Vec<(&'a Address, &'r SqliteRow)>, sqlx::Error> {
+        let mut found = Vec::new();
+        for (asked, rows) in self.addresses.chunks(MOST_ROWS).zip(answers.iter().skip(self.first)) {
+            for row in rows {
+                let place = usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(usize::MAX);
+                found.extend(asked.get(place).map(|address| (*address, row)));
+            }
+        }
+        Ok(found)
+    }
 }
 
-/// These columns of the rows at `asked`; `place` is that of their address among those asked for.
-async fn fetch(
-    connection: &mut SqliteConnection,
-    asked: &[&Address],
-    columns: &str,
-) -> Result<Vec<SqliteRow>, sqlx::Error> {
-    let mut query = sqlx::query(AssertSqlSafe(asked_text(asked.len(), columns)));
-    for address in asked {
-        query = query.bind(address.space.number()).bind(&address.key);
+/// Binds the addresses, and nothing in the room behind them.
+fn bind_addresses(script: &mut Script, addresses: &[&Address]) -> Result<(), sqlx::Error> {
+    for address in addresses {
+        script.bind(address.space.number())?;
+        script.bind(&address.key)?;
     }
-    query.fetch_all(connection).await
+    bind_nothing(script, 2 * room(addresses.len()))
+}
+
+/// Leaves so many places of a statement empty.
+fn bind_nothing(script: &mut Script, places: usize) -> Result<(), sqlx::Error> {
+    (0..places).try_for_each(|_| script.bind(None::<i64>))
+}
+
+/// How many rows have room in a statement for so many, besides these.
+fn room(rows: usize) -> usize {
+    rows.next_power_of_two() - rows
 }
 
 /// Writes the rows, over those that are there.
 ///
 /// # Errors
-/// As SQLite reports them.
-pub(crate) async fn put(
-    connection: &mut SqliteConnection,
-    rows: &[&SealedRow],
-) -> Result<(), sqlx::Error> {
+/// As [`Script::bind`].
+pub(crate) fn put(script: &mut Script, rows: &[&SealedRow]) -> Result<(), sqlx::Error> {
     for rows in rows.chunks(MOST_ROWS) {
-        let mut query = sqlx::query(AssertSqlSafe(put_text(rows.len())));
+        script.add(&put_text(rows.len()));
         for row in rows {
-            query = query
-                .bind(row.address.space.number())
-                .bind(&row.address.key)
-                .bind(row.stamp.0.as_slice());
-            query = query.bind(row.due).bind(&row.lane).bind(&row.owner);
-            query = query.bind(row.created).bind(row.modified).bind(row.sealed.as_slice());
+            script.bind(row.address.space.number())?;
+            script.bind(&row.address.key)?;
+            script.bind(row.stamp.0.as_slice())?;
+            script.bind(row.due)?;
+            script.bind(&row.lane)?;
+            script.bind(&row.owner)?;
+            script.bind(row.created)?;
+            script.bind(row.modified)?;
+            script.bind(row.sealed.as_slice())?;
         }
-        query.execute(&mut *connection).await?;
+        bind_nothing(script, 9 * room(rows.len()))?;
     }
     Ok(())
 }
@@ -114,17 +165,11 @@ pub(crate) async fn put(
 /// Deletes what is at `addresses`.
 ///
 /// # Errors
-/// As SQLite reports them.
-pub(crate) async fn delete(
-    connection: &mut SqliteConnection,
-    addresses: &[&Address],
-) -> Result<(), sqlx::Error> {
+/// As [`Script::bind`].
+pub(crate) fn delete(script: &mut Script, addresses: &[&Address]) -> Result<(), sqlx::Error> {
     for addresses in addresses.chunks(MOST_ROWS) {
-        let mut query = sqlx::query(AssertSqlSafe(delete_text(addresses.len())));
-        for address in addresses {
-            query = query.bind(address.space.number()).bind(&address.key);
-        }
-        query.execute(&mut *connection).await?;
+        script.add(&delete_text(addresses.len()));
+        bind_addresses(script, addresses)?;
     }
     Ok(())
 }
@@ -132,7 +177,7 @@ pub(crate) async fn delete(
 /// A join that begins with the asked keys: `(space, key) IN (VALUES …)` would walk the whole table.
 fn asked_text(rows: usize, columns: &str) -> String {
     let mut text = String::from("WITH asked (place, space, key) AS (VALUES ");
-    for place in 0..rows.next_power_of_two() {
+    for place in 0..rows + room(rows) {
         // Writing to a string cannot fail.
         let _ = write!(text, "{}({place}, ?, ?)", separator(place));
     }
@@ -146,7 +191,7 @@ fn put_text(rows: usize) -> String {
     let mut text = String::from(
         "WITH given (space, key, stamp, due, lane, owner, created, modified, sealed) AS (VALUES ",
     );
-    for place in 0..rows.next_power_of_two() {
+    for place in 0..rows + room(rows) {
         text.push_str(separator(place));
         text.push_str("(?, ?, ?, ?, ?, ?, ?, ?, ?)");
     }
@@ -167,8 +212,6 @@ fn separator(place: usize) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::testing::{Scratch, plan};
 

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
 
+use sqlx::sqlite::SqliteConnection;
+
 use crate::alarm::Alarm;
 #[cfg(test)]
 use crate::cache::Cache;
@@ -23,7 +25,7 @@ use crate::record::{Address, Space};
 use crate::revision;
 use crate::rows;
 use crate::seal::{Hashes, Seal};
-use crate::sqlite::{self, Database};
+use crate::sqlite::Database;
 use crate::turns::{Contended, Turn, Turns};
 use crate::work::{Outcome, Reads, Work};
 
@@ -86,7 +88,7 @@ impl Store {
         (first, end): (&str, &str),
         until: u64,
     ) -> Result<DueLanes, StoreFault> {
-        self.database().due_lanes(space, (first, end), until).await.map_err(sqlite::fault)
+        self.database().due_lanes(space, (first, end), until).await.map_err(StoreFault::from)
     }
 
     /// The first `limit` records of one lane of a kind that were due at `until`, oldest first. An
@@ -101,7 +103,7 @@ impl Store {
         until: u64,
         limit: u32,
     ) -> Result<Vec<Due>, StoreFault> {
-        self.database().due_in_lane(lane, until, limit).await.map_err(sqlite::fault)
+        self.database().due_in_lane(lane, until, limit).await.map_err(StoreFault::from)
     }
 
     /// The earliest due time of all records of all kinds, past or to come; `None` when nothing will
@@ -110,7 +112,7 @@ impl Store {
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
     pub async fn next_due(&self) -> Result<Option<u64>, StoreFault> {
-        self.database().next_due(None).await.map_err(sqlite::fault)
+        self.database().next_due(None).await.map_err(StoreFault::from)
     }
 
     /// The earliest due time later than `moment`. A worker that has asked for what is due until
@@ -119,7 +121,7 @@ impl Store {
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
     pub async fn next_due_after(&self, moment: u64) -> Result<Option<u64>, StoreFault> {
-        self.database().next_due(Some(moment)).await.map_err(sqlite::fault)
+        self.database().next_due(Some(moment)).await.map_err(StoreFault::from)
     }
 
     /// A place for a request that goes on after conflicts, for its units:
@@ -140,7 +142,10 @@ impl Store {
     /// [`StoreFault::Unavailable`] when the database cannot be read.
     pub async fn count(&self, space: Space, prefix: &str, at_most: u32) -> Result<u32, StoreFault> {
         let range = KeyRange::new(space, prefix, "");
-        rows::count(self.database().readers(), &range, at_most).await.map_err(sqlite::fault)
+        let count = async |connection: &mut SqliteConnection| {
+            rows::count(connection, &range, at_most).await
+        };
+        self.database().readers().read(count).await.map_err(StoreFault::from)
     }
 
     /// How many records of one lane of a kind will be due at some time. Counting stops at
@@ -153,7 +158,7 @@ impl Store {
         lane: (Space, &str),
         at_most: u32,
     ) -> Result<u32, StoreFault> {
-        self.database().count_in_lane(lane, at_most).await.map_err(sqlite::fault)
+        self.database().count_in_lane(lane, at_most).await.map_err(StoreFault::from)
     }
 
     /// A name for a secret text that can be looked up but not turned back: 64 hexadecimal digits of
@@ -240,7 +245,9 @@ impl Store {
         range: &KeyRange,
         limit: u32,
     ) -> Result<Vec<String>, StoreFault> {
-        rows::list(self.database().readers(), range, limit).await.map_err(sqlite::fault)
+        let list =
+            async |connection: &mut SqliteConnection| rows::list(connection, range, limit).await;
+        self.database().readers().read(list).await.map_err(StoreFault::from)
     }
 
     /// The first `limit` rows of a kind behind the row `after` that belong to an owner, with their
@@ -254,9 +261,10 @@ impl Store {
         after: i64,
         limit: u32,
     ) -> Result<Vec<(i64, String)>, StoreFault> {
-        rows::list_owned(self.database().readers(), owner, after, limit)
-            .await
-            .map_err(sqlite::fault)
+        let list = async |connection: &mut SqliteConnection| {
+            rows::list_owned(connection, owner, after, limit).await
+        };
+        self.database().readers().read(list).await.map_err(StoreFault::from)
     }
 
     /// What of `reads` was not true at one moment with the others.

@@ -101,6 +101,8 @@ pub(crate) async fn edit(store: &Arc<Store>, statement: &'static str) {
 /// How SQLite would run the statement, one step a line.
 pub(crate) async fn plan(store: &Arc<Store>, statement: &str) -> String {
     let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
-    let steps = sqlx::query(explain).fetch_all(store.database().readers()).await.unwrap();
+    let read =
+        async |connection: &mut SqliteConnection| sqlx::query(explain).fetch_all(connection).await;
+    let steps = store.database().readers().read(read).await.unwrap();
     steps.iter().map(|step| step.get::<String, _>("detail") + "\n").collect()
 }

@@ -4,6 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Waker};
 
+use sqlx::sqlite::SqliteConnection;
+
 use super::*;
 use crate::testing::{Scratch, body, data, edit, put};
 use crate::{Index, Space, Store, Unit};
@@ -280,7 +282,7 @@ fn a_commit_whose_answer_is_lost_is_found_by_its_stamps() {
     };
     // The schema passes every point first, and the write that is under way meanwhile begins and
     // gives up; then come a unit alone and a group of two.
-    for (point, alone) in [("commit.begin", 3), ("commit.written", 2), ("commit.flushed", 2)] {
+    for (point, alone) in [("commit.begin", 3), ("commit.planned", 2), ("commit.flushed", 2)] {
         for nth in [alone, alone + 1] {
             let output = run(&format!("fail@{point}:{nth}"));
             assert!(

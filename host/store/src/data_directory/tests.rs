@@ -80,10 +80,12 @@ async fn the_name_of_a_cluster_is_a_uuid_of_its_own_and_not_its_id() {
     let names = async || {
         let scratch = Scratch::new();
         let store = scratch.open().await;
-        let id: Vec<u8> = sqlx::query_scalar("SELECT value FROM meta WHERE name = 'cluster'")
-            .fetch_one(store.database().readers())
-            .await
-            .unwrap();
+        let id = async |connection: &mut SqliteConnection| {
+            let id = sqlx::query_scalar("SELECT value FROM meta WHERE name = 'cluster'");
+            id.fetch_one(connection).await
+        };
+        let id: Result<Vec<u8>, sqlx::Error> = store.database().readers().read(id).await;
+        let id = id.unwrap();
         store.close().await;
         (
             scratch.hold().await.cluster_id().await.unwrap().unwrap(),

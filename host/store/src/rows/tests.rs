@@ -58,8 +58,9 @@ async fn store_with_lease(scratch: &Scratch) -> Arc<Store> {
 }
 
 async fn raw(store: &Arc<Store>) -> SealedRow {
-    let found = find(store.database().readers(), &Address::new(LEASE, "a")).await;
-    found.ok().flatten().unwrap()
+    let address = Address::new(LEASE, "a");
+    let find = async |connection: &mut SqliteConnection| find(connection, &address).await;
+    store.database().readers().read(find).await.ok().flatten().unwrap()
 }
 
 /// Puts these columns in place of all records and reads the one at their address.

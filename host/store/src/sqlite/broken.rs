@@ -112,8 +112,14 @@ pub(super) fn injected(injected: Injected) -> sqlx::Error {
     sqlx::Error::Io(io::Error::other(injected))
 }
 
-/// The fault for an error of SQLite or of the pool. Bound values never are part of these errors.
-pub(crate) fn fault(error: sqlx::Error) -> StoreFault {
+/// Bound values never are part of these errors.
+impl From<sqlx::Error> for StoreFault {
+    fn from(error: sqlx::Error) -> StoreFault {
+        fault(error)
+    }
+}
+
+fn fault(error: sqlx::Error) -> StoreFault {
     if matches!(error, sqlx::Error::PoolClosed) {
         return StoreFault::Unavailable(CLOSED.into());
     }

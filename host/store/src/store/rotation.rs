@@ -73,7 +73,8 @@ mod tests {
     /// The terms under which the stored rows are sealed.
     async fn terms(store: &Arc<Store>) -> BTreeSet<u32> {
         let query = sqlx::query_scalar("SELECT DISTINCT substr(sealed, 2, 4) FROM record");
-        let terms: Vec<Vec<u8>> = query.fetch_all(store.database().readers()).await.unwrap();
+        let read = async |connection: &mut SqliteConnection| query.fetch_all(connection).await;
+        let terms: Vec<Vec<u8>> = store.database().readers().read(read).await.unwrap();
         terms.into_iter().map(|term| u32::from_be_bytes(term.try_into().unwrap())).collect()
     }
 

@@ -1,11 +1,12 @@
 //! A page of records with what is in them, read at once and remembered as one range and its keys.
 
 use super::Unit;
+use sqlx::sqlite::SqliteConnection;
+
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
 use crate::record::{Address, Record, Space, Stamp};
-use crate::rows::{self, SealedRow, Unread};
-use crate::sqlite;
+use crate::rows::{self, SealedRow};
 use std::collections::BTreeMap;
 
 /// Committed rows at the beginning of a range.
@@ -72,11 +73,10 @@ impl Unit {
             page.rows.push((row.address.key.clone(), row.stamp, (!is_own).then_some(row)));
             true
         };
-        let read = rows::visit(self.store.database().readers(), range, limit, take);
-        Box::pin(read).await.map_err(|unread| match unread {
-            Unread::Sql(error) => sqlite::fault(error),
-            Unread::Damaged(address) => StoreFault::Damaged(address),
-        })?;
+        let visit = async |connection: &mut SqliteConnection| {
+            rows::visit(connection, range, limit, take).await
+        };
+        Box::pin(self.store.database().readers().read(visit)).await.map_err(StoreFault::from)?;
         Ok(page)
     }
 

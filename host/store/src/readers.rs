@@ -1,0 +1,141 @@
+//! The connections that read: each in the hands of one reader at a time.
+//!
+//! The pool of the library asks a connection after each use whether it still lives, which costs as
+//! much as a read. A connection to a file of our own lives until it is dropped; one that has met an
+//! error, or that its reader has left half-way, is not used again.
+
+use std::mem;
+use std::sync::Mutex;
+
+use bulkhead_wire::sync;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions as _, Connection as _};
+use tokio::sync::Semaphore;
+
+/// More would only wait for the same two or four processors; each costs a thread and a page cache.
+const READERS: u32 = 4;
+
+/// Connections that were opened, and how many more may be.
+pub(crate) struct Readers {
+    options: SqliteConnectOptions,
+    idle: Mutex<Vec<SqliteConnection>>,
+    places: Semaphore,
+}
+
+impl Readers {
+    /// Opens no connection yet.
+    pub(crate) fn new(options: SqliteConnectOptions) -> Readers {
+        Readers { options, idle: Mutex::default(), places: Semaphore::new(READERS as usize) }
+    }
+
+    /// Reads, once there is a connection that no other reader uses. Each statement sees the newest
+    /// committed state.
+    ///
+    /// # Errors
+    /// As SQLite reports them; [`sqlx::Error::PoolClosed`] when the store was closed; those of
+    /// `work`.
+    pub(crate) async fn read<T, E, W>(&self, work: W) -> Result<T, E>
+    where
+        W: AsyncFnOnce(&mut SqliteConnection) -> Result<T, E>,
+        E: From<sqlx::Error>,
+    {
+        let _place = self.places.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
+        let idle = sync::lock(&self.idle).pop();
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => self.options.connect().await?,
+        };
+        let read = work(&mut connection).await?;
+        sync::lock(&self.idle).push(connection);
+        Ok(read)
+    }
+
+    /// Waits for the readers under way and closes their connections; later ones are refused.
+    pub(crate) async fn close(&self) {
+        let Ok(all) = self.places.acquire_many(READERS).await else { return };
+        self.places.close();
+        let idle = mem::take(&mut *sync::lock(&self.idle));
+        for connection in idle {
+            discard(connection).await;
+        }
+        drop(all);
+    }
+}
+
+/// Closes a connection that is of no more use. An error while doing so changes nothing: the file's
+/// lock and any open transaction end with the connection's thread either way.
+pub(crate) async fn discard(connection: SqliteConnection) {
+    drop(connection.close().await);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::testing::Scratch;
+
+    async fn opened() -> (Scratch, Arc<crate::Store>) {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        (scratch, store)
+    }
+
+    async fn count(readers: &Readers) -> Result<i64, sqlx::Error> {
+        let count = async |connection: &mut SqliteConnection| {
+            sqlx::query_scalar("SELECT count(*) FROM meta").fetch_one(connection).await
+        };
+        readers.read(count).await
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_used_again_unless_it_met_an_error_or_was_left() {
+        let (_scratch, store) = opened().await;
+        let readers = store.database().readers();
+        let idle = || sync::lock(&readers.idle).len();
+        let before = count(readers).await.unwrap();
+        assert_eq!(idle(), 1);
+        let failing = async |connection: &mut SqliteConnection| {
+            sqlx::query("SELECT nonsense").execute(connection).await.map(drop)
+        };
+        assert!(readers.read(failing).await.is_err());
+        assert_eq!(idle(), 0);
+        assert_eq!(count(readers).await.unwrap(), before);
+        let left = readers.read(async |_| {
+            std::future::pending::<()>().await;
+            Ok::<(), sqlx::Error>(())
+        });
+        tokio::select! {
+            biased;
+            _ = left => unreachable!("it waits for ever"),
+            () = tokio::task::yield_now() => {}
+        }
+        assert_eq!(idle(), 0);
+        assert_eq!(count(readers).await.unwrap(), before);
+    }
+
+    #[tokio::test]
+    async fn there_are_so_many_and_the_next_reader_waits() {
+        let (_scratch, store) = opened().await;
+        let database = store.database();
+        let (holding, held) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let hold = || async {
+            let hold = async |_: &mut SqliteConnection| {
+                holding.add_permits(1);
+                drop(held.acquire().await);
+                Ok::<(), sqlx::Error>(())
+            };
+            database.readers().read(hold).await.unwrap();
+        };
+        let all = futures_util::future::join_all((0..=READERS).map(|_| hold()));
+        let check = async {
+            drop(holding.acquire_many(READERS).await);
+            assert_eq!(holding.available_permits(), READERS as usize, "the last one waits");
+            held.add_permits(READERS as usize + 1);
+        };
+        tokio::join!(all, check);
+        database.readers().close().await;
+        let refused = count(database.readers()).await;
+        assert!(matches!(refused, Err(sqlx::Error::PoolClosed)), "{refused:?}");
+    }
+}

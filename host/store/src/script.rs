@@ -1,0 +1,174 @@
+//! Statements that run one after another in one turn of their connection's thread.
+//!
+//! The library runs each connection to SQLite on a thread of its own. To hand that thread a
+//! statement and to take the answer wakes two threads, which costs more than most of our statements
+//! do: a commit has half a dozen of them, and takes two turns.
+
+use futures_util::TryStreamExt as _;
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
+use sqlx::{Arguments as _, AssertSqlSafe, Either, Encode, Type};
+
+/// A longer statement has a turn of its own: prepared once for all scripts, it saves more than a
+/// turn costs.
+const LONG: usize = 1 << 10;
+
+/// The rows that each statement of a script found, in their order.
+pub(crate) type Answers = Vec<Vec<SqliteRow>>;
+
+/// Statements to be run, with what is bound in them.
+#[derive(Default)]
+pub(crate) struct Script {
+    turns: Vec<Joined>,
+    statements: usize,
+}
+
+/// The statements of one turn.
+#[derive(Default)]
+struct Joined {
+    text: String,
+    bound: SqliteArguments,
+    is_long: bool,
+}
+
+/// The error of a script, and how many of its statements were done before it.
+pub(crate) struct Failed {
+    pub(crate) error: sqlx::Error,
+    pub(crate) done: usize,
+}
+
+impl Script {
+    /// How many statements it has: the place of the next one among the answers.
+    pub(crate) fn len(&self) -> usize {
+        self.statements
+    }
+
+    /// Adds a statement; what is bound from now on is bound in it. Each of its places has to be: one
+    /// that is left out would take what is bound in the next statement.
+    pub(crate) fn add(&mut self, text: &str) {
+        let is_long = text.len() > LONG;
+        match self.turns.last_mut() {
+            Some(turn) if !is_long && !turn.is_long => {
+                turn.text.push_str("; ");
+                turn.text.push_str(text);
+            }
+            _ => self.turns.push(Joined { text: text.to_owned(), is_long, ..Joined::default() }),
+        }
+        self.statements += 1;
+    }
+
+    /// Adds a statement in which nothing is bound, before all others.
+    pub(crate) fn add_first(&mut self, text: &str) {
+        match self.turns.first_mut() {
+            Some(turn) if !turn.is_long => turn.text.insert_str(0, &format!("{text}; ")),
+            _ => self.turns.insert(0, Joined { text: text.to_owned(), ..Joined::default() }),
+        }
+        self.statements += 1;
+    }
+
+    /// Binds the next place of the statement that was added last.
+    ///
+    /// # Errors
+    /// The library's, for a value that it cannot pass on.
+    pub(crate) fn bind<'t, T>(&mut self, value: T) -> Result<(), sqlx::Error>
+    where
+        T: Encode<'t, Sqlite> + Type<Sqlite>,
+    {
+        let Some(turn) = self.turns.last_mut() else { return Ok(()) };
+        turn.bound.add(value).map_err(sqlx::Error::Encode)
+    }
+
+    /// Runs the statements, up to the first that fails.
+    ///
+    /// # Errors
+    /// As SQLite reports them.
+    pub(crate) async fn run(self, connection: &mut SqliteConnection) -> Result<Answers, Failed> {
+        let mut answers = Answers::with_capacity(self.statements);
+        for turn in self.turns {
+            if let Err(error) = turn.run(connection, &mut answers).await {
+                return Err(Failed { error, done: answers.len() });
+            }
+        }
+        Ok(answers)
+    }
+}
+
+impl Joined {
+    async fn run(
+        self,
+        connection: &mut SqliteConnection,
+        answers: &mut Answers,
+    ) -> Result<(), sqlx::Error> {
+        let query = sqlx::query_with(AssertSqlSafe(self.text), self.bound);
+        let mut steps = sqlx::Executor::fetch_many(connection, query);
+        let mut rows = Vec::new();
+        while let Some(step) = steps.try_next().await? {
+            match step {
+                Either::Right(row) => rows.push(row),
+                Either::Left(_) => answers.push(std::mem::take(&mut rows)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<Failed> for sqlx::Error {
+    fn from(failed: Failed) -> sqlx::Error {
+        failed.error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{Connection as _, Row as _};
+
+    use super::*;
+
+    async fn connection() -> SqliteConnection {
+        SqliteConnection::connect(":memory:").await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn each_statement_has_its_own_values_and_its_own_rows() {
+        let mut connection = connection().await;
+        for _ in 0..2 {
+            let mut script = Script::default();
+            script.add("SELECT ? UNION ALL SELECT ?");
+            script.bind(1).unwrap();
+            script.bind(2).unwrap();
+            script.add("SELECT ? WHERE FALSE");
+            script.bind(3).unwrap();
+            script.add(&format!("SELECT ? + ? -- {}", "long ".repeat(LONG)));
+            script.bind(4).unwrap();
+            script.bind(None::<i64>).unwrap();
+            script.add("SELECT ?");
+            script.bind(5).unwrap();
+            script.add_first("SELECT 0");
+            assert_eq!((script.len(), script.turns.len()), (5, 3));
+            let answers = script.run(&mut connection).await.ok().unwrap();
+            let numbers = |rows: &Vec<SqliteRow>| {
+                rows.iter().map(|row| row.get::<Option<i64>, _>(0)).collect::<Vec<_>>()
+            };
+            assert_eq!(
+                answers.iter().map(numbers).collect::<Vec<_>>(),
+                [vec![Some(0)], vec![Some(1), Some(2)], vec![], vec![None], vec![Some(5)]]
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_failure_ends_it_and_says_how_much_was_done() {
+        let mut connection = connection().await;
+        let mut script = Script::default();
+        script.add("CREATE TABLE t (one INTEGER PRIMARY KEY)");
+        script.add("INSERT INTO t VALUES (?)");
+        script.bind(1).unwrap();
+        script.add("INSERT INTO t VALUES (?)");
+        script.bind(1).unwrap();
+        script.add("DELETE FROM t");
+        let failed = script.run(&mut connection).await.err().unwrap();
+        assert_eq!(failed.done, 2);
+        assert!(failed.error.to_string().contains("UNIQUE"), "{}", failed.error);
+        let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM t");
+        assert_eq!(count.fetch_one(&mut connection).await.unwrap(), 1);
+    }
+}
