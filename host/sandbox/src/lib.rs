@@ -64,6 +64,7 @@ mod secrets;
 mod slow_work;
 
 // Outbound.
+mod driven;
 mod http;
 mod ldap;
 mod outbound;

@@ -2,13 +2,13 @@
 
 use super::fault::HttpFault;
 use super::meter::{Meter, Metered, Payer};
+use crate::driven::Driven;
 use crate::limits;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{HeaderMap, Response};
 use hyper_util::rt::TokioIo;
-use std::pin::{Pin, pin};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
@@ -22,9 +22,7 @@ pub(crate) struct Answered {
 /// A connection over which HTTP is spoken. Dropping it closes it.
 pub(super) struct Line {
     sender: SendRequest<Full<Bytes>>,
-    /// Gone once it has ended: what it never answered ends with it, and would wait for ever
-    /// otherwise.
-    connection: Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>,
+    driven: Driven,
     /// Whose bytes pass.
     payer: Payer,
     opened: Instant,
@@ -56,7 +54,9 @@ impl Line {
             .max_header_size(limits::HTTP_ANSWER_HEAD_BYTES);
         let (sender, connection) =
             http.handshake(io).await.map_err(|error| HttpFault::of(&error))?;
-        Ok(Self { sender, connection: Some(Box::pin(connection)), payer, opened: Instant::now() })
+        // How it ends, the answer says by itself.
+        let driven = Driven::new(async move { drop(connection.await) });
+        Ok(Self { sender, driven, payer, opened: Instant::now() })
     }
 
     /// Sends a request, for whose bytes and those of its answer `meter` pays, and waits for an
@@ -67,24 +67,14 @@ impl Line {
         meter: Meter,
         most: usize,
     ) -> Result<Answered, Unanswered> {
-        let Self { sender, connection, payer, .. } = self;
-        let _paid = payer.charge(meter);
-        let mut answer = pin!(converse(sender, request, most));
-        if let Some(open) = connection {
-            tokio::select! {
-                answered = &mut answer => return answered,
-                // What it read before its end is still there, and the answer says by itself how it
-                // ended.
-                _ = open => *connection = None,
-            }
-        }
-        answer.await
+        let _paid = self.payer.charge(meter);
+        self.driven.until(converse(&mut self.sender, request, most)).await
     }
 
     /// Whether it may take another request: it has not ended with its last answer, and is not so
     /// old that its name may lead elsewhere by now.
     pub(super) fn may_go_on(&self) -> bool {
-        self.connection.is_some()
+        self.driven.was_open()
             && !self.sender.is_closed()
             && self.opened.elapsed() < limits::KEPT_AGE
     }

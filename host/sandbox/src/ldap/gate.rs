@@ -5,22 +5,25 @@
 //! behind it, from which TLS was taken off. So the library sees no byte of a server that was not
 //! vetted (decision T8), and dials nothing by itself.
 
+use super::failure::{LdapFailure, failed};
 use super::message::{Fault, Request, length};
 use crate::limits;
 use bulkhead_wire::sync;
-use std::io;
-use std::os::unix::net::UnixStream as StdUnixStream;
+use ldap3::LdapError;
+use std::future::Future;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::net::UnixStream;
-use tokio::task::JoinHandle;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{BufReader, ReadBuf};
 
 /// Bytes that are read at a time.
 const CHUNK: usize = 16 << 10;
 
-/// A gate that is open until it is dropped, or the session ends.
+/// A gate that is open for as long as what carries through it is polled, or until the session ends.
 pub(super) struct Gate {
-    carrying: JoinHandle<()>,
     way: Arc<Way>,
 }
 
@@ -41,45 +44,80 @@ struct Asked {
 }
 
 impl Gate {
-    /// Opens a gate to `far`, and the end of it that is for the library.
+    /// Opens a gate to `far`. With it the end that is for the library, and what carries: it is to be
+    /// polled each time that the library was.
     ///
     /// # Errors
     /// The system's, where it has no more sockets.
     pub(super) fn open(
         far: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    ) -> io::Result<(Self, StdUnixStream)> {
-        let (near, inner) = StdUnixStream::pair()?;
+    ) -> io::Result<(Self, UnixStream, impl Future<Output = ()> + Send + 'static)> {
+        let (near, inner) = UnixStream::pair()?;
         inner.set_nonblocking(true)?;
-        let (inner, way) = (UnixStream::from_std(inner)?, Arc::new(Way::default()));
-        let carrying = tokio::spawn(carry(inner, far, Arc::clone(&way)));
-        Ok((Self { carrying, way }, near))
+        let way = Arc::new(Way::default());
+        let carrying = carry(Inner(Arc::new(inner)), far, Arc::clone(&way));
+        Ok((Self { way }, near, carrying))
     }
 
-    /// Why it closed; `None` while it is open.
-    pub(super) fn fault(&self) -> Option<Fault> {
-        *sync::lock(&self.way.fault)
-    }
-
-    pub(super) fn is_open(&self) -> bool {
-        !self.carrying.is_finished()
+    /// Why the library had no answer.
+    pub(super) fn failure(&self, error: &LdapError) -> LdapFailure {
+        if matches!(error, LdapError::Timeout { .. }) {
+            return failed("timed-out", "the server did not answer in time");
+        }
+        let why = sync::lock(&self.way.fault).map(|fault| fault.to_string());
+        failed("unreachable", why.unwrap_or_else(|| "the session broke".to_owned()))
     }
 }
 
-impl Drop for Gate {
-    fn drop(&mut self) {
-        self.carrying.abort();
+/// Our end of the pair. It wakes nothing: only the library, which is polled in the same turn before
+/// it, writes to the other end and reads from it, and so no event has to tell what it did.
+#[derive(Clone)]
+struct Inner(Arc<UnixStream>);
+
+impl AsyncRead for Inner {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = (&*self.0).read(room.initialize_unfilled());
+        or_pending(read).map_ok(|count| room.advance(count))
+    }
+}
+
+impl AsyncWrite for Inner {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        or_pending((&*self.0).write(bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.0.shutdown(std::net::Shutdown::Write))
+    }
+}
+
+fn or_pending(done: io::Result<usize>) -> Poll<io::Result<usize>> {
+    match done {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Poll::Pending,
+        done => Poll::Ready(done),
     }
 }
 
 async fn carry(
-    inner: UnixStream,
+    inner: Inner,
     far: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     way: Arc<Way>,
 ) {
-    let (inner_reader, inner_writer) = inner.into_split();
     let (far_reader, far_writer) = tokio::io::split(far);
-    let requests = pass(inner_reader, far_writer, |message| way.note_request(message));
-    let answers = pass(far_reader, inner_writer, |message| way.check_answer(message));
+    let requests = pass(inner.clone(), far_writer, |message| way.note_request(message));
+    let answers = pass(far_reader, inner, |message| way.check_answer(message));
     let fault = tokio::select! {
         fault = requests => fault,
         fault = answers => fault,

@@ -52,7 +52,9 @@ impl LdapPools {
         reaches: impl Iterator<Item = &'a Reach> + Clone,
     ) -> (Option<Session>, Lent) {
         let mut idle = sync::lock(&self.0);
-        idle.retain(|_, session| session.is_open() && session.used().elapsed() < limits::LDAP_IDLE);
+        idle.retain(|_, session| {
+            session.was_open() && session.used().elapsed() < limits::LDAP_IDLE
+        });
         let lent = Lent { closed: idle.closed };
         let sessions = idle.sessions.get_mut(key);
         let session = sessions.and_then(|sessions| {
@@ -65,7 +67,7 @@ impl LdapPools {
     /// Takes a session back whose last request was answered.
     pub(crate) fn put_back(&self, key: LdapKey, session: Session, lent: &Lent) {
         let mut idle = sync::lock(&self.0);
-        if idle.closed != lent.closed || !session.is_open() {
+        if idle.closed != lent.closed || !session.was_open() {
             return;
         }
         if idle.sessions.values().map(Vec::len).sum::<usize>() >= limits::LDAP_IDLE_SESSIONS {

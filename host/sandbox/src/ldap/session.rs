@@ -6,6 +6,7 @@ use super::login::Login;
 use super::message::page_cookie;
 use super::query::Prepared;
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{Attribute, Change, Entry};
+use crate::driven::Driven;
 use crate::grants::{self, LdapServer, Reach, Refused};
 use crate::limits;
 use ldap3::controls::PagedResults;
@@ -14,7 +15,6 @@ use ldap3::{Ldap, LdapConnAsync, LdapConnSettings, LdapError, LdapResult, Mod, R
 use ldap3::{SearchEntry, StdStream};
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 /// How long an idle session is taken to live without asking: longer, and its server may have ended
@@ -31,17 +31,11 @@ const PAGES: &str = "1.2.840.113556.1.4.319";
 pub(crate) struct Session {
     ldap: Ldap,
     gate: Gate,
-    driving: JoinHandle<()>,
+    driven: Driven,
     server: LdapServer,
     address: SocketAddr,
     answer_time: Duration,
     used: Instant,
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.driving.abort();
-    }
 }
 
 impl Session {
@@ -103,17 +97,24 @@ impl Session {
         login: &Login,
     ) -> Result<Self, LdapFailure> {
         let no_socket = |_| failed("unreachable", "the host has no more sockets");
-        let (gate, near) = Gate::open(stream).map_err(no_socket)?;
+        let (gate, near, carrying) = Gate::open(stream).map_err(no_socket)?;
         let settings = LdapConnSettings::new().set_std_stream(StdStream::Unix(near));
         let connected = LdapConnAsync::with_settings(settings, "ldapi:///").await;
         let (connection, ldap) =
             connected.map_err(|_| failed("unreachable", "the host has no more sockets"))?;
-        // How it ends, the gate knows and each request learns.
-        let driving = tokio::spawn(async move { drop(connection.drive().await) });
+        // How it ends, the gate knows and each request learns. The gate comes behind the library:
+        // it carries what that has just written.
+        let driving = async move {
+            tokio::select! {
+                biased;
+                _ = connection.drive() => {}
+                () = carrying => {}
+            }
+        };
         Ok(Self {
             ldap,
             gate,
-            driving,
+            driven: Driven::new(driving),
             server: server.clone(),
             address,
             answer_time: login.answer_time,
@@ -125,8 +126,8 @@ impl Session {
         if login.name.is_empty() {
             return Ok(());
         }
-        let time = self.answer_time;
-        let asked = self.ldap.with_timeout(time).simple_bind(&login.name, &login.password).await;
+        let ldap = self.ldap.with_timeout(self.answer_time);
+        let asked = self.driven.until(ldap.simple_bind(&login.name, &login.password)).await;
         self.told(Asked::Login, asked)
     }
 
@@ -135,9 +136,9 @@ impl Session {
         reaches.any(|reach| reach.admit(self.address).is_ok())
     }
 
-    /// Whether it may be kept: nothing of it waits for an answer, and its connection is there.
-    pub(crate) fn is_open(&self) -> bool {
-        self.gate.is_open() && !self.driving.is_finished()
+    /// Whether it may be kept: its connection was there when it was last used.
+    pub(crate) fn was_open(&self) -> bool {
+        self.driven.was_open()
     }
 
     /// When it was last used.
@@ -147,16 +148,17 @@ impl Session {
 
     /// Whether it still lives, after it was idle.
     pub(crate) async fn lives(&mut self) -> bool {
-        if !self.is_open() {
+        if !self.driven.is_open().await {
             return false;
         }
         if self.used.elapsed() < TRUSTED {
             return true;
         }
         let ping = self.ldap.with_timeout(PING);
-        let asked = ping.search("", ldap3::Scope::Base, "(objectClass=*)", ["1.1"]).await;
+        let asked = ping.search("", ldap3::Scope::Base, "(objectClass=*)", ["1.1"]);
+        let answered = self.driven.until(asked).await;
         self.used = Instant::now();
-        asked.is_ok() && self.is_open()
+        answered.is_ok() && self.was_open()
     }
 
     /// The entries that are searched for, page by page.
@@ -173,7 +175,8 @@ impl Session {
         changes: Vec<Change>,
     ) -> Result<(), LdapFailure> {
         let changes: Vec<Mod<Vec<u8>>> = changes.into_iter().map(change).collect();
-        let asked = self.ldap.with_timeout(self.answer_time).modify(dn, changes).await;
+        let ldap = self.ldap.with_timeout(self.answer_time);
+        let asked = self.driven.until(ldap.modify(dn, changes)).await;
         self.changed(asked)
     }
 
@@ -185,7 +188,8 @@ impl Session {
         new: &str,
     ) -> Result<(), LdapFailure> {
         let change = PasswordModify { user_id: Some(dn), old_pass: current, new_pass: Some(new) };
-        let asked = self.ldap.with_timeout(self.answer_time).extended(change).await;
+        let ldap = self.ldap.with_timeout(self.answer_time);
+        let asked = self.driven.until(ldap.extended(change)).await;
         self.changed(asked.map(|answered| answered.1))
     }
 
@@ -200,16 +204,8 @@ impl Session {
 
     /// What the server told, or why it told nothing.
     fn told(&self, what: Asked, asked: Result<LdapResult, LdapError>) -> Result<(), LdapFailure> {
-        let told = asked.map_err(|error| self.broke(&error))?;
+        let told = asked.map_err(|error| self.gate.failure(&error))?;
         of_result(what, told.rc, &told.text)
-    }
-
-    fn broke(&self, error: &LdapError) -> LdapFailure {
-        if matches!(error, LdapError::Timeout { .. }) {
-            return failed("timed-out", "the server did not answer in time");
-        }
-        let why = self.gate.fault().map(|fault| fault.to_string());
-        failed("unreachable", why.unwrap_or_else(|| "the session broke".to_owned()))
     }
 
     async fn pages(&mut self, search: &Prepared) -> Result<Vec<Entry>, LdapFailure> {
@@ -235,14 +231,19 @@ impl Session {
         if search.scope != ldap3::Scope::Base {
             self.ldap.with_controls(PagedResults { size, cookie });
         }
-        let attributes = search.attributes.clone();
-        let asked =
-            self.ldap.streaming_search(&search.base, search.scope, &search.filter, attributes);
-        let mut stream = asked.await.map_err(|error| self.broke(&error))?;
-        while let Some(entry) = stream.next().await.map_err(|error| self.broke(&error))? {
-            found.take(entry)?;
-        }
-        let ended = stream.finish().await;
+        let Self { ldap, gate, driven, .. } = self;
+        let broke = |error| gate.failure(&error);
+        let asked = async {
+            let attributes = search.attributes.clone();
+            let asked =
+                ldap.streaming_search(&search.base, search.scope, &search.filter, attributes);
+            let mut stream = asked.await.map_err(broke)?;
+            while let Some(entry) = stream.next().await.map_err(broke)? {
+                found.take(entry)?;
+            }
+            Ok(stream.finish().await)
+        };
+        let ended: LdapResult = driven.until(asked).await?;
         // At its limit of entries, and what is over is left out.
         if !(ended.rc == 4 && found.is_complete()) {
             of_result(Asked::Search, ended.rc, "")?;

@@ -1,0 +1,213 @@
+//! A connection that is driven by the task that asks over it.
+//!
+//! The libraries for HTTP and LDAP come in two halves: one asks, and the other, the driver, carries
+//! what is asked to the socket and the answer back. With the driver in a task of its own each
+//! question wakes one task and each answer another, which costs more than to carry them. Here both
+//! halves are polled in one task, and what one wakes in the other is polled at once.
+//!
+//! The fault this file stops: a driver that panics takes along the call that asked, and not the
+//! process or a pool of connections.
+
+use bulkhead_wire::sync;
+use futures_util::FutureExt as _;
+use std::future::{Future, pending, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// How often both are polled before the other tasks have their turn.
+const ROUNDS: usize = 16;
+
+/// The driver of one connection. Dropping it closes the connection.
+pub(crate) struct Driven {
+    /// Gone once it has ended: what it never answered ends with it, and would wait for ever
+    /// otherwise.
+    driver: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    woken: Arc<Woken>,
+    waker: Waker,
+}
+
+/// Whether there is something to poll, and who polls it.
+#[derive(Default)]
+struct Woken(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    is_woken: bool,
+    /// To be woken; `None` while it polls.
+    task: Option<Waker>,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut state = sync::lock(&self.0);
+        state.is_woken = true;
+        let task = state.task.take();
+        drop(state);
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+}
+
+impl Woken {
+    /// Begins to poll: nothing more has to be woken.
+    fn begin(&self) {
+        *sync::lock(&self.0) = State::default();
+    }
+
+    /// Ends polling, unless something was woken meanwhile.
+    fn end(&self, task: &Waker) -> bool {
+        let mut state = sync::lock(&self.0);
+        if !state.is_woken {
+            state.task = Some(task.clone());
+        }
+        !state.is_woken
+    }
+}
+
+impl Driven {
+    pub(crate) fn new(driver: impl Future<Output = ()> + Send + 'static) -> Self {
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        // A panic is an end like any other: what waits for the driver learns that it is gone.
+        let driver = AssertUnwindSafe(driver).catch_unwind().map(drop);
+        Self { driver: Some(Box::pin(driver)), woken, waker }
+    }
+
+    /// Waits for what was asked, and drives the connection until it is there. If the driver ends
+    /// before, what was asked learns that by itself.
+    pub(crate) async fn until<T>(&mut self, asked: impl Future<Output = T>) -> T {
+        let mut asked = pin!(asked);
+        poll_fn(|context| self.poll(context, asked.as_mut())).await
+    }
+
+    /// Drives the connection as far as it goes without waiting. Whether it is still there.
+    pub(crate) async fn is_open(&mut self) -> bool {
+        let mut never = pin!(pending::<()>());
+        poll_fn(|context| {
+            let _ = self.poll(context, never.as_mut());
+            Poll::Ready(())
+        })
+        .await;
+        self.driver.is_some()
+    }
+
+    /// Whether it had not ended when it was last polled.
+    pub(crate) fn was_open(&self) -> bool {
+        self.driver.is_some()
+    }
+
+    fn poll<T>(
+        &mut self,
+        context: &Context<'_>,
+        mut asked: Pin<&mut impl Future<Output = T>>,
+    ) -> Poll<T> {
+        for _ in 0..ROUNDS {
+            self.woken.begin();
+            let mut inner = Context::from_waker(&self.waker);
+            if let Poll::Ready(answer) = asked.as_mut().poll(&mut inner) {
+                return Poll::Ready(answer);
+            }
+            let driven = self.driver.as_mut().map(|driver| driver.as_mut().poll(&mut inner));
+            if driven.is_some_and(|polled| polled.is_ready()) {
+                // Its end wakes what it never answered.
+                self.driver = None;
+            }
+            if self.woken.end(context.waker()) {
+                return Poll::Pending;
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::{mpsc, oneshot};
+
+    /// A driver that answers each number with its double, and ends at 0 and with a panic at 13.
+    fn doubling() -> (mpsc::UnboundedSender<(u32, oneshot::Sender<u32>)>, Driven) {
+        let (sender, mut asked) = mpsc::unbounded_channel::<(u32, oneshot::Sender<u32>)>();
+        let driver = async move {
+            while let Some((number, answer)) = asked.recv().await {
+                assert!(number != 13, "an unlucky number");
+                if number == 0 {
+                    return;
+                }
+                let _ = answer.send(number * 2);
+            }
+        };
+        (sender, Driven::new(driver))
+    }
+
+    async fn ask(
+        sender: &mpsc::UnboundedSender<(u32, oneshot::Sender<u32>)>,
+        driven: &mut Driven,
+        number: u32,
+    ) -> Option<u32> {
+        let asked = async {
+            let (answer, answered) = oneshot::channel();
+            sender.send((number, answer)).ok()?;
+            answered.await.ok()
+        };
+        driven.until(asked).await
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_is_carried_by_the_task_that_asks() {
+        let (sender, mut driven) = doubling();
+        for number in 1..100 {
+            assert_eq!(ask(&sender, &mut driven, number + 100).await, Some(2 * number + 200));
+        }
+        assert!(driven.is_open().await && driven.was_open());
+        // More than is polled in one turn.
+        let many = async {
+            let mut sum = 0;
+            for number in 1..=100 {
+                let (answer, answered) = oneshot::channel();
+                sender.send((2 * number + 100, answer)).unwrap();
+                sum += answered.await.unwrap();
+            }
+            sum
+        };
+        assert_eq!(driven.until(many).await, 2 * (10_100 + 10_000));
+    }
+
+    #[tokio::test]
+    async fn a_driver_that_ends_or_panics_ends_what_is_asked() {
+        for last in [0, 13] {
+            let (sender, mut driven) = doubling();
+            assert_eq!(ask(&sender, &mut driven, 1).await, Some(2));
+            assert_eq!(ask(&sender, &mut driven, last).await, None);
+            assert!(!driven.is_open().await && !driven.was_open());
+            assert_eq!(ask(&sender, &mut driven, 1).await, None);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_end_while_nothing_is_asked_is_seen_before_the_next_question() {
+        let (sender, mut driven) = doubling();
+        assert!(driven.is_open().await);
+        drop(sender);
+        assert!(driven.was_open());
+        assert!(!driven.is_open().await);
+    }
+
+    #[tokio::test]
+    async fn what_is_woken_from_elsewhere_wakes_the_task() {
+        let (sender, mut driven) = doubling();
+        let (answer, answered) = oneshot::channel();
+        let asking = tokio::spawn(async move { driven.until(answered).await.ok() });
+        tokio::task::yield_now().await;
+        sender.send((21, answer)).unwrap();
+        assert_eq!(asking.await.unwrap(), Some(42));
+    }
+}
