@@ -62,7 +62,7 @@ pub(crate) async fn handle(
     //    writes asks once more, in its commit.
     let caller = core.tokens.authenticate(request.token.as_ref(), request.remote).await;
 
-    if let Err(refused) = admit_stranger(core, request, &caller) {
+    if let Err(refused) = admit_stranger(core, request, &caller).await {
         return Response::failed(&refused);
     }
 
@@ -106,14 +106,14 @@ pub(crate) async fn handle(
 }
 
 /// Who has no token that holds is answered so often, and leaves no line when it is too often.
-fn admit_stranger(
+async fn admit_stranger(
     core: &Core,
     request: &Request,
     caller: &Result<Caller, Failure>,
 ) -> Result<(), Failure> {
     match caller {
         Err(refused) if refused.kind == Kind::PermissionDenied => {
-            core.process.strangers.admit(request.remote, &*core.log)
+            Box::pin(core.process.strangers.admit(request.remote, &*core.log)).await
         }
         _ => Ok(()),
     }

@@ -101,12 +101,21 @@ impl Seal {
         Ok(Initialised { shares, root_token })
     }
 
+    /// Whether a sender without a token may have one more request answered, before its body is
+    /// read.
+    ///
+    /// # Errors
+    /// 429 when its client had too many.
+    pub(crate) async fn check_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
+        self.process.strangers.check(remote, &*self.process.settings.log).await
+    }
+
     /// One more request of a sender without a token.
     ///
     /// # Errors
     /// 429 when its client had too many.
-    pub(crate) fn admit_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
-        self.process.strangers.admit(remote, &*self.process.settings.log)
+    pub(crate) async fn admit_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
+        self.process.strangers.admit(remote, &*self.process.settings.log).await
     }
 
     /// Takes one share from `remote`. With enough of them the service is open when this returns.

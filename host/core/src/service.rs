@@ -34,6 +34,9 @@ pub enum BodyAdmission {
     Fields(Vec<String>),
     /// Nothing. No token of the sender's holds, and the endpoint asks for one.
     Nothing,
+    /// Nothing, not even to throw it away: no token of the sender's holds, and it had too many
+    /// answers. What it is answered.
+    Refused(Box<Failure>),
 }
 
 impl BodyAdmission {
@@ -113,6 +116,16 @@ impl Service {
 
     /// Decides what of the body of a request is read. No use of a token is taken for it.
     pub async fn admit_body(&self, head: &Head<'_>) -> BodyAdmission {
+        match self.admission_of(head).await {
+            BodyAdmission::Whole => BodyAdmission::Whole,
+            of_a_stranger => match self.seal.check_stranger(head.remote).await {
+                Ok(()) => of_a_stranger,
+                Err(refused) => BodyAdmission::Refused(Box::new(refused)),
+            },
+        }
+    }
+
+    async fn admission_of(&self, head: &Head<'_>) -> BodyAdmission {
         let found = self.table.find(head.verb, head.path);
         if let Ok(Some(found)) = &found
             && found.endpoint.route.unauthenticated
@@ -149,7 +162,7 @@ impl Service {
             let route = &found.endpoint.route;
             // What only reads costs nothing and is recorded nowhere, and balancers ask for it.
             if request.verb == Verb::Write
-                && let Err(refused) = self.seal.admit_stranger(request.remote)
+                && let Err(refused) = self.seal.admit_stranger(request.remote).await
             {
                 return Response::failed(&refused);
             }

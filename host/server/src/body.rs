@@ -78,6 +78,7 @@ where
             let bytes = if asks { 0 } else { discard_body(body, config).await? };
             Ok(Content { bytes, is_unread: true, ..Content::default() })
         }
+        BodyAdmission::Refused(failure) => Err(*failure),
     }
 }
 

@@ -7,6 +7,8 @@ use bulkhead_wire::description::Verb;
 use bulkhead_wire::request::Head;
 use bulkhead_wire::secret::Secret;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::task::JoinSet;
 
 impl Bed {
     async fn admitted(&self, token: &str, path: &str) -> BodyAdmission {
@@ -102,23 +104,46 @@ async fn failed_look_ups_and_open_endpoints_are_limited_by_address_and_tokens_th
         api_directory: None,
     };
     let bed = Bed::audited(directory, audit).await.unwrap();
+    let bed = Arc::new(bed);
     let cases = [("bhs.none-of-ours", "probe/note/x"), ("", "sys/internal/ui/mounts")];
-    let mut limited = 0;
+    let mut asking = JoinSet::new();
     for number in 0..3 * BURST {
-        let (token, path) = cases[number % 2];
-        limited += usize::from(bed.call_as(token, Verb::Read, path, json!({})).await.0 == 429);
+        let ((token, path), bed) = (cases[number % 2], Arc::clone(&bed));
+        asking.spawn(async move { bed.call_as(token, Verb::Read, path, json!({})).await.0 });
     }
+    let limited = asking.join_all().await.into_iter().filter(|status| *status == 429).count();
     assert!(limited > BURST, "{limited} of {} were refused", 3 * BURST);
     let lines = std::fs::read_to_string(file).unwrap().lines().count();
     assert_eq!(lines, 2 * (3 * BURST - limited), "what is refused leaves no line");
     bed.line("strangers-refused").await;
+    // Who asks on takes each answer that there is again.
+    let mut flood = JoinSet::new();
+    for _ in 0..200 {
+        let bed = Arc::clone(&bed);
+        flood.spawn(async move {
+            loop {
+                bed.call_as("", Verb::Read, "probe/note/x", json!({})).await;
+            }
+        });
+    }
+    for path in ["probe/note/x", "sys/unseal", "nowhere"] {
+        let refused = loop {
+            if let BodyAdmission::Refused(refused) = bed.admitted("", path).await {
+                break refused;
+            }
+        };
+        assert_eq!(refused.retry_after, Some(1_000), "its body is not even thrown away");
+    }
+    let unseal = async || bed.call_as("", Verb::Write, "sys/unseal", json!({ "key": "x" })).await.0;
+    while unseal().await != 429 {}
+    assert_eq!(bed.admitted("root", "probe/note/x").await, BodyAdmission::Whole);
     assert_eq!(bed.read("sys/mounts").await.0, 200, "a token that holds is served");
     assert_eq!(bed.call_as("", Verb::Read, "sys/health", json!({})).await.0, 200);
     let mut elsewhere = request("", Verb::Read, "probe/note/x", json!({}));
     elsewhere.remote = "192.0.2.7".parse().unwrap();
     assert_eq!(bed.service.handle(elsewhere).await.into_bytes().0, 403);
-    assert_eq!(bed.call_as("", Verb::Write, "sys/unseal", json!({ "key": "x" })).await.0, 429);
-    bed.end().await;
+    flood.shutdown().await;
+    Arc::into_inner(bed).unwrap().end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -63,6 +63,7 @@ impl Answerer for Echo {
     async fn admit_body(&self, head: &Head<'_>) -> BodyAdmission {
         match head.path {
             "stranger" => BodyAdmission::Nothing,
+            "flood" => BodyAdmission::Refused(Box::new(Failure::new(Kind::RateLimited, "later"))),
             "open" => BodyAdmission::Fields(vec!["key".to_owned()]),
             _ => BodyAdmission::Whole,
         }
@@ -226,6 +227,15 @@ async fn a_body_of_a_stranger_is_not_parsed() {
     assert_eq!(serve_once(asked).await.2["bytes"], 0, "it is not asked to send");
     let large = " ".repeat(5 * MIB);
     assert_eq!(serve_once(request("POST", "/v1/stranger", &large)).await.0, 413);
+}
+
+#[tokio::test]
+async fn a_stranger_who_asks_too_often_is_refused_before_its_body_is_read() {
+    for content in ["{}".to_owned(), " ".repeat(5 * MIB)] {
+        let (status, head, body) = serve_once(request("POST", "/v1/flood", &content)).await;
+        assert_eq!((status, &body["errors"][0]), (429, &json!("later")));
+        assert_eq!(head[CONNECTION], "close", "what follows could be taken for a request");
+    }
 }
 
 #[tokio::test]
