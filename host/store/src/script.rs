@@ -4,6 +4,8 @@
 //! statement and to take the answer wakes two threads, which costs more than most of our statements
 //! do: a commit has half a dozen of them, and takes two turns.
 
+use std::mem;
+
 use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{Arguments as _, AssertSqlSafe, Either, Encode, Type};
@@ -23,10 +25,10 @@ pub(crate) struct Script {
 }
 
 /// The statements of one turn.
-#[derive(Default)]
 struct Joined {
     text: String,
     bound: SqliteArguments,
+    statements: usize,
     is_long: bool,
 }
 
@@ -50,8 +52,9 @@ impl Script {
             Some(turn) if !is_long && !turn.is_long => {
                 turn.text.push_str("; ");
                 turn.text.push_str(text);
+                turn.statements += 1;
             }
-            _ => self.turns.push(Joined { text: text.to_owned(), is_long, ..Joined::default() }),
+            _ => self.turns.push(Joined::of(text, is_long)),
         }
         self.statements += 1;
     }
@@ -59,8 +62,11 @@ impl Script {
     /// Adds a statement in which nothing is bound, before all others.
     pub(crate) fn add_first(&mut self, text: &str) {
         match self.turns.first_mut() {
-            Some(turn) if !turn.is_long => turn.text.insert_str(0, &format!("{text}; ")),
-            _ => self.turns.insert(0, Joined { text: text.to_owned(), ..Joined::default() }),
+            Some(turn) if !turn.is_long => {
+                turn.text.insert_str(0, &format!("{text}; "));
+                turn.statements += 1;
+            }
+            _ => self.turns.insert(0, Joined::of(text, false)),
         }
         self.statements += 1;
     }
@@ -93,21 +99,28 @@ impl Script {
 }
 
 impl Joined {
+    fn of(text: &str, is_long: bool) -> Self {
+        let bound = SqliteArguments::default();
+        Joined { text: text.to_owned(), bound, statements: 1, is_long }
+    }
+
     async fn run(
         self,
         connection: &mut SqliteConnection,
         answers: &mut Answers,
     ) -> Result<(), sqlx::Error> {
+        let all = answers.len() + self.statements;
         let query = sqlx::query_with(AssertSqlSafe(self.text), self.bound);
         let mut steps = sqlx::Executor::fetch_many(connection, query);
         let mut rows = Vec::new();
         while let Some(step) = steps.try_next().await? {
             match step {
                 Either::Right(row) => rows.push(row),
-                Either::Left(_) => answers.push(std::mem::take(&mut rows)),
+                Either::Left(_) => answers.push(mem::take(&mut rows)),
             }
         }
-        Ok(())
+        // The answers of a thread that died end, and say nothing of it.
+        if answers.len() == all { Ok(()) } else { Err(sqlx::Error::WorkerCrashed) }
     }
 }
 
@@ -153,6 +166,17 @@ mod tests {
                 [vec![Some(0)], vec![Some(1), Some(2)], vec![], vec![None], vec![Some(5)]]
             );
         }
+    }
+
+    #[tokio::test]
+    async fn a_statement_without_an_answer_is_a_failure() {
+        let mut script = Script::default();
+        // It ends a comment late, and so the second statement is none.
+        script.add("SELECT 1 --");
+        script.add("SELECT 2");
+        let failed = script.run(&mut connection().await).await.err().unwrap();
+        assert!(matches!(failed.error, sqlx::Error::WorkerCrashed), "{}", failed.error);
+        assert_eq!(failed.done, 1);
     }
 
     #[tokio::test]
