@@ -14,6 +14,7 @@ use ldap3::exop::PasswordModify;
 use ldap3::{Ldap, LdapConnAsync, LdapConnSettings, LdapError, LdapResult, Mod, ResultEntry};
 use ldap3::{SearchEntry, StdStream};
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -105,11 +106,14 @@ impl Session {
         // How it ends, the gate knows and each request learns. The gate comes behind the library:
         // it carries what that has just written.
         let driving = async move {
+            let mut library = pin!(connection.drive());
             tokio::select! {
                 biased;
-                _ = connection.drive() => {}
+                _ = library.as_mut() => return,
                 () = carrying => {}
             }
+            // What passed before the end is still to be read.
+            drop(library.await);
         };
         Ok(Self {
             ldap,

@@ -133,6 +133,29 @@ fn part(tag: u8, content: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
+async fn an_answer_counts_although_its_server_closes_behind_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 4096];
+            for answer in [BOUND, MODIFIED] {
+                stream.read(&mut request).await.unwrap();
+                stream.write_all(answer).await.unwrap();
+            }
+        }
+    });
+    for _ in 0..50 {
+        let mut session = open(&target(&[address])).await.unwrap_or_else(|_| panic!("no session"));
+        let done = session.modify("cn=a", Vec::new()).await;
+        assert_eq!(code(done), "ok");
+        while session.lives().await {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_answer_to_a_login_ends_it() {
     let mut nested = Vec::new();
     for _ in 0..10_000 {
