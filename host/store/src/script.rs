@@ -44,8 +44,8 @@ impl Script {
         self.statements
     }
 
-    /// Adds a statement; what is bound from now on is bound in it. Each of its places has to be: one
-    /// that is left out would take what is bound in the next statement.
+    /// Adds a statement; what is bound from now on is bound in it. Each of its places has to be:
+    /// one that is left out would take what is bound in the next statement.
     pub(crate) fn add(&mut self, text: &str) {
         let is_long = text.len() > LONG;
         match self.turns.last_mut() {

@@ -44,8 +44,8 @@ struct Asked {
 }
 
 impl Gate {
-    /// Opens a gate to `far`. With it the end that is for the library, and what carries: it is to be
-    /// polled each time that the library was.
+    /// Opens a gate to `far`. With it the end that is for the library, and what carries: it is to
+    /// be polled each time that the library was.
     ///
     /// # Errors
     /// The system's, where it has no more sockets.

@@ -1,0 +1,73 @@
+//! Tests of the connections: what is flushed, what may be read, and what an error costs.
+
+use super::*;
+use crate::testing::{Scratch, body, data, put};
+
+async fn pragma(connection: &mut SqliteConnection, statement: &'static str) -> i64 {
+    sqlx::query_scalar(statement).fetch_one(connection).await.unwrap()
+}
+
+#[tokio::test]
+async fn commits_are_flushed_and_a_hostile_schema_is_not_trusted() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let checks = async |connection: &mut SqliteConnection| {
+        assert_eq!(pragma(connection, "PRAGMA synchronous").await, 2);
+        assert_eq!(pragma(connection, "PRAGMA trusted_schema").await, 0);
+        assert_eq!(pragma(connection, "PRAGMA cell_size_check").await, 1);
+        assert_eq!(pragma(connection, "PRAGMA temp_store").await, 2);
+        assert_eq!(pragma(connection, "PRAGMA wal_autocheckpoint").await, 4_000);
+        Ok(Attempt::Conflict)
+    };
+    assert_eq!(store.database().write(checks).await, Err(StoreFault::Conflict));
+    let mode = async |connection: &mut SqliteConnection| {
+        sqlx::query_scalar::<_, String>("PRAGMA journal_mode").fetch_one(connection).await
+    };
+    assert_eq!(store.database().readers().read(mode).await.unwrap(), "wal");
+}
+
+#[tokio::test]
+async fn readers_cannot_write() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let delete = async |connection: &mut SqliteConnection| {
+        sqlx::query("DELETE FROM record").execute(connection).await
+    };
+    let outcome = store.database().readers().read(delete).await;
+    assert!(outcome.unwrap_err().to_string().contains("readonly"));
+}
+
+#[tokio::test]
+async fn after_an_io_error_nothing_is_written_and_reads_go_on() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("a"), "1").await;
+    *store.database().writer.lock().await =
+        Writer::Stopped("SQLite: (code: 1034) disk I/O error".into());
+    for _ in 0..2 {
+        let mut unit = store.begin();
+        unit.put(data("a"), b"2".to_vec(), crate::Index::default());
+        let Err(StoreFault::Unavailable(text)) = unit.commit().await else { panic!("written") };
+        assert!(text.contains("1034") && text.contains("restart"), "{text}");
+    }
+    assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_panic_in_a_write_costs_the_connection_and_no_more() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let count = async |connection: &mut SqliteConnection| {
+        let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM meta");
+        count.fetch_one(connection).await
+    };
+    let rows = async || store.database().readers().read(count).await.unwrap();
+    let before = rows().await;
+    let work = async |connection: &mut SqliteConnection| {
+        sqlx::query("DELETE FROM meta").execute(connection).await?;
+        panic!("a fault of our own")
+    };
+    assert!(matches!(store.database().write(work).await, Err(StoreFault::Unavailable(_))));
+    put(&store, data("a"), "1").await;
+    assert!(before > 0 && rows().await == before);
+}
