@@ -116,7 +116,7 @@ fn start(target: &Path, directory: &Path) -> Server {
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
     let address = loop {
         let line = lines.next().expect("the server ended").unwrap();
-        if let Some(address) = line.strip_prefix("listening on ") {
+        if let Some(address) = line.strip_prefix("listening on http://") {
             break address.to_owned();
         }
     };
