@@ -140,7 +140,7 @@ async fn an_answer_counts_although_its_server_closes_behind_it() {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = vec![0; 4096];
             for answer in [BOUND, MODIFIED] {
-                stream.read(&mut request).await.unwrap();
+                assert!(stream.read(&mut request).await.unwrap() > 0);
                 stream.write_all(answer).await.unwrap();
             }
         }
