@@ -5,6 +5,9 @@
 //! look-ups, unseal attempts and questions to recorded open endpoints at once, and so many a second
 //! after them; what is over is refused, unrecorded, and told in the log by its number. A token that
 //! holds is never refused here, however often others ask from the same address.
+//!
+//! A refusal comes after a pause: it costs next to nothing to make, so that who asks again at once
+//! would otherwise have the processors to itself, and every other client would stand in its line.
 
 use crate::log::Log;
 use crate::random;
@@ -95,28 +98,14 @@ impl Strangers {
 
     fn admit_at(&self, remote: IpAddr, now: Instant, log: &dyn Log) -> Result<(), Failure> {
         let mut counted = sync::lock(&self.counted);
-        let full_at = counted.full_at(Client::of(remote), now);
-        match after_one_more(*full_at, now) {
-            Some(next) => *full_at = next,
-            None => return Err(counted.refuse(remote, now, log)),
-        }
+        let next = counted.after_one_more(remote, now, log)?;
+        *counted.full_at(Client::of(remote), now) = next;
         Ok(())
     }
 
     fn check_at(&self, remote: IpAddr, now: Instant, log: &dyn Log) -> Result<(), Failure> {
-        let mut counted = sync::lock(&self.counted);
-        let full_at = *counted.full_at(Client::of(remote), now);
-        match after_one_more(full_at, now) {
-            Some(_) => Ok(()),
-            None => Err(counted.refuse(remote, now, log)),
-        }
+        sync::lock(&self.counted).after_one_more(remote, now, log).map(drop)
     }
-}
-
-/// When a client would have all its answers again after one more; `None` where it has none left.
-fn after_one_more(full_at: Instant, now: Instant) -> Option<Instant> {
-    let next = full_at.max(now) + ONE_MORE_AFTER;
-    (next <= now + ONE_MORE_AFTER * BURST).then_some(next)
 }
 
 /// How long one refusal waits.
@@ -137,6 +126,23 @@ impl Counted {
         let is_known = self.full_at.len() < CLIENTS_MAX || self.full_at.contains_key(&client);
         let key = if is_known { client } else { Client::OTHERS };
         self.full_at.entry(key).or_insert(now)
+    }
+
+    /// When `remote`'s client would have all its answers again after one more, which is not taken.
+    ///
+    /// # Errors
+    /// 429 when it has none left.
+    fn after_one_more(
+        &mut self,
+        remote: IpAddr,
+        now: Instant,
+        log: &dyn Log,
+    ) -> Result<Instant, Failure> {
+        let next = (*self.full_at(Client::of(remote), now)).max(now) + ONE_MORE_AFTER;
+        if next <= now + ONE_MORE_AFTER * BURST {
+            return Ok(next);
+        }
+        Err(self.refuse(remote, now, log))
     }
 
     /// Counts a refusal, of which the log is told from time to time.

@@ -204,7 +204,7 @@ pub(crate) async fn read(directory: &Path) -> Result<Option<Identity>, StoreFaul
     let mut connection =
         sqlite::reading(&path).connect().await.map_err(|error| unreadable(error, &path))?;
     let outcome = read_from(&mut connection, &path).await;
-    connection.close().await.map_err(StoreFault::from)?;
+    connection.close().await?;
     outcome
 }
 

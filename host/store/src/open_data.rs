@@ -68,7 +68,7 @@ impl OpenData {
 
     async fn fetch(&self, address: &Address) -> Result<Found, StoreFault> {
         let find = async |connection: &mut SqliteConnection| rows::find(connection, address).await;
-        let row = self.database.readers().read(find).await.map_err(StoreFault::from)?;
+        let row = self.database.readers().read(find).await?;
         row.map(|row| Ok((row.stamp, row.open(&self.seal)?))).transpose()
     }
 

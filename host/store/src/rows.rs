@@ -11,8 +11,8 @@ mod tests;
 use std::ops::Bound;
 
 use futures_util::TryStreamExt as _;
-use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::cipher::{self, Label};
 use crate::fault::StoreFault;
@@ -194,18 +194,13 @@ pub(crate) fn ask_keys(
     range: &KeyRange,
     limit: u32,
 ) -> Result<(), sqlx::Error> {
-    let (start, first) = match &range.start {
-        Bound::Included(first) => ("AND key >= ? ", Some(first)),
-        Bound::Excluded(after) => ("AND key > ? ", Some(after)),
-        Bound::Unbounded => ("", None),
-    };
-    let end = if range.end.is_some() { "AND key < ? " } else { "" };
+    let (within, bounds) = condition(range);
     script.add(&format!(
         "SELECT json_group_array(key) FROM \
-         (SELECT key FROM record WHERE space = ? {start}{end}ORDER BY key LIMIT ?)"
+         (SELECT key FROM record WHERE {within} ORDER BY key LIMIT ?)"
     ));
     script.bind(range.space.number())?;
-    first.into_iter().chain(&range.end).try_for_each(|bound| script.bind(bound))?;
+    bounds.into_iter().try_for_each(|bound| script.bind(bound))?;
     script.bind(i64::from(limit))
 }
 
@@ -245,12 +240,14 @@ pub(crate) async fn visit(
     limit: u32,
     mut take: impl FnMut(SealedRow) -> bool,
 ) -> Result<(), Unread> {
-    let mut query = QueryBuilder::new(
-        "SELECT key, stamp, due, lane, owner, created, modified, sealed FROM record WHERE ",
+    let (within, bounds) = condition(range);
+    let text = format!(
+        "SELECT key, stamp, due, lane, owner, created, modified, sealed FROM record \
+         WHERE {within} ORDER BY key LIMIT ?"
     );
-    push_range(&mut query, range);
-    query.push(" ORDER BY key LIMIT ").push_bind(i64::from(limit));
-    let mut rows = query.build().fetch(connection);
+    let query = sqlx::query(AssertSqlSafe(text)).bind(range.space.number());
+    let query = bounds.into_iter().fold(query, |query, bound| query.bind(bound));
+    let mut rows = query.bind(i64::from(limit)).fetch(connection);
     while let Some(row) = rows.try_next().await? {
         let key: String = row.try_get("key")?;
         if !take(parse(&Address::new(range.space, key), &row)?) {
@@ -287,20 +284,31 @@ pub(crate) async fn count(
     range: &KeyRange,
     at_most: u32,
 ) -> Result<u32, sqlx::Error> {
-    let mut query = QueryBuilder::new("SELECT count(*) FROM (SELECT 1 FROM record WHERE ");
-    push_range(&mut query, range);
-    query.push(" LIMIT ").push_bind(i64::from(at_most)).push(")");
-    query.build_query_scalar().fetch_one(connection).await
+    let (within, bounds) = condition(range);
+    let text = format!("SELECT count(*) FROM (SELECT 1 FROM record WHERE {within} LIMIT ?)");
+    let query = sqlx::query_scalar(AssertSqlSafe(text)).bind(range.space.number());
+    let query = bounds.into_iter().fold(query, |query, bound| query.bind(bound));
+    query.bind(i64::from(at_most)).fetch_one(connection).await
 }
 
-fn push_range(query: &mut QueryBuilder<Sqlite>, range: &KeyRange) {
-    query.push("space = ").push_bind(range.space.number());
+/// That a row is in `range`: the condition, and the bounds of keys that are bound in it behind the
+/// number of the space.
+fn condition(range: &KeyRange) -> (String, Vec<&str>) {
+    let (mut text, mut bounds) = ("space = ?".to_owned(), Vec::new());
     match &range.start {
-        Bound::Included(first) => query.push(" AND key >= ").push_bind(first),
-        Bound::Excluded(after) => query.push(" AND key > ").push_bind(after),
-        Bound::Unbounded => query,
-    };
-    if let Some(end) = &range.end {
-        query.push(" AND key < ").push_bind(end);
+        Bound::Included(first) => {
+            text.push_str(" AND key >= ?");
+            bounds.push(first.as_str());
+        }
+        Bound::Excluded(after) => {
+            text.push_str(" AND key > ?");
+            bounds.push(after.as_str());
+        }
+        Bound::Unbounded => {}
     }
+    if let Some(end) = &range.end {
+        text.push_str(" AND key < ?");
+        bounds.push(end.as_str());
+    }
+    (text, bounds)
 }

@@ -99,10 +99,10 @@ impl Cut {
                     describe(&self.error)
                 )))
             }
-            Some(code::FULL) => Broken::Full(fault(self.error)),
-            Some(code::BUSY) => Broken::Undone(fault(self.error)),
+            Some(code::FULL) => Broken::Full(self.error.into()),
+            Some(code::BUSY) => Broken::Undone(self.error.into()),
             _ if self.committing => Broken::Unknown(describe(&self.error)),
-            _ => Broken::Undone(fault(self.error)),
+            _ => Broken::Undone(self.error.into()),
         }
     }
 }
@@ -115,30 +115,26 @@ pub(super) fn injected(injected: Injected) -> sqlx::Error {
 /// Bound values never are part of these errors.
 impl From<sqlx::Error> for StoreFault {
     fn from(error: sqlx::Error) -> StoreFault {
-        fault(error)
-    }
-}
-
-fn fault(error: sqlx::Error) -> StoreFault {
-    if matches!(error, sqlx::Error::PoolClosed) {
-        return StoreFault::Unavailable(CLOSED.into());
-    }
-    let said = describe(&error);
-    StoreFault::Unavailable(match primary_code(&error) {
-        Some(code::FULL) => format!(
-            "the disk of the data directory is full ({said}); nothing was stored, free space"
-        ),
-        Some(code::IO) => format!(
-            "the data directory cannot be read or written ({said}); check the disk and restart"
-        ),
-        Some(code::CORRUPT | code::NOT_A_DATABASE) => {
-            format!(
-                "the database file is damaged ({said}); \
-                 stop the server and restore the data directory"
-            )
+        if matches!(error, sqlx::Error::PoolClosed) {
+            return StoreFault::Unavailable(CLOSED.into());
         }
-        _ => format!("the database failed ({said}); nothing was acknowledged, try again"),
-    })
+        let said = describe(&error);
+        StoreFault::Unavailable(match primary_code(&error) {
+            Some(code::FULL) => format!(
+                "the disk of the data directory is full ({said}); nothing was stored, free space"
+            ),
+            Some(code::IO) => format!(
+                "the data directory cannot be read or written ({said}); check the disk and restart"
+            ),
+            Some(code::CORRUPT | code::NOT_A_DATABASE) => {
+                format!(
+                    "the database file is damaged ({said}); \
+                     stop the server and restore the data directory"
+                )
+            }
+            _ => format!("the database failed ({said}); nothing was acknowledged, try again"),
+        })
+    }
 }
 
 /// Whether the file is not a database of SQLite at all.

@@ -76,7 +76,7 @@ impl Unit {
         let visit = async |connection: &mut SqliteConnection| {
             rows::visit(connection, range, limit, take).await
         };
-        Box::pin(self.store.database().readers().read(visit)).await.map_err(StoreFault::from)?;
+        Box::pin(self.store.database().readers().read(visit)).await?;
         Ok(page)
     }
 
