@@ -22,7 +22,7 @@ pub(crate) use kept::{Kept, Purpose};
 pub(crate) use line::Answered;
 pub(crate) use meter::Meter;
 pub(crate) use request::{is_safe, prepare, secrets};
-pub(crate) use tls::{Security, TlsSettings};
+pub(crate) use tls::secure;
 pub(crate) use url::parse_url;
 
 #[cfg(test)]

@@ -5,15 +5,15 @@
 //! own mount's ring, which lets go of the key that was used longest ago. A private key is kept for
 //! the call that signs with it, and ends with that.
 
+use crate::fingerprint::Fingerprint;
 use crate::least_used::LeastUsed;
 use crate::limits;
-use aws_lc_rs::digest::{self, SHA256};
 use bulkhead_crypto::{PrivateKey, SigningKey, VerifyingKey};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;
 use std::sync::{Arc, Mutex};
 
-/// The keys of one mount, by the digest of their text and of the algorithm that they were read for.
+/// The keys of one mount, by the fingerprint of their text and of the algorithm that they were read for.
 pub(crate) struct KeyRing(Mutex<LeastUsed<Arc<VerifyingKey>>>);
 
 impl Default for KeyRing {
@@ -28,13 +28,13 @@ impl KeyRing {
     /// # Errors
     /// As [`VerifyingKey::read`]; nothing is kept then.
     pub(crate) fn read(&self, algorithm: &str, text: &str) -> Result<Arc<VerifyingKey>, Failure> {
-        let digest = digest_of(algorithm, text);
-        if let Some(kept) = sync::lock(&self.0).get(&digest) {
+        let of = fingerprint(algorithm, text);
+        if let Some(kept) = sync::lock(&self.0).get(&of) {
             return Ok(kept);
         }
         // Read without the lock: of two calls at once, both do.
         let key = Arc::new(VerifyingKey::read(algorithm, text)?);
-        sync::lock(&self.0).insert(digest, Arc::clone(&key));
+        sync::lock(&self.0).insert(of, Arc::clone(&key));
         Ok(key)
     }
 }
@@ -42,7 +42,7 @@ impl KeyRing {
 /// The private key that a call signed with last: one that signs many texts mostly does so with the
 /// same.
 #[derive(Default)]
-pub(crate) struct LastSigner(Mutex<Option<([u8; 32], Arc<SigningKey>)>>);
+pub(crate) struct LastSigner(Mutex<Option<(Fingerprint, Arc<SigningKey>)>>);
 
 impl LastSigner {
     /// The key of a text, for one algorithm.
@@ -50,27 +50,20 @@ impl LastSigner {
     /// # Errors
     /// As [`PrivateKey::read`] and [`SigningKey::read`]; the key before is kept then.
     pub(crate) fn read(&self, algorithm: &str, text: &str) -> Result<Arc<SigningKey>, Failure> {
-        let digest = digest_of(algorithm, text);
-        if let Some((of, key)) = &*sync::lock(&self.0)
-            && *of == digest
+        let of = fingerprint(algorithm, text);
+        if let Some((kept, key)) = &*sync::lock(&self.0)
+            && *kept == of
         {
             return Ok(Arc::clone(key));
         }
         let key = Arc::new(SigningKey::read(algorithm, &PrivateKey::read(text)?)?);
-        *sync::lock(&self.0) = Some((digest, Arc::clone(&key)));
+        *sync::lock(&self.0) = Some((of, Arc::clone(&key)));
         Ok(key)
     }
 }
 
-/// The length keeps an algorithm from running into the key behind it.
-fn digest_of(algorithm: &str, text: &str) -> [u8; 32] {
-    let mut context = digest::Context::new(&SHA256);
-    context.update(&algorithm.len().to_le_bytes());
-    context.update(algorithm.as_bytes());
-    context.update(text.as_bytes());
-    let mut digest = [0; 32];
-    digest.copy_from_slice(context.finish().as_ref());
-    digest
+fn fingerprint(algorithm: &str, text: &str) -> Fingerprint {
+    Fingerprint::begin().bytes(algorithm).bytes(text).end()
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! What was read of texts before, by their digests: so many of them, of which the one that was used
-//! longest ago gives way.
+//! What was read of texts before, by their fingerprints: so many of them, of which the one that was
+//! used longest ago gives way.
 
+use crate::fingerprint::Fingerprint;
 use std::collections::BTreeMap;
 
-/// Values by digests of what they were read from.
+/// Values by fingerprints of what they were read from.
 pub(crate) struct LeastUsed<V> {
-    entries: BTreeMap<[u8; 32], Entry<V>>,
+    entries: BTreeMap<Fingerprint, Entry<V>>,
     /// Counts uses, so that each has a number of its own.
     uses: u64,
     most: usize,
@@ -22,19 +23,19 @@ impl<V: Clone> LeastUsed<V> {
         Self { entries: BTreeMap::new(), uses: 0, most }
     }
 
-    pub(crate) fn get(&mut self, digest: &[u8; 32]) -> Option<V> {
+    pub(crate) fn get(&mut self, of: &Fingerprint) -> Option<V> {
         self.uses += 1;
-        let entry = self.entries.get_mut(digest)?;
+        let entry = self.entries.get_mut(of)?;
         entry.used = self.uses;
         Some(entry.value.clone())
     }
 
-    pub(crate) fn insert(&mut self, digest: [u8; 32], value: V) {
+    pub(crate) fn insert(&mut self, of: Fingerprint, value: V) {
         self.uses += 1;
-        self.entries.insert(digest, Entry { value, used: self.uses });
+        self.entries.insert(of, Entry { value, used: self.uses });
         while self.entries.len() > self.most {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
-            let Some(oldest) = oldest.map(|(digest, _)| *digest) else { return };
+            let Some(oldest) = oldest.map(|(of, _)| *of) else { return };
             self.entries.remove(&oldest);
         }
     }
@@ -52,12 +53,13 @@ mod tests {
     #[test]
     fn the_one_that_was_used_longest_ago_gives_way() {
         let mut kept = LeastUsed::of(2);
-        kept.insert([1; 32], "a");
-        kept.insert([2; 32], "b");
-        assert_eq!(kept.get(&[1; 32]), Some("a"));
-        kept.insert([3; 32], "c");
-        assert_eq!([1, 2, 3].map(|n| kept.get(&[n; 32])), [Some("a"), None, Some("c")]);
-        kept.insert([3; 32], "d");
-        assert_eq!([1, 3].map(|n| kept.get(&[n; 32])), [Some("a"), Some("d")]);
+        let of = |number: u8| Fingerprint::begin().number(number).end();
+        kept.insert(of(1), "a");
+        kept.insert(of(2), "b");
+        assert_eq!(kept.get(&of(1)), Some("a"));
+        kept.insert(of(3), "c");
+        assert_eq!([1, 2, 3].map(|n| kept.get(&of(n))), [Some("a"), None, Some("c")]);
+        kept.insert(of(3), "d");
+        assert_eq!([1, 3].map(|n| kept.get(&of(n))), [Some("a"), Some("d")]);
     }
 }

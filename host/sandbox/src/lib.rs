@@ -55,6 +55,7 @@ mod call_tree;
 mod closing;
 mod compartment;
 mod cpu_permits;
+mod fingerprint;
 mod held;
 mod key_ring;
 mod least_used;

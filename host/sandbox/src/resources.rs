@@ -5,7 +5,7 @@ use crate::cache::Caches;
 use crate::closing::Closing;
 use crate::cpu_permits::CpuPermits;
 use crate::held::HeldBytes;
-use crate::http::{Kept, Security};
+use crate::http::Kept;
 use crate::ldap::LdapPools;
 use crate::limits;
 use crate::memory::GuestMemory;
@@ -14,6 +14,7 @@ use crate::outbound::Outbound;
 use crate::slow_work::SlowWork;
 use crate::sql::Pools;
 use crate::surroundings::{CloudTokens, Surroundings};
+use crate::tls::TlsConfigs;
 use bulkhead_store::Store;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -57,7 +58,8 @@ pub(crate) struct Resources {
     pub(crate) directories: LdapPools,
     /// Connections to servers that are kept between safe requests.
     pub(crate) kept: Arc<Kept>,
-    pub(crate) security: Security,
+    /// Whom connections trust.
+    pub(crate) tls: Arc<TlsConfigs>,
     pub(crate) caches: Caches,
     pub(crate) metrics: Metrics,
     pub(crate) closing: Closing,
@@ -76,13 +78,14 @@ impl Resources {
         surroundings: &Surroundings,
         outbound: &Outbound,
     ) -> Arc<Self> {
+        let tls = TlsConfigs::new(outbound.authorities());
         Arc::new(Self {
             process: Arc::clone(process),
             store,
-            pools: Pools::default(),
+            pools: Pools::new(&tls),
             directories: LdapPools::default(),
             kept: Arc::default(),
-            security: Security::new(outbound.authorities()),
+            tls,
             caches: Caches::default(),
             metrics: Metrics::default(),
             closing: Closing::default(),

@@ -20,14 +20,16 @@ pub(crate) use failure::{SqlFailure, failed};
 pub(crate) use session::Sessions;
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
+use crate::fingerprint::Fingerprint;
 use crate::grants::Reach;
-use crate::identity;
 use crate::limits;
+use crate::tls::TlsConfigs;
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use way::Aim;
 
 /// What a pool belongs to.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,8 +37,8 @@ pub(crate) struct PoolKey {
     pub(crate) mount: String,
     pub(crate) connection: String,
     pub(crate) generation: u64,
-    /// Digest of the target, password included: another password is another pool.
-    target: String,
+    /// The password is among it: another one is another pool.
+    target: Fingerprint,
 }
 
 impl PoolKey {
@@ -62,23 +64,24 @@ pub(crate) struct Pools {
     entries: Mutex<BTreeMap<PoolKey, Entry>>,
     /// Sessions that no pool may open yet.
     room: Arc<Semaphore>,
-    targets: Mutex<BTreeMap<String, Vec<String>>>,
+    targets: Mutex<BTreeMap<Fingerprint, Vec<String>>>,
+    tls: Arc<TlsConfigs>,
 }
 
 /// Connections whose targets are remembered; beyond it the memory is cleared.
 const REMEMBERED_TARGETS: usize = 10_000;
 
-impl Default for Pools {
-    fn default() -> Self {
-        Self::with_room(limits::SQL_SESSIONS)
-    }
-}
-
 impl Pools {
+    /// No pool yet.
+    pub(crate) fn new(tls: &Arc<TlsConfigs>) -> Self {
+        Self::with_room(limits::SQL_SESSIONS, tls)
+    }
+
     /// Pools that may have so many sessions together.
-    fn with_room(sessions: u32) -> Self {
+    fn with_room(sessions: u32, tls: &Arc<TlsConfigs>) -> Self {
         let room = Arc::new(Semaphore::new(sessions as usize));
-        Self { entries: Mutex::default(), room, targets: Mutex::default() }
+        let tls = Arc::clone(tls);
+        Self { entries: Mutex::default(), room, targets: Mutex::default(), tls }
     }
 
     /// The sessions of `key`, opened by the first that asks while others wait for it. `reaches`
@@ -94,7 +97,7 @@ impl Pools {
         let is_new = !cell.initialized();
         let open = async {
             let room = self.make_room(&key, most).await?;
-            Ok(Sessions::open(target, reaches).await?.within(room))
+            Ok(Sessions::open(self.aim(target), reaches).await?.within(room))
         };
         let opened = cell.get_or_try_init(|| open).await;
         match opened {
@@ -126,8 +129,12 @@ impl Pools {
             return sessions.ping().await;
         }
         let _room = self.make_room(key, 1).await?;
-        Sessions::open(target, reaches).await?.close().await;
+        Sessions::open(self.aim(target), reaches).await?.close().await;
         Ok(())
+    }
+
+    fn aim<'a>(&'a self, target: &'a Target) -> Aim<'a> {
+        Aim { target, tls: &self.tls }
     }
 
     /// The sessions of `key`, if they are open.
@@ -172,16 +179,16 @@ impl Pools {
     }
 
     /// What `settings` of a plugin will dial, where that was found out before.
-    pub(crate) fn known_targets(&self, fingerprint: &str) -> Option<Vec<String>> {
-        sync::lock(&self.targets).get(fingerprint).cloned()
+    pub(crate) fn known_targets(&self, of: &Fingerprint) -> Option<Vec<String>> {
+        sync::lock(&self.targets).get(of).cloned()
     }
 
-    pub(crate) fn remember_targets(&self, fingerprint: String, found: Vec<String>) {
+    pub(crate) fn remember_targets(&self, of: Fingerprint, found: Vec<String>) {
         let mut targets = sync::lock(&self.targets);
         if targets.len() >= REMEMBERED_TARGETS {
             targets.clear();
         }
-        targets.insert(fingerprint, found);
+        targets.insert(of, found);
     }
 
     /// Room for `most` sessions of `key`, which other pools make where there is none: each closes
@@ -277,30 +284,26 @@ impl Pools {
     }
 }
 
-/// A digest of everything in a target; lengths keep neighbouring fields apart.
-fn fingerprint(target: &Target) -> String {
-    let mut text = String::new();
-    let pool = &target.pool;
-    let sizes = format!("{} {} {}", pool.max_connections, pool.connect_timeout, pool.max_lifetime);
-    let endpoints: Vec<String> =
-        target.endpoints.iter().map(|end| format!("{} {}", end.host, end.port)).collect();
-    let tls = &target.tls;
-    let parts = [
-        Some(&target.driver),
-        Some(&target.database),
-        Some(&target.username),
-        Some(&target.password),
-        Some(&tls.mode),
-        tls.root_certificates.as_ref(),
-        tls.client_certificate.as_ref(),
-        tls.client_key.as_ref(),
-        tls.server_name.as_ref(),
-        Some(&sizes),
-    ];
-    for part in parts.into_iter().chain(endpoints.iter().map(Some)) {
-        let part = part.map_or("-", String::as_str);
-        text.push_str(&format!("{}:{part}", part.len()));
-    }
-    text.push_str(if target.writable { "writable" } else { "any" });
-    identity::digest(text.as_bytes())
+/// Of everything in a target.
+fn fingerprint(target: &Target) -> Fingerprint {
+    let (tls, pool) = (&target.tls, &target.pool);
+    let hosts = target.endpoints.iter().map(|endpoint| &endpoint.host);
+    let ports = target.endpoints.iter().map(|endpoint| endpoint.port.to_be_bytes());
+    Fingerprint::begin()
+        .bytes(&target.driver)
+        .bytes(&target.database)
+        .bytes(&target.username)
+        .bytes(&target.password)
+        .bytes(&tls.mode)
+        .optional(tls.root_certificates.as_ref())
+        .optional(tls.client_certificate.as_ref())
+        .optional(tls.client_key.as_ref())
+        .optional(tls.server_name.as_ref())
+        .number(pool.max_connections)
+        .number(pool.connect_timeout)
+        .number(pool.max_lifetime)
+        .all(hosts)
+        .all(ports)
+        .number(target.writable)
+        .end()
 }

@@ -3,6 +3,8 @@
 //! The public roots with those of the server's configuration, or those that were given alone;
 //! versions 1.2 and 1.3. Nothing is taken from the host's own certificates.
 
+mod configs;
+
 use crate::grants::Host;
 use crate::limits;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -17,6 +19,8 @@ use rustls::{
 };
 use std::sync::Arc;
 
+pub(crate) use configs::TlsConfigs;
+
 /// Every version that is spoken.
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
 
@@ -24,8 +28,6 @@ const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
 pub(crate) struct Trust<'a> {
     /// PEM; `None`: the public roots, and those besides.
     pub(crate) root_certificates: Option<&'a str>,
-    /// Trusted besides the public roots, each of them read before as an authority's.
-    pub(crate) more_roots: &'a [CertificateDer<'static>],
     /// PEM, with its key.
     pub(crate) client_certificate: Option<&'a str>,
     /// PEM.
@@ -36,18 +38,20 @@ pub(crate) struct Trust<'a> {
     pub(crate) insecure: bool,
     /// A certificate of an authority that is trusted is taken for any name.
     pub(crate) any_name: bool,
+    /// What is to be spoken, of which the server chooses; empty: that is not talked about.
+    pub(crate) protocols: &'static [&'static [u8]],
 }
 
 impl Default for Trust<'_> {
     fn default() -> Self {
         Self {
             root_certificates: None,
-            more_roots: &[],
             client_certificate: None,
             client_key: None,
             versions: VERSIONS.to_vec(),
             insecure: false,
             any_name: false,
+            protocols: &[],
         }
     }
 }
@@ -71,13 +75,17 @@ pub(crate) fn server_name(host: &Host, named: Option<&str>) -> Result<ServerName
     }
 }
 
-/// How connections of that trust are secured.
+/// How connections of that trust are secured. `authorities` are trusted besides the public ones,
+/// each of them read before as an authority's.
 ///
 /// # Errors
 /// What is wrong with the settings; no certificate or key is quoted.
-pub(crate) fn client_config(trust: &Trust<'_>) -> Result<ClientConfig, String> {
+fn client_config(
+    trust: &Trust<'_>,
+    authorities: &[CertificateDer<'static>],
+) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let roots = Arc::new(roots(trust)?);
+    let roots = Arc::new(roots(trust, authorities)?);
     let verifier = verifier(trust, &roots, &provider)?;
     let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&trust.versions)
@@ -94,6 +102,7 @@ pub(crate) fn client_config(trust: &Trust<'_>) -> Result<ClientConfig, String> {
     }
     // No connection remembers another.
     config.resumption = Resumption::disabled();
+    config.alpn_protocols = trust.protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(config)
 }
 
@@ -150,11 +159,14 @@ fn version(word: &str, usual: u8) -> Result<u8, String> {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub(crate) fn roots(trust: &Trust<'_>) -> Result<RootCertStore, String> {
+fn roots(
+    trust: &Trust<'_>,
+    authorities: &[CertificateDer<'static>],
+) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let Some(pem) = trust.root_certificates else {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        roots.add_parsable_certificates(trust.more_roots.iter().cloned());
+        roots.add_parsable_certificates(authorities.iter().cloned());
         return Ok(roots);
     };
     for certificate in certificates("tls.root-certificates", pem)? {

@@ -7,10 +7,10 @@
 //! over it: whether a connection that breaks had a request taken is not known.
 
 use super::line::Line;
-use super::tls::TlsSettings;
+use crate::bindings::secrets_engine::bulkhead::plugin::http::Tls;
+use crate::fingerprint::Fingerprint;
 use crate::grants::Origin;
 use crate::limits;
-use aws_lc_rs::digest::SHA256_OUTPUT_LEN;
 use bulkhead_wire::sync;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
@@ -22,14 +22,21 @@ use tokio::time::Instant;
 pub(crate) struct Purpose {
     mount: String,
     origin: Origin,
-    /// Of the settings: they hold a key.
-    tls: [u8; SHA256_OUTPUT_LEN],
+    /// Of the settings, which may hold a key.
+    tls: Fingerprint,
 }
 
 impl Purpose {
     /// Requests of the mount with that uuid to `origin`, secured by `tls`.
-    pub(crate) fn of(mount: &str, origin: &Origin, tls: &TlsSettings<'_>) -> Self {
-        Self { mount: mount.to_owned(), origin: origin.clone(), tls: tls.digest }
+    pub(crate) fn of(mount: &str, origin: &Origin, tls: Option<&Tls>) -> Self {
+        let said = |of: fn(&Tls) -> &Option<String>| tls.and_then(|tls| of(tls).as_ref());
+        let tls = Fingerprint::begin()
+            .optional(said(|tls| &tls.root_certificates))
+            .optional(said(|tls| &tls.client_certificate))
+            .optional(said(|tls| &tls.client_key))
+            .optional(said(|tls| &tls.server_name))
+            .end();
+        Self { mount: mount.to_owned(), origin: origin.clone(), tls }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::compartment::Compartment;
 use crate::grants::{Part, Reach};
 use crate::limits::{self, Limits};
 use crate::outbound::Proxy;
+use crate::tls::TlsConfigs;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -86,11 +87,11 @@ impl Trial {
             identity: None,
             ext: Vec::new(),
         };
-        let tls = TlsSettings::of(request.tls.as_ref());
-        let secured = Security::new(&self.authorities).secure(&origin, &tls).unwrap();
+        let tls = request.tls.as_ref();
+        let secured = secure(&TlsConfigs::new(&self.authorities), &origin, tls).unwrap();
         let keeping = self
             .kept
-            .map(|(kept, mount)| Keeping { kept, purpose: Purpose::of(mount, &origin, &tls) });
+            .map(|(kept, mount)| Keeping { kept, purpose: Purpose::of(mount, &origin, tls) });
         let request = prepare(&origin, asked, request).unwrap();
         let compartment = Compartment::new("m", Limits::default());
         let connection = compartment.acquire_connection(Arc::new(Semaphore::new(1))).await.unwrap();
@@ -435,29 +436,9 @@ fn settings_that_secure_nothing_are_refused_and_no_key_is_quoted() {
             "no name of a host",
         ),
     ] {
-        let why = Security::new(&[]).secure(origin, &TlsSettings::of(Some(&tls))).err().unwrap();
+        let why = secure(&TlsConfigs::new(&[]), origin, Some(&tls)).err().unwrap();
         assert!(why.contains(says) && !why.contains("PRIVATE"), "{why}");
     }
-}
-
-#[test]
-fn settings_are_read_once_unless_they_hold_a_key_and_differ_in_all_that_they_say() {
-    let (origin, _) = parse_url("https://localhost/").unwrap();
-    let security = Security::new(&[]);
-    let config = |tls: Option<&Tls>| {
-        security.secure(&origin, &TlsSettings::of(tls)).unwrap().unwrap().config
-    };
-    let is_kept = |tls: Option<&Tls>| Arc::ptr_eq(&config(tls), &config(tls));
-    let own = trusting(AUTHORITY);
-    assert!(is_kept(None) && is_kept(Some(&own)));
-    assert!(!Arc::ptr_eq(&config(None), &config(Some(&own))));
-    assert!(!Arc::ptr_eq(&config(Some(&trusting(OTHER_AUTHORITY))), &config(Some(&own))));
-    let known = Tls {
-        client_certificate: Some(CLIENT.to_owned()),
-        client_key: Some(CLIENT_KEY.to_owned()),
-        ..own
-    };
-    assert!(!is_kept(Some(&known)), "a key stays no longer than its call");
 }
 
 #[tokio::test]
@@ -683,7 +664,7 @@ async fn each_request_pays_for_its_own_bytes_on_a_kept_connection() {
 async fn what_was_secured_otherwise_is_another_purpose() {
     let (origin, _) = parse_url("https://localhost:1/").unwrap();
     let tls = trusting(AUTHORITY);
-    let purpose = |tls: Option<&Tls>| Purpose::of("m", &origin, &TlsSettings::of(tls));
+    let purpose = |tls: Option<&Tls>| Purpose::of("m", &origin, tls);
     assert!(purpose(Some(&tls)) == purpose(Some(&trusting(AUTHORITY))));
     let named = Tls { server_name: Some("a".to_owned()), ..trusting(AUTHORITY) };
     let known = Tls { client_key: Some("a".to_owned()), ..trusting(AUTHORITY) };

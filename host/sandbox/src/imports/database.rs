@@ -13,8 +13,8 @@ use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{
 use crate::closing::Cut;
 use crate::contract::Failure;
 use crate::database_plugin::DatabasePlugin;
+use crate::fingerprint::Fingerprint;
 use crate::grants::Act;
-use crate::identity;
 use crate::instance::new_store;
 use crate::outcome::{Entered, settle};
 use crate::state::{CallState, ConnectionKey, refusal};
@@ -254,8 +254,8 @@ async fn targets(
     plugin: &DatabasePlugin,
     connection: &Connection,
 ) -> Result<Vec<String>, Refused> {
-    let identity = format!("{} {}", plugin.identity().digest, connection.settings);
-    let fingerprint = identity::digest(identity.as_bytes());
+    let fingerprint =
+        Fingerprint::begin().bytes(&plugin.identity().digest).bytes(&connection.settings).end();
     if let Some(known) = state.resources.pools.known_targets(&fingerprint) {
         return Ok(known);
     }

@@ -16,7 +16,7 @@ use crate::contract::Failure;
 use crate::effect::{self, Unheard};
 use crate::grants::{self, Origin, Reach};
 use crate::host_services::Level;
-use crate::http::{self, Answered, Exchange, HttpFault, Keeping, Meter, Purpose, TlsSettings};
+use crate::http::{self, Answered, Exchange, HttpFault, Keeping, Meter, Purpose};
 use crate::limits::{self, Exceeded};
 use crate::secrets::SecretSet;
 use crate::state::{CallState, refusal};
@@ -156,11 +156,11 @@ async fn exchange(
     let outbound = &state.resources.outbound;
     // The pod's cluster is where the pod is.
     let proxy = outbound.proxy_to(&origin).filter(|_| request.identity.is_none());
-    let tls = TlsSettings::of(request.tls.as_ref());
-    let secured = state.resources.security.secure(&origin, &tls)?;
+    let tls = request.tls.as_ref();
+    let secured = http::secure(&state.resources.tls, &origin, tls)?;
     let keeping = is_safe.then(|| Keeping {
         kept: Arc::clone(&state.resources.kept),
-        purpose: Purpose::of(state.context.compartment.mount(), &origin, &tls),
+        purpose: Purpose::of(state.context.compartment.mount(), &origin, tls),
     });
     let request = http::prepare(&origin, asked, request)?;
     let connection = acquire_connection(state, until).await?;

@@ -31,7 +31,7 @@ impl Host for CallState {
     async fn bind(&mut self, target: Target) -> wasmtime::Result<Result<(), Failure>> {
         let asked = ask(self, &target, &[])?;
         let done = async {
-            let login = Login::new(&target, asked?)?;
+            let login = Login::new(&target, asked?, &self.resources.tls)?;
             let connection = acquire_connection(self).await?;
             let opened = safely(self, async move { Session::open(&login).await }).await;
             drop(connection);
@@ -148,7 +148,7 @@ async fn with_session<T>(
     asked: Asked,
     work: impl AsyncFnOnce(&mut CallState, Session) -> Result<(Session, T), LdapFailure>,
 ) -> Result<T, LdapFailure> {
-    let login = Login::new(target, asked?)?;
+    let login = Login::new(target, asked?, &state.resources.tls)?;
     let connection = acquire_connection(state).await?;
     let key = LdapKey::new(state.mount(), target);
     let (idle, lent) = state.resources.directories.take(&key, login.reaches());

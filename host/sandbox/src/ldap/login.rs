@@ -8,6 +8,7 @@ use super::secure::Secured;
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::Target;
 use crate::grants::{Host, LdapServer, Reach};
 use crate::limits;
+use crate::tls::TlsConfigs;
 use std::time::Duration;
 
 /// A target, read.
@@ -32,6 +33,7 @@ impl Login {
     pub(crate) fn new(
         target: &Target,
         servers: Vec<(LdapServer, Reach)>,
+        configs: &TlsConfigs,
     ) -> Result<Self, LdapFailure> {
         let invalid = |why: String| failed("invalid-request", why);
         if target.bind_dn.len().max(target.password.len()) > limits::LDAP_TEXT_BYTES {
@@ -48,7 +50,7 @@ impl Login {
             (true, false) => return Err(invalid("a password is given without a name".to_owned())),
             _ => {}
         }
-        let secured = Secured::new(&target.tls).map_err(invalid)?;
+        let secured = Secured::new(&target.tls, configs).map_err(invalid)?;
         Ok(Self {
             connect_time: time(target.connect_timeout).min(share(servers.len())),
             answer_time: time(target.request_timeout),

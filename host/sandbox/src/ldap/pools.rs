@@ -1,13 +1,13 @@
 //! Idle sessions that wait for the next call of their mount that logs in as the same.
 //!
 //! The attack this file stops: a call that is given a session which another identity logged in, of
-//! its own mount or of another. What a session belongs to is a digest of everything in its target,
+//! its own mount or of another. What a session belongs to is told by everything in its target,
 //! password and TLS included.
 
 use super::session::Session;
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::Target;
+use crate::fingerprint::Fingerprint;
 use crate::grants::Reach;
-use crate::identity;
 use crate::limits;
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
@@ -17,8 +17,7 @@ use std::sync::Mutex;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LdapKey {
     mount: String,
-    /// Digest of the target.
-    target: String,
+    target: Fingerprint,
 }
 
 impl LdapKey {
@@ -127,31 +126,22 @@ impl Idle {
     }
 }
 
-/// A digest of everything in a target; lengths keep neighbouring fields apart.
-fn fingerprint(target: &Target) -> String {
+/// Of everything in a target.
+fn fingerprint(target: &Target) -> Fingerprint {
     let tls = &target.tls;
-    let numbers = format!(
-        "{} {} {} {}",
-        tls.starttls, tls.insecure, target.connect_timeout, target.request_timeout
-    );
-    let parts = [
-        Some(&target.bind_dn),
-        Some(&target.password),
-        tls.root_certificates.as_ref(),
-        tls.client_certificate.as_ref(),
-        tls.client_key.as_ref(),
-        tls.server_name.as_ref(),
-        Some(&tls.min_version),
-        Some(&tls.max_version),
-        Some(&numbers),
-    ];
-    let mut text = String::new();
-    for part in parts.into_iter().chain(target.urls.iter().map(Some)) {
-        match part {
-            Some(part) => text.push_str(&format!("{}:{part}", part.len())),
-            // No length is written so, and so no value that is there reads like one that is not.
-            None => text.push('-'),
-        }
-    }
-    identity::digest(text.as_bytes())
+    Fingerprint::begin()
+        .bytes(&target.bind_dn)
+        .bytes(&target.password)
+        .optional(tls.root_certificates.as_ref())
+        .optional(tls.client_certificate.as_ref())
+        .optional(tls.client_key.as_ref())
+        .optional(tls.server_name.as_ref())
+        .bytes(&tls.min_version)
+        .bytes(&tls.max_version)
+        .number(tls.starttls)
+        .number(tls.insecure)
+        .number(target.connect_timeout)
+        .number(target.request_timeout)
+        .all(&target.urls)
+        .end()
 }

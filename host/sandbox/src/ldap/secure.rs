@@ -11,7 +11,7 @@ use super::message::{Fault, Request, result_code};
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::Tls;
 use crate::grants::LdapServer;
 use crate::http::TlsFault;
-use crate::tls::{self, Trust};
+use crate::tls::{self, TlsConfigs, Trust};
 use rustls::client::ClientConfig;
 use std::io;
 use std::net::SocketAddr;
@@ -39,18 +39,20 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 impl Secured {
     /// # Errors
     /// What is wrong with the settings; no certificate or key is quoted.
-    pub(super) fn new(settings: &Tls) -> Result<Self, String> {
+    pub(super) fn new(settings: &Tls, configs: &TlsConfigs) -> Result<Self, String> {
         let trust = Trust {
-            more_roots: &[],
             root_certificates: settings.root_certificates.as_deref(),
             client_certificate: settings.client_certificate.as_deref(),
             client_key: settings.client_key.as_deref(),
             versions: tls::versions(&settings.min_version, &settings.max_version)?,
             insecure: settings.insecure,
-            any_name: false,
+            ..Trust::default()
         };
-        let (config, starttls) = (Arc::new(tls::client_config(&trust)?), settings.starttls);
-        Ok(Self { config, starttls, server_name: settings.server_name.clone() })
+        Ok(Self {
+            config: configs.config(&trust)?,
+            starttls: settings.starttls,
+            server_name: settings.server_name.clone(),
+        })
     }
 
     /// Whether nothing goes to the server in clear.

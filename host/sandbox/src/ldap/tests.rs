@@ -5,6 +5,7 @@ use super::*;
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{Change, Condition};
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{Query, Scope, Target, Tls};
 use crate::grants::{Ask, Grants, Maker, Reach, Rights};
+use crate::tls::TlsConfigs;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -92,7 +93,7 @@ fn reached(target: &Target) -> Vec<(crate::grants::LdapServer, Reach)> {
 }
 
 fn login(target: &Target) -> Result<Login, LdapFailure> {
-    Login::new(target, reached(target))
+    Login::new(target, reached(target), &TlsConfigs::new(&[]))
 }
 
 async fn open(target: &Target) -> Result<Session, LdapFailure> {

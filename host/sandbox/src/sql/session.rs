@@ -4,7 +4,7 @@ use super::failure::{SqlFailure, failed};
 use super::lender::{Bounds, Lender};
 use super::relay::Relay;
 use super::rows::Cells;
-use super::way::Way;
+use super::way::{Aim, Way};
 use super::{lender, mysql, postgres};
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Statement, Target};
 use crate::grants::{self, Reach, Refused};
@@ -59,10 +59,10 @@ impl Pool {
 impl Sessions {
     /// Tries the target's endpoints in order and opens a pool on the first that lets us in. Each
     /// has its reach.
-    pub(crate) async fn open(target: &Target, reaches: &[Reach]) -> Result<Self, SqlFailure> {
+    pub(crate) async fn open(aim: Aim<'_>, reaches: &[Reach]) -> Result<Self, SqlFailure> {
         let mut last = failed("invalid-request", "the target names no endpoint");
-        for (endpoint, reach) in target.endpoints.iter().zip(reaches) {
-            match Self::open_at(target, endpoint, reach).await {
+        for (endpoint, reach) in aim.target.endpoints.iter().zip(reaches) {
+            match Self::open_at(aim, endpoint, reach).await {
                 Ok(sessions) => return Ok(sessions),
                 // A wrong password is wrong everywhere; asking the next server could lock the
                 // account.
@@ -73,32 +73,28 @@ impl Sessions {
         Err(last)
     }
 
-    async fn open_at(
-        target: &Target,
-        endpoint: &Endpoint,
-        reach: &Reach,
-    ) -> Result<Self, SqlFailure> {
-        let connect_timeout = connect_timeout(target);
+    async fn open_at(aim: Aim<'_>, endpoint: &Endpoint, reach: &Reach) -> Result<Self, SqlFailure> {
+        let connect_timeout = connect_timeout(aim.target);
         let found =
             timeout(connect_timeout, grants::resolve(&endpoint.host, endpoint.port, reach)).await;
         let addresses = found
             .map_err(|_| failed("timed-out", "resolving the name took too long"))?
             .map_err(|refused| of_refused(refused, reach))?;
-        Self::open_vetted(target, endpoint, &addresses).await
+        Self::open_vetted(aim, endpoint, &addresses).await
     }
 
     /// Tries the addresses in order. From here on no name is resolved: the sessions of the pool go
     /// to the address that was vetted.
     async fn open_vetted(
-        target: &Target,
+        aim: Aim<'_>,
         endpoint: &Endpoint,
         addresses: &[SocketAddr],
     ) -> Result<Self, SqlFailure> {
-        let connect_timeout = connect_timeout(target);
+        let connect_timeout = connect_timeout(aim.target);
         let mut last = failed("unreachable", "the name has no address");
         for &address in addresses {
-            let way = Way::to(address, target, endpoint, connect_timeout)?;
-            match timeout(connect_timeout, Pool::open(target, &way, address)).await {
+            let way = Way::to(address, aim, endpoint, connect_timeout)?;
+            match timeout(connect_timeout, Pool::open(aim.target, &way, address)).await {
                 Ok(Ok(pool)) => {
                     return Ok(Self { pool, address, _relay: way.relay, _room: None });
                 }

@@ -6,7 +6,7 @@ use super::gate::{Fault, Gate, Security, Speech, Tls};
 use super::relay::Relay;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Target};
 use crate::grants::Host;
-use crate::tls::{self, Trust};
+use crate::tls::{self, TlsConfigs, Trust};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +22,13 @@ enum Mode {
     VerifyFull,
 }
 
+/// Who is to be reached, and whom TLS trusts on the way.
+#[derive(Clone, Copy)]
+pub(crate) struct Aim<'a> {
+    pub(super) target: &'a Target,
+    pub(super) tls: &'a TlsConfigs,
+}
+
 /// How the library reaches one vetted address.
 pub(super) struct Way {
     /// Leads to the address, in clear: TLS is taken off on the way.
@@ -32,19 +39,19 @@ pub(super) struct Way {
 impl Way {
     pub(super) fn to(
         address: SocketAddr,
-        target: &Target,
+        aim: Aim<'_>,
         endpoint: &Endpoint,
         connect_timeout: Duration,
     ) -> Result<Self, SqlFailure> {
-        let speech = match target.driver.as_str() {
+        let speech = match aim.target.driver.as_str() {
             "postgres" => Speech::Postgres,
             "mysql" => Speech::Mysql,
             other => {
                 return Err(failed("invalid-request", format!("there is no SQL driver {other:?}")));
             }
         };
-        let security = security(address, target, endpoint)?;
-        let password = Zeroizing::new(target.password.clone());
+        let security = security(address, aim, endpoint)?;
+        let password = Zeroizing::new(aim.target.password.clone());
         let relay = Relay::open(address, Gate { speech, security, password, connect_timeout })
             .map_err(|error| failed("unreachable", format!("no relay opens: {error}")))?;
         Ok(Self { relay: Arc::new(relay), port: address.port() })
@@ -61,7 +68,7 @@ impl Way {
 
 fn security(
     address: SocketAddr,
-    target: &Target,
+    Aim { target, tls }: Aim<'_>,
     endpoint: &Endpoint,
 ) -> Result<Security, SqlFailure> {
     let mode = Mode::read(&target.tls.mode)?;
@@ -77,7 +84,8 @@ fn security(
         any_name: mode == Mode::VerifyCa,
         ..Trust::default()
     };
-    let secured = tls::server_name(&name, None).and_then(|name| Tls::new(&trust, name));
+    let name = tls::server_name(&name, None);
+    let secured = name.and_then(|name| Ok(Tls::new(tls.config(&trust)?, name)));
     let secured = secured.map_err(|why| failed("invalid-request", why))?;
     match mode {
         Mode::Prefer => Ok(Security::Preferred(secured)),

@@ -3,7 +3,6 @@
 
 use super::{Fault, broken};
 use crate::http::TlsFault;
-use crate::tls::{self, Trust};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
@@ -34,10 +33,9 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// # Errors
-    /// What is wrong with the settings; no certificate or key is quoted.
-    pub(crate) fn new(trust: &Trust<'_>, name: ServerName<'static>) -> Result<Self, String> {
-        Ok(Self { config: Arc::new(tls::client_config(trust)?), name })
+    /// By these settings, with a server that has to bear that name.
+    pub(crate) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Self {
+        Self { config, name }
     }
 
     /// Begins on a connection whose server said that it is ready.

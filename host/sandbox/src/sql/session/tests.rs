@@ -6,6 +6,7 @@ use super::*;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Pool, Tls};
 use crate::grants::Part;
 use crate::sql::{PoolKey, Pools};
+use crate::tls::TlsConfigs;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -136,8 +137,12 @@ fn target(host: &str, port: u16, mode: &str) -> Target {
 
 /// Sessions to `address`, as if `host` had been resolved to it.
 async fn open(host: &str, address: SocketAddr, mode: &str) -> Result<Sessions, SqlFailure> {
-    let target = target(host, address.port(), mode);
-    Sessions::open_vetted(&target, &target.endpoints[0], &[address]).await
+    open_vetted(&target(host, address.port(), mode), address).await
+}
+
+async fn open_vetted(target: &Target, address: SocketAddr) -> Result<Sessions, SqlFailure> {
+    let aim = Aim { target, tls: &TlsConfigs::new(&[]) };
+    Sessions::open_vetted(aim, &target.endpoints[0], &[address]).await
 }
 
 #[tokio::test]
@@ -178,8 +183,7 @@ async fn a_connection_with_authorities_of_its_own_trusts_no_other() {
         for mode in ["verify-ca", "verify-full"] {
             let mut target = target("127.0.0.1", server.address.port(), mode);
             target.tls.root_certificates = Some(roots.to_owned());
-            let opened =
-                Sessions::open_vetted(&target, &target.endpoints[0], &[server.address]).await;
+            let opened = open_vetted(&target, server.address).await;
             assert_eq!(opened.is_ok(), lets_in, "{mode}");
             if let Err(failure) = opened {
                 assert_eq!(failure.code, "unreachable");
@@ -187,9 +191,19 @@ async fn a_connection_with_authorities_of_its_own_trusts_no_other() {
             }
         }
     }
-    let trust = crate::tls::Trust { root_certificates: Some(AUTHORITY), ..Default::default() };
-    let given = crate::tls::roots(&trust).unwrap();
-    assert_eq!(given.len(), 1, "they stand in the place of the public ones");
+}
+
+#[tokio::test]
+async fn a_connection_without_authorities_trusts_those_of_the_operator() {
+    let server = Server::start("127.0.0.1", 0, SERVER).await;
+    let mut target = target("127.0.0.1", server.address.port(), "verify-full");
+    target.tls.root_certificates = None;
+    let authority = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+    for (known, lets_in) in [(AUTHORITY, true), (OTHER_AUTHORITY, false)] {
+        let aim = Aim { target: &target, tls: &TlsConfigs::new(&[authority(known)]) };
+        let opened = Sessions::open_vetted(aim, &target.endpoints[0], &[server.address]).await;
+        assert_eq!(opened.is_ok(), lets_in);
+    }
 }
 
 #[tokio::test]
@@ -226,7 +240,7 @@ impl Mounts {
     async fn with_room(sessions: u32) -> Self {
         let server = Server::start("127.0.0.1", 0, SERVER).await;
         let target = target("127.0.0.1", server.address.port(), "verify-ca");
-        Self { pools: Pools::with_room(sessions), target }
+        Self { pools: Pools::with_room(sessions, &TlsConfigs::new(&[])), target }
     }
 
     fn key(&self, mount: &str, connection: &str) -> PoolKey {

@@ -82,7 +82,7 @@ async fn open_mysql(address: SocketAddr, mode: &str) -> Result<Sessions, SqlFail
         driver: "mysql".to_owned(),
         ..target(&address.ip().to_string(), address.port(), mode)
     };
-    Sessions::open_vetted(&target, &target.endpoints[0], &[address]).await
+    open_vetted(&target, address).await
 }
 
 #[tokio::test]

@@ -1,0 +1,117 @@
+//! Settings of TLS as they were read before, and whom all of them trust besides the public
+//! authorities: those that the operator named.
+//!
+//! Reading certificates takes longer than using a connection that is open. Settings with a private
+//! key are not kept, which stays no longer than its call.
+
+use super::{Trust, client_config};
+use crate::fingerprint::Fingerprint;
+use crate::least_used::LeastUsed;
+use crate::limits;
+use bulkhead_wire::sync;
+use rustls::client::ClientConfig;
+use rustls::pki_types::CertificateDer;
+use std::sync::{Arc, Mutex};
+
+/// How connections are secured, to whichever kind of server.
+pub(crate) struct TlsConfigs {
+    /// Trusted besides the public ones where settings name none.
+    authorities: Vec<CertificateDer<'static>>,
+    /// By the settings.
+    read: Mutex<LeastUsed<Arc<ClientConfig>>>,
+}
+
+impl TlsConfigs {
+    /// `authorities` are those of the server's configuration.
+    pub(crate) fn new(authorities: &[CertificateDer<'static>]) -> Arc<Self> {
+        let read = Mutex::new(LeastUsed::of(limits::READ_TLS_SETTINGS));
+        Arc::new(Self { authorities: authorities.to_vec(), read })
+    }
+
+    /// How connections of that trust are secured.
+    ///
+    /// # Errors
+    /// What is wrong with the settings; no certificate or key is quoted.
+    pub(crate) fn config(&self, trust: &Trust<'_>) -> Result<Arc<ClientConfig>, String> {
+        let read = || Ok(Arc::new(client_config(trust, &self.authorities)?));
+        if trust.client_key.is_some() {
+            return read();
+        }
+        let of = fingerprint(trust);
+        if let Some(config) = sync::lock(&self.read).get(&of) {
+            return Ok(config);
+        }
+        // Read without the lock: of two calls at once, both do.
+        let config = read()?;
+        sync::lock(&self.read).insert(of, Arc::clone(&config));
+        Ok(config)
+    }
+}
+
+/// Of all that is said.
+fn fingerprint(trust: &Trust<'_>) -> Fingerprint {
+    let versions = trust.versions.iter().map(|version| u16::from(version.version).to_be_bytes());
+    Fingerprint::begin()
+        .optional(trust.root_certificates)
+        .optional(trust.client_certificate)
+        .optional(trust.client_key)
+        .all(versions)
+        .number(trust.insecure)
+        .number(trust.any_name)
+        .all(trust.protocols)
+        .end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::roots;
+    use super::*;
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::version::{TLS12, TLS13};
+
+    const AUTHORITY: &str = include_str!("../http/fixtures/authority.pem");
+    const OTHER_AUTHORITY: &str = include_str!("../http/fixtures/other-authority.pem");
+    const CLIENT: &str = include_str!("../http/fixtures/client.pem");
+    const CLIENT_KEY: &str = include_str!("../http/fixtures/client.key");
+
+    fn der(pem: &str) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_operators_authorities_are_trusted_besides_the_public_ones_and_given_ones_alone() {
+        let public = roots(&Trust::default(), &[]).unwrap().len();
+        assert!(public > 100);
+        let operators = [der(OTHER_AUTHORITY)];
+        assert_eq!(roots(&Trust::default(), &operators).unwrap().len(), public + 1);
+        let given = Trust { root_certificates: Some(AUTHORITY), ..Trust::default() };
+        assert_eq!(roots(&given, &operators).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn settings_are_read_once_unless_they_hold_a_key_and_differ_in_all_that_they_say() {
+        let configs = TlsConfigs::new(&[]);
+        let usual = Trust::default;
+        let said = [
+            usual(),
+            Trust { root_certificates: Some(AUTHORITY), ..usual() },
+            Trust { root_certificates: Some(OTHER_AUTHORITY), ..usual() },
+            Trust { versions: vec![&TLS13], ..usual() },
+            Trust { versions: vec![&TLS12], ..usual() },
+            Trust { insecure: true, ..usual() },
+            Trust { any_name: true, ..usual() },
+            Trust { protocols: &[b"http/1.1"], ..usual() },
+        ];
+        let read: Vec<_> = said.iter().map(|trust| configs.config(trust).unwrap()).collect();
+        for (index, trust) in said.iter().enumerate() {
+            let again = configs.config(trust).unwrap();
+            let same: Vec<_> =
+                (0..said.len()).filter(|other| Arc::ptr_eq(&read[*other], &again)).collect();
+            assert_eq!(same, [index], "each is kept, and is no other's");
+        }
+        let with_key =
+            Trust { client_certificate: Some(CLIENT), client_key: Some(CLIENT_KEY), ..usual() };
+        let (one, again) = (configs.config(&with_key).unwrap(), configs.config(&with_key).unwrap());
+        assert!(!Arc::ptr_eq(&one, &again), "a key stays no longer than its call");
+    }
+}
