@@ -165,11 +165,12 @@ async fn serve_http2<A: Answerer>(
         service_fn(move |request| {
             let (slot, untaken, frontend) =
                 (Arc::clone(&slot), Arc::clone(&untaken), Arc::clone(&frontend));
-            async move {
+            // It becomes a task, and is moved often until then.
+            Box::pin(async move {
                 let busy = slot.begin_request().ok_or(ToldToClose)?;
                 let reply = frontend.serve(request, remote).await;
                 Ok::<_, ToldToClose>(reply.map(|body| body.among(&untaken, busy)))
-            }
+            })
         })
     };
     let mut connection = pin!(http2_builder().serve_connection(TokioIo::new(stream), service));

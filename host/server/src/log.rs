@@ -1,13 +1,17 @@
 //! Log lines on standard error, in logfmt, and what becomes of a panic.
 //!
 //! The attacks this file stops: a value with a line break that forges a second line, and a panic
-//! whose text carries a secret (slicing errors quote the sliced text) into the log.
+//! whose text carries a secret (slicing errors quote the sliced text) into the log. What a library
+//! says is not even made: it may hold what the library was given (decision T32).
 
 use bulkhead_core::log::Log;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::panic;
 use std::sync::Arc;
+
+const _: () = assert!(matches!(::log::STATIC_MAX_LEVEL, ::log::LevelFilter::Off));
+const _: () = assert!(tracing::level_filters::STATIC_MAX_LEVEL.into_level().is_none());
 
 /// Writes each line to standard error, whole.
 #[derive(Clone, Copy, Debug)]
