@@ -13,7 +13,7 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;
 use std::sync::{Arc, Mutex};
 
-/// The keys of one mount, by the fingerprint of their text and of the algorithm that they were read for.
+/// The keys of one mount, by their text and the algorithm that they were read for.
 pub(crate) struct KeyRing(Mutex<LeastUsed<Arc<VerifyingKey>>>);
 
 impl Default for KeyRing {

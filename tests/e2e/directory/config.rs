@@ -2,8 +2,9 @@
 //! not show who it is.
 
 use super::{FIRST, Quay};
-use bulkhead_tests::paths::Folder;
-use bulkhead_tests::{DirectoryServer, Kind};
+use bulkhead_tests::operators::Operators;
+use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::{Bulkhead, DirectoryServer, Kind};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
@@ -92,6 +93,36 @@ fn both_ways_of_tls_lead_to_a_server_whose_authority_is_known_and_to_no_other() 
             assert!(insecure.warnings().contains("insecure_tls"), "{}", insecure.warnings());
         }
     }
+}
+
+/// Named in the server's configuration, for what no component knows by itself.
+#[test]
+fn the_operators_authority_is_believed_where_the_configuration_names_none() {
+    let branch = DirectoryServer::shared(Kind::OpenLdap).branch();
+    let (folder, data) = (Folder::new("directory-authority"), Folder::new("directory-operator"));
+    let (authority, file) = (folder.path().join("ca.pem"), folder.path().join("bulkhead.hcl"));
+    fs::write(&authority, branch.server.authority()).expect("a file can be written");
+    let text = format!(
+        "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
+         storage \"sqlite\" {{ path = \"{}\" }}\n\
+         outbound {{ ca_file = \"{}\" }}\n",
+        data.path().display(),
+        authority.display()
+    );
+    fs::write(&file, text).expect("a file can be written");
+    let mut server = Bulkhead::prepared(binary(), data).configured(file);
+    server.start_again();
+    let operators = Operators::initialise(&server, 1, 1);
+    operators.unseal(&server);
+    let root = operators.root(&server);
+    root.write("sys/mounts/directory", &json!({ "type": "directory" })).expect(204);
+    let configure = |certificate: &str| {
+        let changes = json!({ "certificate": certificate, "verify": true });
+        root.write("directory/config", &crate::world::with(branch.config(), changes))
+    };
+    configure("").expect(200);
+    let refused = configure(&Authority::new().certificate.pem()).expect(502);
+    assert!(refused.errors().contains("certificate"), "{}", refused.errors());
 }
 
 /// OpenLDAP takes it.
