@@ -2,7 +2,7 @@
 //! everything it can over HTTP, and nothing but its own requests is any the worse for it.
 
 use crate::world::{World, with};
-use bulkhead_tests::paths::guest;
+use bulkhead_tests::paths::{guest, plugin};
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::{Value, json};
@@ -196,6 +196,28 @@ fn whatever_an_uploaded_component_does_only_its_own_request_is_the_worse_for_it(
     println!("{} bytes {returned:?} after", server.memory());
     assert_eq!(server.pid(), pid);
     assert!(!server.printed().contains("panicked at"), "{}", server.printed());
+}
+
+/// Decision T33: none of them could be talked into what it has no word for.
+#[test]
+fn an_official_component_imports_what_it_uses_and_no_more() {
+    for (name, unused) in [
+        ("database", ["ambient", "http", "identity", "ldap"].as_slice()),
+        ("directory", &["ambient", "database", "http", "identity"]),
+        ("cluster", &["cache", "database", "identity", "ldap", "passwords"]),
+        ("cloud-a", &["ldap", "metrics", "passwords"]),
+        ("cloud-b", &["ldap", "metrics", "passwords"]),
+    ] {
+        let component = plugin(name);
+        let imports = |interface: &str| {
+            let name = format!("bulkhead:plugin/{interface}@");
+            component.windows(name.len()).any(|bytes| bytes == name.as_bytes())
+        };
+        assert!(imports("storage"), "{name}");
+        for interface in unused {
+            assert!(!imports(interface), "{name} imports {interface}");
+        }
+    }
 }
 
 #[test]

@@ -24,37 +24,63 @@ pub use identity::{Entity, Identity, IdentityToken};
 pub use ldap::Ldap;
 pub use storage::{Entry, Page, Plain, Storage};
 
-/// Everything that an engine may ask for.
-pub trait Host {
-    /// The mount's own records.
-    fn storage(&self) -> &dyn Storage;
-    /// The lease book.
-    fn leases(&self) -> &dyn Leases;
-    /// Store time and timers.
-    fn clock(&self) -> &dyn Clock;
-    /// Database plugins.
-    fn databases(&self) -> &dyn Databases;
-    /// Passwords by policy or alphabet.
-    fn passwords(&self) -> &dyn Passwords;
-    /// Other servers.
-    fn http(&self) -> &dyn Http;
-    /// Directories.
-    fn ldap(&self) -> &dyn Ldap;
-    /// Who the mount is, towards others, and whom it knows.
-    fn identity(&self) -> &dyn Identity;
-    /// What the server has from its surroundings.
-    fn ambient(&self) -> &dyn Ambient;
-    /// What the mount's calls keep for each other in memory.
-    fn cache(&self) -> &dyn Cache;
-    /// Randomness.
-    fn random(&self) -> &dyn Random;
-    /// Signatures, keys, certificates, password hashes, and keys from passwords.
-    fn crypto(&self) -> &dyn Crypto;
-    /// The operator's log.
-    fn log(&self) -> &dyn Log;
-    /// Figures for the operator.
-    fn metrics(&self) -> &dyn Metrics;
+/// Hands every face to the macro `$say`, with its name in [`Host`].
+macro_rules! each_face {
+    ($say:ident) => {
+        $say! {
+            /// The mount's own records.
+            storage: Storage,
+            /// The lease book.
+            leases: Leases,
+            /// Store time and timers.
+            clock: Clock,
+            /// Database plugins.
+            databases: Databases,
+            /// Passwords by policy or alphabet.
+            passwords: Passwords,
+            /// Other servers.
+            http: Http,
+            /// Directories.
+            ldap: Ldap,
+            /// Who the mount is, towards others, and whom it knows.
+            identity: Identity,
+            /// What the server has from its surroundings.
+            ambient: Ambient,
+            /// What the mount's calls keep for each other in memory.
+            cache: Cache,
+            /// Randomness.
+            random: Random,
+            /// Signatures, keys, certificates, password hashes, and keys from passwords.
+            crypto: Crypto,
+            /// The operator's log.
+            log: Log,
+            /// Figures for the operator.
+            metrics: Metrics,
+        }
+    };
 }
+
+#[cfg(all(target_family = "wasm", any(feature = "secrets-engine", feature = "auth-method")))]
+pub(crate) use each_face;
+
+macro_rules! declare {
+    ($($(#[$doc:meta])* $name:ident: $face:ident,)*) => {
+        /// Everything that an engine may ask for.
+        #[cfg(not(all(
+            target_family = "wasm",
+            any(feature = "secrets-engine", feature = "auth-method")
+        )))]
+        pub trait Host {
+            $($(#[$doc])* fn $name(&self) -> &dyn $face;)*
+        }
+    };
+}
+
+each_face!(declare);
+
+/// Everything that an engine may ask for. In a component its faces are found where its imports are.
+#[cfg(all(target_family = "wasm", any(feature = "secrets-engine", feature = "auth-method")))]
+pub trait Host {}
 
 /// The lease book, as far as an engine may write in it.
 pub trait Leases {

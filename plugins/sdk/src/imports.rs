@@ -16,6 +16,7 @@ use crate::database_plugin::StoreTime;
 use crate::host::{
     Ambient, Cache, Clock, Crypto, Databases, Entity, Entry, Host, Http, Identity, IdentityToken,
     Ldap, Leases, Level, Log, MachineToken, Metrics, Page, Passwords, Pod, Random, Storage,
+    each_face,
 };
 use crate::http::{Request, Response, Tls};
 use crate::metric::Metric;
@@ -24,63 +25,20 @@ use bulkhead_wire::failure::{Failure, Kind};
 /// The imports of the world that the component is built for.
 pub(crate) struct Imports;
 
-impl Host for Imports {
-    fn storage(&self) -> &dyn Storage {
-        self
-    }
+impl Host for Imports {}
 
-    fn leases(&self) -> &dyn Leases {
-        self
-    }
-
-    fn clock(&self) -> &dyn Clock {
-        self
-    }
-
-    fn databases(&self) -> &dyn Databases {
-        self
-    }
-
-    fn passwords(&self) -> &dyn Passwords {
-        self
-    }
-
-    fn http(&self) -> &dyn Http {
-        self
-    }
-
-    fn ldap(&self) -> &dyn Ldap {
-        self
-    }
-
-    fn identity(&self) -> &dyn Identity {
-        self
-    }
-
-    fn ambient(&self) -> &dyn Ambient {
-        self
-    }
-
-    fn cache(&self) -> &dyn Cache {
-        self
-    }
-
-    fn random(&self) -> &dyn Random {
-        self
-    }
-
-    fn crypto(&self) -> &dyn Crypto {
-        self
-    }
-
-    fn log(&self) -> &dyn Log {
-        self
-    }
-
-    fn metrics(&self) -> &dyn Metrics {
-        self
-    }
+/// A component has one host, whose faces are found without a table of them all: what is never asked
+/// for is not linked, and the component does not import it (decision T33). `host.http()` is written
+/// as where there is such a table.
+macro_rules! find_directly {
+    ($($(#[$doc:meta])* $name:ident: $face:ident,)*) => {
+        impl dyn Host + '_ {
+            $($(#[$doc])* pub fn $name(&self) -> &dyn $face { &Imports })*
+        }
+    };
 }
+
+each_face!(find_directly);
 
 impl Storage for Imports {
     fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure> {
