@@ -10,13 +10,13 @@
 
 mod disk;
 mod figures;
+mod watch;
 
 use bulkhead_tests::paths::{Folder, target};
 use bulkhead_tests::{Bulkhead, Client, Postgres};
 use disk::Disk;
 use figures::{micros, quantile};
 use serde_json::json;
-use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use std::time::{Duration, Instant};
 
@@ -124,16 +124,7 @@ fn configure(root: &Client, postgres: &Postgres) {
 }
 
 async fn session(postgres: &Postgres) -> PgConnection {
-    PgConnectOptions::new_without_pgpass()
-        .host("127.0.0.1")
-        .port(postgres.port)
-        .username("bulkhead")
-        .password(&postgres.password)
-        .database("demo")
-        .ssl_mode(PgSslMode::Disable)
-        .connect()
-        .await
-        .expect("the database accepts a session")
+    watch::options(postgres).connect().await.expect("the database accepts a session")
 }
 
 async fn measure(bench: &mut Bench) -> Times {

@@ -5,16 +5,16 @@
 //! The database flushes to the disk, as it does where it counts.
 
 mod figures;
+mod watch;
 
 use bulkhead_tests::paths::target;
-use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Bulkhead, Client, Postgres};
 use figures::quantile;
 use serde_json::json;
-use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use std::thread;
 use std::time::{Duration, Instant};
+use watch::Watch;
 
 const CALLERS: usize = 16;
 const CREDENTIALS: usize = 480;
@@ -37,12 +37,13 @@ fn main() {
         .build()
         .expect("a runtime can be built");
     let mut sessions = runtime.block_on(sessions(&postgres));
+    let mut watch = Watch::of(&postgres);
     let [mut made, mut of_bare, mut ended, mut shares] = [const { Vec::new() }; 4];
     for _ in 0..ROUNDS {
         let bare = rate(|| sessions = runtime.block_on(create_bare(std::mem::take(&mut sessions))));
         drop_bare(&postgres);
         let creation = rate(|| make(&root));
-        let revocation = rate(|| revoke(&root, &postgres));
+        let revocation = rate(|| revoke(&root, &mut watch));
         of_bare.push(creation / bare);
         shares.push(revocation / creation);
         made.push(creation);
@@ -66,13 +67,7 @@ fn main() {
 }
 
 async fn sessions(postgres: &Postgres) -> Vec<PgConnection> {
-    let options = PgConnectOptions::new_without_pgpass()
-        .host("127.0.0.1")
-        .port(postgres.port)
-        .username("bulkhead")
-        .password(&postgres.password)
-        .database("demo")
-        .ssl_mode(PgSslMode::Disable);
+    let options = watch::options(postgres);
     let mut sessions = Vec::new();
     for _ in 0..CALLERS {
         sessions.push(options.connect().await.expect("the database accepts a session"));
@@ -149,8 +144,8 @@ fn make(root: &Client) {
     });
 }
 
-fn revoke(root: &Client, postgres: &Postgres) {
+fn revoke(root: &Client, watch: &mut Watch) {
     root.write("sys/leases/revoke-prefix/database/creds/reader", &json!({})).expect_success();
     let left = "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'v-%'";
-    until_true("all users are gone", PATIENCE, || postgres.query(left) == "0");
+    watch.until_none("all users are gone", PATIENCE, left);
 }

@@ -5,22 +5,26 @@
 //! the disk, as it does where it counts.
 
 mod figures;
+mod watch;
 
 use bulkhead_tests::paths::target;
-use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Bulkhead, Client, Postgres};
 use figures::micros;
 use serde_json::json;
-use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use watch::Watch;
 
 const ROLES: usize = 1_000;
 const CONNECTIONS: usize = 20;
 /// Sessions of each connection.
 const SESSIONS: usize = 4;
 const FIRST: &str = "Hv3-Pq8-Lm5-Zd1";
+/// Accounts that still have the first password.
+const UNCHANGED: &str = "SELECT count(*) FROM pg_authid JOIN before USING (rolname, rolpassword) \
+                         WHERE rolname LIKE 'account-%'";
 /// What rotations reach of the bare rate.
 const GOAL: f64 = 0.8;
 /// For all roles to be rotated.
@@ -39,9 +43,10 @@ fn main() {
     write_roles(&root, begin);
     let begin = UNIX_EPOCH + Duration::from_secs(begin * 60);
     let wait = begin.duration_since(SystemTime::now()).expect("the roles are written in time");
+    let mut watch = Watch::of(&postgres);
     thread::sleep(wait);
     let start = Instant::now();
-    until_true("all roles are rotated", PATIENCE, || unchanged(&postgres) == "0");
+    watch.until_none("all roles are rotated", PATIENCE, UNCHANGED);
     let rotated = start.elapsed();
     let share = bare.as_secs_f64() / rotated.as_secs_f64();
     println!(
@@ -72,14 +77,6 @@ fn make_accounts(postgres: &Postgres) {
     ));
 }
 
-/// Accounts that still have the first password.
-fn unchanged(postgres: &Postgres) -> String {
-    postgres.query(
-        "SELECT count(*) FROM pg_authid JOIN before USING (rolname, rolpassword) \
-         WHERE rolname LIKE 'account-%'",
-    )
-}
-
 /// The same number of changes and logins, without Bulkhead.
 fn bare(postgres: &Postgres) -> Duration {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -89,11 +86,8 @@ fn bare(postgres: &Postgres) -> Duration {
     let tasks = CONNECTIONS * SESSIONS;
     let start = Instant::now();
     runtime.block_on(async {
-        let work = (0..tasks).map(|first| {
-            let (as_root, as_account) =
-                (options(postgres, "bulkhead"), options(postgres, "account"));
-            tokio::spawn(rotate(as_root, as_account, first, tasks))
-        });
+        let work =
+            (0..tasks).map(|first| tokio::spawn(rotate(watch::options(postgres), first, tasks)));
         for task in work.collect::<Vec<_>>() {
             task.await.expect("a task does not panic");
         }
@@ -101,31 +95,16 @@ fn bare(postgres: &Postgres) -> Duration {
     start.elapsed()
 }
 
-async fn rotate(
-    as_root: PgConnectOptions,
-    as_account: PgConnectOptions,
-    first: usize,
-    step: usize,
-) {
+async fn rotate(as_root: PgConnectOptions, first: usize, step: usize) {
     let mut root = as_root.connect().await.expect("the database accepts a session");
     for number in (first..ROLES).step_by(step) {
         let password = format!("Wd4-Kf9-Ts2-{number}");
         let change = format!("ALTER ROLE \"account-{number}\" WITH PASSWORD '{password}'");
         sqlx::raw_sql(AssertSqlSafe(change)).execute(&mut root).await.expect("it is changed");
-        let account = as_account.clone().username(&format!("account-{number}"));
+        let account = as_root.clone().username(&format!("account-{number}"));
         let login = account.password(&password).connect().await.expect("it logs in");
         login.close().await.expect("a session is closed");
     }
-}
-
-fn options(postgres: &Postgres, username: &str) -> PgConnectOptions {
-    PgConnectOptions::new_without_pgpass()
-        .host("127.0.0.1")
-        .port(postgres.port)
-        .username(username)
-        .password(&postgres.password)
-        .database("demo")
-        .ssl_mode(PgSslMode::Disable)
 }
 
 fn configure(root: &Client, postgres: &Postgres) {

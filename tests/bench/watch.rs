@@ -1,0 +1,57 @@
+//! A look at the database while it works: one session that is open already, and one small question
+//! every now and then. A client of its own for each look, with its process and its login, would
+//! take a fifth of the machine from what is measured.
+#![allow(dead_code, reason = "each benchmark includes it and uses its part")]
+
+use bulkhead_tests::Postgres;
+use bulkhead_tests::wait::until_true;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// How a superuser's session is opened, without TLS.
+pub fn options(postgres: &Postgres) -> PgConnectOptions {
+    PgConnectOptions::new_without_pgpass()
+        .host("127.0.0.1")
+        .port(postgres.port)
+        .username("bulkhead")
+        .password(&postgres.password)
+        .database("demo")
+        .ssl_mode(PgSslMode::Disable)
+}
+
+/// The session.
+pub struct Watch {
+    runtime: Runtime,
+    session: PgConnection,
+}
+
+impl Watch {
+    /// Logs in as superuser.
+    ///
+    /// # Panics
+    /// Where the database refuses that.
+    pub fn of(postgres: &Postgres) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime can be built");
+        let session = runtime.block_on(options(postgres).connect()).expect("a session is opened");
+        Self { runtime, session }
+    }
+
+    /// Waits until `question`, which counts something, counts none.
+    ///
+    /// # Panics
+    /// Where it still counts some after `limit`.
+    pub fn until_none(&mut self, what: &str, limit: Duration, question: &str) {
+        until_true(what, limit, || self.count(question) == 0);
+    }
+
+    fn count(&mut self, question: &str) -> i64 {
+        let asked = sqlx::query_scalar(AssertSqlSafe(question.to_owned()));
+        let counted = self.runtime.block_on(asked.fetch_one(&mut self.session));
+        counted.expect("the database counts")
+    }
+}
