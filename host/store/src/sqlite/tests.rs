@@ -26,6 +26,18 @@ async fn commits_are_flushed_and_a_hostile_schema_is_not_trusted() {
     assert_eq!(store.database().readers().read(mode).await.unwrap(), "wal");
 }
 
+/// Decision T35, and `.cargo/config.toml`.
+#[tokio::test]
+async fn a_prepared_statement_is_planned_once_whatever_is_bound() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let asked = async |connection: &mut SqliteConnection| {
+        let option = "SELECT sqlite_compileoption_used('ENABLE_QPSG')";
+        sqlx::query_scalar::<_, bool>(option).fetch_one(connection).await
+    };
+    assert!(store.database().readers().read(asked).await.unwrap());
+}
+
 #[tokio::test]
 async fn readers_cannot_write() {
     let scratch = Scratch::new();
