@@ -141,8 +141,13 @@ fn every_member_is_in_the_picture() {
 
 #[test]
 fn unsafe_code_is_in_one_place() {
-    // the first loads compiled code; the second allows what the generator writes
-    let homes = ["host/sandbox/src/component.rs", "plugins/sdk/src/bindings.rs"];
+    // the first loads compiled code; the second allows what the generator writes; the third gives
+    // two functions the names that the linker looks for
+    let homes = [
+        "host/sandbox/src/component.rs",
+        "plugins/sdk/src/bindings.rs",
+        "plugins/sdk/src/system.rs",
+    ];
     let mut found = Vec::new();
     for file in
         rust_below(&["host", "plugins"]).iter().filter(|file| !homes.contains(&file.path.as_str()))

@@ -166,6 +166,8 @@ pub mod schedule;
 #[cfg(not(target_family = "wasm"))]
 pub mod sql_script;
 pub mod statements;
+#[cfg(target_family = "wasm")]
+mod system;
 pub mod table;
 pub mod template;
 #[cfg(not(target_family = "wasm"))]
