@@ -309,8 +309,8 @@ async fn an_instance_that_grew_was_refused_memory_or_holds_a_handle_is_dropped_a
         assert_eq!(stage.read(&reuse, path).await.unwrap()["got"], got, "{path}");
         assert_eq!(cache(&reuse).idle(), kept, "{path}");
     }
-    stage.read(&reuse, "print").await.unwrap();
-    assert_eq!(cache(&reuse).idle(), 0, "its output is still open");
+    assert_eq!(stage.read(&reuse, "input").await.unwrap()["bytes"], 0);
+    assert_eq!(cache(&reuse).idle(), 0, "its input is still open");
     stage.end().await;
 }
 

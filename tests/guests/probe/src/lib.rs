@@ -159,7 +159,7 @@ impl SecretsEngine for Probe {
         read("reserve/{name}", memory::reserve)
             .about("Takes so many KiB of memory, if it may.")
             .fields(&[NAME]),
-        read("print", memory::print).about("Writes to its output, and keeps the handle."),
+        read("input", memory::input).about("Reads its input, and keeps the handle."),
         read("say/{name}", memory::say).about("Says it in an error.").fields(&[NAME]),
         read("unmarked", unmarked).about("Answers a lease on a route that is not marked for one."),
     ];

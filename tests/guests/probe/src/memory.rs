@@ -2,6 +2,7 @@
 
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
+use std::io::Read as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -21,10 +22,10 @@ pub(crate) fn reserve(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> 
     Answer::data(&json!({"got": got && std::hint::black_box(room).capacity() > 0}))
 }
 
-/// The standard library opens its output at the first use, and does not close it.
-pub(crate) fn print(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-    println!("to nobody");
-    Answer::data(&json!({}))
+/// The C library opens the standard streams at the first read, and does not close them.
+pub(crate) fn input(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let read = std::io::stdin().read(&mut [0]);
+    Answer::data(&json!({"bytes": read.map_err(|error| Failure::invalid(error.to_string()))?}))
 }
 
 /// Repeats what it was given.
