@@ -14,6 +14,7 @@ mod postgres;
 mod relay;
 mod rows;
 mod session;
+mod transaction;
 mod way;
 
 pub(crate) use failure::{SqlFailure, failed};

@@ -66,18 +66,34 @@ pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
 /// was kept; what ends the session in the same breath leaves open on which side of the commit.
 pub(crate) fn of_commit(error: &sqlx::Error) -> SqlFailure {
     let mut failure = of_statement(error, true);
-    let ends_session = match error {
+    let is_open = match error {
         sqlx::Error::Database(database) => match database.try_downcast_ref::<PgDatabaseError>() {
-            Some(postgres) => matches!(postgres.severity(), PgSeverity::Fatal | PgSeverity::Panic),
+            Some(postgres) => is_last(postgres),
             // MySQL answers to a commit with an error where it kept nothing because of others.
             None => failure.code != "conflict",
         },
         _ => false,
     };
-    if ends_session {
+    if is_open {
         "unreachable".clone_into(&mut failure.code);
     }
     failure
+}
+
+/// Whether `error` tells of PostgreSQL's session that it is over, and not of what was asked.
+pub(super) fn ends_session(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) => true,
+        sqlx::Error::Database(database) => {
+            database.try_downcast_ref::<PgDatabaseError>().is_some_and(is_last)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a server says nothing more on the session after it.
+fn is_last(error: &PgDatabaseError) -> bool {
+    matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)
 }
 
 fn of_database(error: &dyn DatabaseError, secret: bool) -> SqlFailure {

@@ -1,11 +1,13 @@
 //! One pool of sessions, of either protocol: lending them, with patience, and not the broken ones.
 
-use super::failure::{SqlFailure, failed, of_login, of_statement};
+use super::failure::{SqlFailure, ends_session, failed, of_login, of_statement};
+use super::transaction::Transaction;
+use crate::bindings::database_plugin::bulkhead::plugin::sql::Statement;
 use crate::limits;
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{
-    AssertSqlSafe, ColumnIndex, ConnectOptions, Connection, Database, Decode, Executor,
-    IntoArguments, Pool, Row as _, Transaction, Type,
+    ColumnIndex, ConnectOptions, Connection, Database, Decode, Executor, IntoArguments, Pool,
+    Row as _, Type,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -77,6 +79,39 @@ impl<D: Database> Lender<D>
 where
     for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
 {
+    /// A transaction. A session that broke since its last use fails here, before anything was done
+    /// on it, and gives way to the next.
+    pub(super) async fn begin(&self, text: &str) -> Result<Transaction<D>, SqlFailure> {
+        loop {
+            let may_be_broken = self.may_be_broken();
+            let begun = async {
+                let session = self.pool.acquire().await?;
+                Transaction::begin(session, text.to_owned()).await
+            };
+            match self.patiently(begun).await {
+                Err(failure) if may_be_broken && failure.code == "unreachable" => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// A transaction in which `first` is done, in the same round trip, for a server where nothing
+    /// commits by itself. It is tried once: a session that broke since its last use gives `None`,
+    /// with nothing of it kept.
+    pub(super) async fn begin_with(
+        &self,
+        text: &str,
+        first: &Statement,
+    ) -> Result<Option<Transaction<D>>, SqlFailure> {
+        let may_be_broken = self.may_be_broken();
+        let session = self.patiently(self.pool.acquire()).await?;
+        match Transaction::begin(session, format!("{text}; {}", first.text)).await {
+            Ok(begun) => Ok(Some(begun)),
+            Err(error) if may_be_broken && ends_session(&error) => Ok(None),
+            Err(error) => Err(of_statement(&error, first.secret).at(0)),
+        }
+    }
+
     /// Asks the server for nothing in particular.
     pub(super) async fn ping(&self) -> Result<(), SqlFailure> {
         let mut session = self.session().await?;
@@ -101,19 +136,6 @@ impl<D: Database> Lender<D> {
         Self { pool, bounds }
     }
 
-    /// A transaction. A session that broke since its last use fails here, before anything was done
-    /// on it, and gives way to the next.
-    pub(super) async fn begin(&self, text: &str) -> Result<Transaction<'static, D>, SqlFailure> {
-        loop {
-            let may_be_broken = self.may_be_broken();
-            let begun = self.pool.begin_with(AssertSqlSafe(text.to_owned()));
-            match self.patiently(begun).await {
-                Err(failure) if may_be_broken && failure.code == "unreachable" => {}
-                result => return result,
-            }
-        }
-    }
-
     /// A session that lives.
     pub(super) async fn session(&self) -> Result<PoolConnection<D>, SqlFailure> {
         loop {
@@ -133,7 +155,7 @@ impl<D: Database> Lender<D> {
 
     /// Is there a session that was used before? Each that turns out broken leaves the pool, so this
     /// ends; a closed pool refuses at once and for ever.
-    fn may_be_broken(&self) -> bool {
+    pub(super) fn may_be_broken(&self) -> bool {
         self.pool.num_idle() > 0 && !self.pool.is_closed()
     }
 

@@ -5,7 +5,7 @@
 //! set at each use: no statement of an earlier use decides how a later one is read. And a
 //! server that asks is sent the password in clear over TLS alone, and a file never.
 
-use super::failure::{SqlFailure, of_commit, of_statement};
+use super::failure::{SqlFailure, of_statement};
 use super::lender::Lender;
 use super::rows::{self, Cells};
 use super::way::Way;
@@ -82,9 +82,9 @@ impl Lender<MySql> {
         for parameter in parameters {
             query = query.bind(parameter.as_str());
         }
-        let table = rows::texts(query.fetch(&mut *transaction), cells).await?;
-        transaction.rollback().await.map_err(|error| of_statement(&error, false))?;
-        Ok(table)
+        let table = rows::texts(query.fetch(&mut *transaction), cells).await;
+        transaction.give_up().await;
+        table
     }
 
     /// The statements from `*lasting` on. It moves on behind each that commits by itself: what is
@@ -101,16 +101,15 @@ impl Lender<MySql> {
             if commits {
                 *lasting = index;
             }
-            let run =
-                transaction.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
-            if let Err(error) = run {
-                return Err(of_statement(&error, statement.secret).at(index));
+            if let Err(error) = transaction.run(statement.text.clone()).await {
+                let failure = of_statement(&error, statement.secret).at(index);
+                return transaction.end(Err(failure)).await;
             }
             if commits {
                 *lasting = index + 1;
             }
         }
-        transaction.commit().await.map_err(|error| of_commit(&error))
+        transaction.end(Ok(())).await
     }
 
     pub(super) async fn execute(&self, statement: &Statement) -> Result<(), SqlFailure> {

@@ -2,9 +2,10 @@
 //!
 //! Every field of a session is set; what the library took from the environment is overwritten.
 
-use super::failure::{SqlFailure, of_commit, of_statement};
+use super::failure::{SqlFailure, of_statement};
 use super::lender::Lender;
 use super::rows::{self, Cells};
+use super::transaction::Transaction;
 use super::way::Way;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Statement, Target};
 use crate::limits;
@@ -47,31 +48,37 @@ impl Lender<Postgres> {
         for parameter in parameters {
             query = query.bind(parameter.as_str());
         }
-        let table = rows::texts(query.fetch(&mut *transaction), cells).await?;
-        transaction.rollback().await.map_err(|error| of_statement(&error, false))?;
-        Ok(table)
+        let table = rows::texts(query.fetch(&mut *transaction), cells).await;
+        transaction.give_up().await;
+        table
     }
 
     /// All statements, or none.
     pub(super) async fn transact(&self, statements: &[Statement]) -> Result<(), SqlFailure> {
-        let mut transaction = self.begin(&bounded("BEGIN")).await?;
-        for (index, statement) in statements.iter().enumerate() {
-            let may_fail = statement.ext.iter().any(|(name, _)| name == MAY_FAIL);
-            let text = match may_fail {
-                // A comment at its end must not swallow what follows.
-                true => format!("{SAVE}; {}\n; {RELEASE}", statement.text),
-                false => statement.text.clone(),
-            };
-            let run = transaction.execute(sqlx::raw_sql(AssertSqlSafe(text))).await;
-            let Err(error) = run else { continue };
-            let failure = of_statement(&error, statement.secret).at(index);
-            if !may_fail || failure.code != "statement-failed" {
-                return Err(failure);
+        let (mut transaction, begun) = self.begin_all(statements).await?;
+        let mut done = Ok(());
+        for (index, statement) in statements.iter().enumerate().skip(begun) {
+            done = run(&mut transaction, statement).await.map_err(|failure| failure.at(index));
+            if done.is_err() {
+                break;
             }
-            let back = transaction.execute(sqlx::raw_sql(GO_BACK)).await;
-            back.map_err(|error| of_statement(&error, false).at(index))?;
         }
-        transaction.commit().await.map_err(|error| of_commit(&error))
+        transaction.end(done).await
+    }
+
+    /// Begins, together with the first statement where nothing goes on without that. With it how
+    /// many are done.
+    async fn begin_all(
+        &self,
+        statements: &[Statement],
+    ) -> Result<(Transaction<Postgres>, usize), SqlFailure> {
+        let begin = bounded("BEGIN");
+        if let Some(first) = statements.first().filter(|first| !may_fail(first))
+            && let Some(transaction) = self.begin_with(&begin, first).await?
+        {
+            return Ok((transaction, 1));
+        }
+        Ok((self.begin(&begin).await?, 0))
     }
 
     pub(super) async fn execute(&self, statement: &Statement) -> Result<(), SqlFailure> {
@@ -79,6 +86,29 @@ impl Lender<Postgres> {
         let run = session.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
         run.map(drop).map_err(|error| of_statement(&error, statement.secret).at(0))
     }
+}
+
+/// Runs a statement, or goes on as if it had not been there where it may fail and does.
+async fn run(
+    transaction: &mut Transaction<Postgres>,
+    statement: &Statement,
+) -> Result<(), SqlFailure> {
+    let of_statement = |error| of_statement(&error, statement.secret);
+    if !may_fail(statement) {
+        return transaction.run(statement.text.clone()).await.map_err(of_statement);
+    }
+    // A comment at its end must not swallow what follows.
+    let saved = format!("{SAVE}; {}\n; {RELEASE}", statement.text);
+    match transaction.run(saved).await.map_err(of_statement) {
+        Err(failure) if failure.code == "statement-failed" => {
+            transaction.run(GO_BACK.to_owned()).await.map_err(of_statement)
+        }
+        done => done,
+    }
+}
+
+fn may_fail(statement: &Statement) -> bool {
+    statement.ext.iter().any(|(name, _)| name == MAY_FAIL)
 }
 
 /// Bounded by the server too: a statement that hangs would keep its session from all other calls.

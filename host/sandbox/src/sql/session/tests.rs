@@ -1,6 +1,7 @@
 //! Which server a session reaches, and by which name that server has to prove itself.
 
 mod mysql;
+mod transaction;
 
 use super::*;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Pool, Tls};

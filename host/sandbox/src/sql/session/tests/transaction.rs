@@ -1,0 +1,205 @@
+//! What a server is asked for a transaction, and what becomes of its session when that goes wrong.
+//! The server writes down what it is asked, and does what a statement's words say.
+
+use super::*;
+use bulkhead_wire::sync;
+use std::sync::Mutex;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{Notify, watch};
+
+/// The bounds that come with each BEGIN, which the journal leaves out.
+const BOUNDS: &str = "SET LOCAL statement_timeout = ";
+/// That a statement was run.
+const DONE: &[u8] = b"C\0\0\0\x07DO\0";
+
+/// A server, in clear, that lets in without a password.
+#[derive(Default)]
+struct Journal {
+    asked: Mutex<Vec<String>>,
+    sessions: AtomicUsize,
+    /// Told each time that a statement hangs.
+    hangs: Notify,
+    /// Ends all sessions.
+    ends: watch::Sender<()>,
+}
+
+impl Journal {
+    async fn start() -> (Arc<Self>, Sessions) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let journal = Arc::new(Self::default());
+        let server = Arc::clone(&journal);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                server.sessions.fetch_add(1, Ordering::Relaxed);
+                // It ends as its client wishes, or when all are ended.
+                tokio::spawn(Arc::clone(&server).serve(stream));
+            }
+        });
+        let sessions = open("localhost", address, "disable").await.unwrap();
+        (journal, sessions)
+    }
+
+    async fn serve(self: Arc<Self>, stream: TcpStream) -> io::Result<()> {
+        let (mut reader, mut writer) = stream.into_split();
+        let mut ends = self.ends.subscribe();
+        tokio::select! {
+            _ = ends.changed() => Ok(()),
+            done = self.speak(&mut reader, &mut writer) => done,
+        }
+    }
+
+    async fn speak(&self, from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf) -> io::Result<()> {
+        read_message(from).await?;
+        to.write_all(&[b'R', 0, 0, 0, 8, 0, 0, 0, 0]).await?;
+        let mut state = b'I';
+        loop {
+            to.write_all(&[b'Z', 0, 0, 0, 5, state]).await?;
+            let kind = from.read_u8().await?;
+            let text = read_message(from).await?;
+            match kind {
+                b'Q' => state = self.run(&text, state, to).await?,
+                b'S' => {}
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// The state behind a message: idle, in a transaction, in one that failed.
+    async fn run(&self, text: &[u8], state: u8, to: &mut OwnedWriteHalf) -> io::Result<u8> {
+        let text = String::from_utf8(text.strip_suffix(b"\0").unwrap().to_vec()).unwrap();
+        if text == "SELECT 1" {
+            to.write_all(DONE).await?;
+            return Ok(state);
+        }
+        let begins = text.starts_with("BEGIN");
+        assert_eq!(begins, state == b'I', "{text} where the session is {}", char::from(state));
+        assert!(!begins || text.contains(BOUNDS), "{text} has no bounds");
+        sync::lock(&self.asked).push(without_bounds(&text));
+        if text.contains("hangs") {
+            self.hangs.notify_one();
+            std::future::pending::<()>().await;
+        }
+        if text.contains("last words") {
+            to.write_all(&error("FATAL", "57P01")).await?;
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        if text.contains("refused") {
+            to.write_all(&error("ERROR", "42501")).await?;
+            return Ok(b'E');
+        }
+        to.write_all(DONE).await?;
+        Ok(if matches!(text.as_str(), "COMMIT" | "ROLLBACK") { b'I' } else { b'T' })
+    }
+
+    /// What it was asked since this was called last.
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut *sync::lock(&self.asked))
+    }
+
+    fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::Relaxed)
+    }
+}
+
+fn error(severity: &str, code: &str) -> Vec<u8> {
+    let body = format!("S{severity}\0V{severity}\0C{code}\0Mno\0\0");
+    let mut message = vec![b'E'];
+    message.extend_from_slice(&u32::try_from(body.len() + 4).unwrap().to_be_bytes());
+    message.extend_from_slice(body.as_bytes());
+    message
+}
+
+fn without_bounds(text: &str) -> String {
+    let parts = text.split("; ").filter(|part| !part.starts_with("SET LOCAL "));
+    parts.collect::<Vec<_>>().join("; ")
+}
+
+/// Waits until a session is idle that was used before.
+async fn until_idle(sessions: &Sessions) {
+    let super::super::Pool::Postgres(lender) = &sessions.pool else { panic!("it is PostgreSQL's") };
+    while !lender.may_be_broken() {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn statements(texts: &[&str]) -> Vec<Statement> {
+    let statement =
+        |text: &&str| Statement { text: (*text).to_owned(), secret: false, ext: Vec::new() };
+    texts.iter().map(statement).collect()
+}
+
+#[tokio::test]
+async fn the_first_statement_comes_with_begin_unless_it_may_fail() {
+    let (journal, sessions) = Journal::start().await;
+    sessions.transact(&statements(&["CREATE ROLE a", "GRANT b TO a"])).await.unwrap();
+    assert_eq!(journal.asked(), ["BEGIN; CREATE ROLE a", "GRANT b TO a", "COMMIT"]);
+    let mut may_fail = statements(&["refused"]);
+    may_fail[0].ext.push(("may-fail".to_owned(), String::new()));
+    sessions.transact(&may_fail).await.unwrap();
+    let asked = journal.asked();
+    assert_eq!((asked.len(), asked[0].as_str()), (4, "BEGIN"), "{asked:?}");
+    assert!(asked[1].starts_with("SAVEPOINT") && asked[2].starts_with("ROLLBACK TO"), "{asked:?}");
+    sessions.transact(&[]).await.unwrap();
+    assert_eq!(journal.asked(), ["BEGIN", "COMMIT"]);
+}
+
+#[tokio::test]
+async fn what_is_refused_is_rolled_back_and_its_session_used_again() {
+    let (journal, sessions) = Journal::start().await;
+    sessions.transact(&statements(&["CREATE ROLE a"])).await.unwrap();
+    let used = journal.sessions();
+    until_idle(&sessions).await;
+    for (place, texts) in [(0, &["refused"][..]), (1, &["CREATE ROLE a", "refused"])] {
+        journal.asked();
+        let failure = sessions.transact(&statements(texts)).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.statement), ("statement-failed", Some(place)));
+        assert_eq!(journal.asked().last().unwrap(), "ROLLBACK");
+        until_idle(&sessions).await;
+    }
+    sessions.transact(&statements(&["CREATE ROLE b"])).await.unwrap();
+    assert_eq!(journal.asked(), ["BEGIN; CREATE ROLE b", "COMMIT"]);
+    assert_eq!(journal.sessions(), used);
+}
+
+#[tokio::test]
+async fn a_session_that_was_ended_gives_way_and_the_statement_runs_once() {
+    let (journal, sessions) = Journal::start().await;
+    sessions.transact(&statements(&["CREATE ROLE a"])).await.unwrap();
+    until_idle(&sessions).await;
+    journal.asked();
+    journal.ends.send_replace(());
+    sessions.transact(&statements(&["CREATE ROLE b"])).await.unwrap();
+    assert_eq!(journal.asked(), ["BEGIN", "CREATE ROLE b", "COMMIT"]);
+}
+
+#[tokio::test]
+async fn a_statement_that_ends_its_session_is_tried_once_more_and_not_without_end() {
+    let (journal, sessions) = Journal::start().await;
+    let (one, other) = (statements(&["CREATE ROLE a"]), statements(&["CREATE ROLE b"]));
+    let (one, other) = tokio::join!(sessions.transact(&one), sessions.transact(&other));
+    assert!(one.is_ok() && other.is_ok());
+    until_idle(&sessions).await;
+    journal.asked();
+    let failure = sessions.transact(&statements(&["last words"])).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.statement), ("unreachable", Some(0)));
+    assert_eq!(journal.asked(), ["BEGIN; last words", "BEGIN", "last words"]);
+}
+
+#[tokio::test]
+async fn the_session_of_a_call_that_is_cut_goes_back_to_no_pool() {
+    let (journal, sessions) = Journal::start().await;
+    for texts in [&["hangs"][..], &["CREATE ROLE a", "hangs"]] {
+        let statements = statements(texts);
+        tokio::select! {
+            done = sessions.transact(&statements) => panic!("it hangs: {done:?}"),
+            () = journal.hangs.notified() => {}
+        }
+    }
+    journal.asked();
+    let before = journal.sessions();
+    // Were one of them used again, the server would not be asked to BEGIN, and fail.
+    sessions.transact(&statements(&["CREATE ROLE b"])).await.unwrap();
+    assert_eq!(journal.asked(), ["BEGIN; CREATE ROLE b", "COMMIT"]);
+    assert_eq!(journal.sessions(), before + 1);
+}
