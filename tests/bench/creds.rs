@@ -10,14 +10,17 @@
 
 mod disk;
 mod figures;
+mod load;
 mod watch;
 
+use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::paths::{Folder, target};
 use bulkhead_tests::{Bulkhead, Client, Postgres};
 use disk::Disk;
 use figures::{micros, quantile};
-use serde_json::json;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
+use load::Connection;
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, PgConnection};
 use std::time::{Duration, Instant};
 
 const WARM_UP: u32 = 50;
@@ -36,6 +39,7 @@ struct Bench {
     _postgres: Postgres,
     _folder: Folder,
     root: Client,
+    caller: Connection,
     direct: PgConnection,
     disk: Disk,
 }
@@ -65,6 +69,7 @@ impl Bench {
         let root = bulkhead.root();
         configure(&root, &postgres);
         Self {
+            caller: Connection::open(bulkhead.address()).await,
             direct: session(&postgres).await,
             disk: Disk::open(&folder).await,
             root,
@@ -76,12 +81,15 @@ impl Bench {
 
     /// Time of one credential. Its lease is revoked afterwards, so that no round has more users
     /// than the first.
-    fn creds(&self) -> Duration {
+    async fn creds(&mut self) -> Duration {
+        let request = load::get("database/creds/reader", ROOT);
         let start = Instant::now();
-        let answer = self.root.read("database/creds/reader");
+        let answer = self.caller.exchange(&request).await;
         let elapsed = start.elapsed();
-        let answer = answer.expect(200);
-        self.root.write("sys/leases/revoke", &json!({ "lease_id": answer.lease() })).expect(204);
+        let (_, body) = answer.split_once("\r\n\r\n").expect("an answer has a head and a body");
+        let body: Value = serde_json::from_str(body).expect("the body is JSON");
+        let lease = json!({ "lease_id": body["lease_id"] });
+        self.root.write("sys/leases/revoke", &lease).expect(204);
         elapsed
     }
 
@@ -132,7 +140,7 @@ async fn measure(bench: &mut Bench) -> Times {
     let start = Instant::now();
     for round in 0..WARM_UP + ROUNDS {
         let (creds, sql, flushes) =
-            (bench.creds(), bench.sql(round).await, bench.disk.flushes(2).await);
+            (bench.creds().await, bench.sql(round).await, bench.disk.flushes(2).await);
         if round >= WARM_UP {
             times.creds.push(creds);
             times.sql.push(sql);

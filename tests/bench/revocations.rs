@@ -5,14 +5,17 @@
 //! The database flushes to the disk, as it does where it counts.
 
 mod figures;
+mod load;
 mod watch;
 
+use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::paths::target;
 use bulkhead_tests::{Bulkhead, Client, Postgres};
 use figures::quantile;
+use load::Connection;
 use serde_json::json;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
-use std::thread;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, PgConnection};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use watch::Watch;
 
@@ -42,7 +45,7 @@ fn main() {
     for _ in 0..ROUNDS {
         let bare = rate(|| sessions = runtime.block_on(create_bare(std::mem::take(&mut sessions))));
         drop_bare(&postgres);
-        let creation = rate(|| make(&root));
+        let creation = rate(|| runtime.block_on(make(bulkhead.address())));
         let revocation = rate(|| revoke(&root, &mut watch));
         of_bare.push(creation / bare);
         shares.push(revocation / creation);
@@ -132,16 +135,21 @@ fn rate(work: impl FnOnce()) -> f64 {
     credentials / start.elapsed().as_secs_f64()
 }
 
-fn make(root: &Client) {
-    thread::scope(|scope| {
-        for _ in 0..CALLERS {
-            scope.spawn(|| {
-                for _ in 0..CREDENTIALS / CALLERS {
-                    root.read("database/creds/reader").expect(200);
-                }
-            });
-        }
+/// As many credentials, each caller over a connection that it keeps, as clients do.
+async fn make(address: SocketAddr) {
+    let callers = (0..CALLERS).map(|_| {
+        tokio::spawn(async move {
+            let mut connection = Connection::open(address).await;
+            let request = load::get("database/creds/reader", ROOT);
+            for _ in 0..CREDENTIALS / CALLERS {
+                let given = connection.exchange(&request).await;
+                assert!(given.contains("lease_duration"), "{given}");
+            }
+        })
     });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.expect("no caller panics");
+    }
 }
 
 fn revoke(root: &Client, watch: &mut Watch) {
