@@ -1,6 +1,6 @@
 //! A database that is down, slow, or says no: a clear answer in time, and nothing left behind.
 
-use crate::world::{World, with};
+use crate::world::{CREATION, World, with};
 use bulkhead_tests::Postgres;
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
@@ -236,6 +236,19 @@ fn sessions_stay_within_the_connections_limit() {
     until_true("retired pools close", Duration::from_secs(10), || {
         world.postgres.query(open).parse::<u32>().expect("a number") <= 2
     });
+}
+
+#[test]
+fn a_session_that_is_used_again_and_again_holds_no_statement_of_before() {
+    let world = World::empty();
+    let one_session = with(world.connection(), json!({ "max_open_connections": 1 }));
+    assert!(world.root.write("database/config/demo", &one_session).status < 300);
+    let none_is_left = "SELECT 1 / CASE WHEN EXISTS (SELECT FROM pg_prepared_statements) THEN 0 \
+                        ELSE 1 END";
+    world.role("reader", json!({ "creation_statements": [none_is_left, CREATION] }));
+    for _ in 0..3 {
+        world.revoke(&world.credential("reader").lease);
+    }
 }
 
 #[test]

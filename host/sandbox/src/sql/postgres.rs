@@ -44,7 +44,9 @@ impl Lender<Postgres> {
         parameters: &[String],
     ) -> Result<Vec<Cells>, SqlFailure> {
         let mut transaction = self.begin(&bounded("BEGIN READ ONLY")).await?;
-        let mut query = sqlx::query(AssertSqlSafe(sql.to_owned()));
+        // Prepared for one use: what the library prepares to use it again, and then does not keep,
+        // because its cache has no room, stays in the database's session for as long as that lives.
+        let mut query = sqlx::query(AssertSqlSafe(sql.to_owned())).persistent(false);
         for parameter in parameters {
             query = query.bind(parameter.as_str());
         }
