@@ -89,10 +89,24 @@ fn a_restored_copy_ends_and_rotates_nothing_until_it_is_told_to() {
     let lease = json!({ "lease_id": revoked["lease_id"] });
     copy.root().write("sys/leases/revoke", &lease).expect(204);
     assert!(!copy.has_user(&revoked) && copy.has_user(&kept));
-    let refused = copy.root().write("sys/leases/revoke-prefix/database", &json!({})).expect(503);
-    assert!(refused.errors().contains("suspend_due_work"), "{refused:?}");
+    let token = copy.root().write("auth/token/create", &json!({})).expect(200);
+    let holder = copy.online.server.client(token.body["auth"]["client_token"].as_str());
+    let moved = json!({ "from": "database", "to": "elsewhere" });
+    for (path, body) in [
+        ("sys/leases/revoke-prefix/database", json!({})),
+        ("sys/leases/revoke-prefix/database", json!({ "sync": false })),
+        ("sys/leases/revoke-force/database", json!({})),
+        ("sys/leases/revoke-prefix/auth/token", json!({})),
+        ("sys/remount", moved),
+    ] {
+        let refused = copy.root().write(path, &body).expect(503);
+        assert!(refused.errors().contains("suspend_due_work"), "{path}: {refused:?}");
+    }
     let refused = copy.root().delete("sys/mounts/database").expect(503);
     assert!(refused.errors().contains("suspend_due_work"), "{refused:?}");
+    assert!(!refused.errors().contains("revoke-force"), "it is refused as well: {refused:?}");
+    holder.read("auth/token/lookup-self").expect(200);
+    assert_eq!(copy.shown(), password, "the mount serves where it was");
 
     copy.restart_later(|text| text.replace(SETTING, ""));
     until_true("the user ends", PATIENCE, || !copy.has_user(&kept));

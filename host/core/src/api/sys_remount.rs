@@ -41,6 +41,7 @@ async fn remount(call: Call<'_>) -> Result<Reply, Failure> {
         source(fields.text("from"))?,
         MountPath::of_either(fields.text("to")).map_err(Failure::invalid)?,
     );
+    core.leases.assert_ends_work()?;
     let (id, record) = remount::begin(&core.mounts, &core.store, unit, (&from, &to)).await?;
     let warning = format!(
         "{from} is on its way to {to} and answers at neither until it is there: see \

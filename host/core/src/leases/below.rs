@@ -31,26 +31,36 @@ impl Below<'_> {
 }
 
 impl Leases {
+    /// Asked before anything is written that makes sense only if leases end: where due work is
+    /// suspended, nothing would end them (decision H39).
+    ///
+    /// # Errors
+    /// 503 where due work is suspended.
+    pub(crate) fn assert_ends_work(&self) -> Result<(), Failure> {
+        if !self.due_work_is_suspended {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Kind::Unavailable,
+            "suspend_due_work is set, so that nothing would end the leases; nothing was changed: \
+             revoke them one by one, or start the server without it",
+        ))
+    }
+
     /// Ends the leases now, and waits until each was tried once, or one of their target was tried
     /// often enough without an answer. One that fails does not keep the
     /// others. Due work does it: the caller must not hold what due work on the mount waits for.
     ///
     /// # Errors
     /// With the number of leases that stayed and the first reason, 400 when that was a refusal and
-    /// 502 when it may pass; the store's failure; 503 when the service is being sealed, and where
-    /// due work is suspended: nothing was begun then.
+    /// 502 when it may pass; the store's failure; 503 when the service is being sealed, and as
+    /// [`assert_ends_work`](Self::assert_ends_work) has it.
     pub(crate) async fn end_below(
         &self,
         which: &[Below<'_>],
         on_failure: OnFailure,
     ) -> Result<(), Failure> {
-        if self.due_work_is_suspended {
-            return Err(Failure::new(
-                Kind::Unavailable,
-                "suspend_due_work is set, so that nothing would end the leases; revoke them one \
-                 by one, or start the server without it",
-            ));
-        }
+        self.assert_ends_work()?;
         self.queue_below(which, on_failure).await?;
         let mut left = Left::default();
         for below in which {

@@ -24,8 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(90);
 ///
 /// # Errors
 /// 400 or 502 with the reason and the remedy when a lease cannot be ended: the mount serves again
-/// then. 400 while it is being moved. 503 when the store fails; what was begun goes on when it is
-/// asked again, and at the next unsealing.
+/// then. 400 while it is being moved. 503 where due work is suspended, and nothing was begun; 503
+/// when the store fails, and what was begun goes on when it is asked again, and at the next
+/// unsealing.
 pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Failure> {
     let Some(mount) = core.mounts.at(path) else {
         if let Some(waits) = core.mounts.unavailable_at(path.as_str()) {
@@ -71,6 +72,8 @@ async fn remove(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
     if mount.record.phase == Phase::Erasing {
         return erase(core, mount, claim).await;
     }
+    // Before its end is stored, which would have to be taken back.
+    core.leases.assert_ends_work()?;
     match empty(&core, &mount).await {
         Ok(mount) => {
             core.log.line("info", "mount-disabled", &[("mount", path.to_string())]);

@@ -54,6 +54,7 @@ async fn revoke_force(call: Call<'_>) -> Result<Reply, Failure> {
 async fn revoke(call: Call<'_>, on_failure: OnFailure) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     let path = fields.text("prefix");
+    core.leases.assert_ends_work()?;
     let ends = async || {
         if path == "auth" || path.starts_with("auth/") {
             core.tokens.end_made_below(path).await?;
