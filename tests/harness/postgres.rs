@@ -4,6 +4,7 @@ use crate::authority::Authority;
 use crate::paths::Folder;
 use crate::server_script::ServerScript;
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ pub struct Postgres {
     pub authority: Authority,
     pid: u32,
     log: String,
+    psql: PathBuf,
 }
 
 impl Postgres {
@@ -43,6 +45,7 @@ impl Postgres {
             port: script.said("port"),
             pid: script.said("pid"),
             log: script.said("log"),
+            psql: script.said("psql"),
             authority: Authority(script.said("folder")),
             password: password.to_owned(),
             script,
@@ -144,7 +147,7 @@ impl Postgres {
     }
 
     fn psql(&self, user: &str, password: &str, sql: &str) -> Command {
-        let mut command = Command::new("psql");
+        let mut command = Command::new(&self.psql);
         command
             .args([
                 "-X",

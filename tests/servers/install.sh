@@ -2,6 +2,9 @@
 # Makes sure that the servers the tests talk to can be started: installs what is missing where it
 # may.
 #
+#   install.sh             every server and client program
+#   install.sh postgres    PostgreSQL alone, for `make demo-postgres`
+#
 # Exit 0: everything is here. Exit 3: something is missing and may not be installed; one line says
 # what. It never starts, stops or configures a service: the tests run private instances (see
 # postgres.sh).
@@ -45,6 +48,12 @@ if ! have_postgres; then
         exit 3
     fi
 fi
+
+case ${1:-} in
+    "") ;;
+    postgres) exit 0 ;;
+    *) echo "usage: install.sh [postgres]" >&2; exit 2 ;;
+esac
 
 # These packages hold programs alone, and start nothing.
 install_mariadb() {

@@ -40,13 +40,46 @@ binaries() {
 
 initialise() {
     printf '%s\n' "$password" >password
-    if [ "$(id -u)" = 0 ]; then chown -R "$user" .; fi
+    give_to_user password
     "${as_user[@]}" "$bin/initdb" --pgdata="$folder/data" --username=bulkhead --auth=scram-sha-256 \
         --pwfile=password --encoding=UTF8 --locale=C --no-sync >initdb.log 2>&1 ||
         { cat initdb.log >&2; return 1; }
     # The first line that fits a login decides.
     { echo "hostssl all +certified 127.0.0.1/32 cert"; cat data/pg_hba.conf; } >pg_hba.conf
     cat pg_hba.conf >data/pg_hba.conf
+    rm password
+}
+
+give_to_user() { if [ "$(id -u)" = 0 ]; then chown -R "$user" "$@"; fi; }
+
+# A populated cluster's files, made once for each version and password, and copied for each run:
+# initdb takes longer than most tests.
+template() {
+    local stamp cache made
+    stamp=$({
+        cat "$here/"{postgres,process}.sh
+        "$bin/postgres" --version
+        echo "$user:$password"
+    } | sha256sum | cut -c 1-16)
+    cache=${XDG_CACHE_HOME:-$HOME/.cache}/bulkhead/servers/postgres
+    mkdir -p "$cache"
+    (
+        flock 9
+        if [ ! -e "$cache/$stamp" ]; then
+            options=()
+            initialise
+            start
+            populate
+            # a clean shutdown, so that a copy has nothing to recover
+            kill -INT "$server"
+            wait "$server"
+            made=$(mktemp -d "$cache/making-XXXXXX")
+            cp -a data "$made/data"
+            mv "$made" "$cache/$stamp"
+            rm -rf data
+        fi
+    ) 9>"$cache/lock"
+    cp -a "$cache/$stamp/data" data
 }
 
 start_on() {
@@ -61,7 +94,7 @@ start_on() {
 
 # What a deployment would have: a database with a table, and a group whose members may read it.
 populate() {
-    PGPASSWORD=$password psql -X -q -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$chosen" \
+    PGPASSWORD=$password "$psql" -X -q -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$chosen" \
         -U bulkhead -d postgres <<'SQL'
 CREATE DATABASE demo;
 \connect demo
@@ -106,7 +139,12 @@ case $mode in
     *) sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
+# Debian's `psql` is a Perl script that looks for the real one, which lies beside the server.
+psql=$(dirname "$(readlink -f "$bin/initdb")")/psql
+if [ ! -x "$psql" ]; then psql=$(command -v psql); fi
+
 as_user=()
+user=$(id -un)
 if [ "$(id -u)" = 0 ]; then
     user=postgres
     id "$user" >/dev/null 2>&1 || user=nobody
@@ -117,9 +155,9 @@ cd "$folder"
 trap stop EXIT
 trap 'exit 0' INT TERM HUP
 make_certificates
-initialise
+give_to_user .
+template
 start ${BULKHEAD_PG_PORT:-}
-populate
 
 if [ "$mode" = --demo ]; then
     printf 'PostgreSQL runs on 127.0.0.1:%s until Ctrl-C. In another terminal, type:\n\n' "$chosen"
@@ -127,7 +165,7 @@ if [ "$mode" = --demo ]; then
     printf '\nServer log: %s\n' "$folder/server.log"
     wait "$server"
 else
-    printf 'ready port=%s pid=%s log=%s folder=%s\n' \
-        "$chosen" "$server" "$folder/server.log" "$folder"
+    printf 'ready port=%s pid=%s log=%s folder=%s psql=%s\n' \
+        "$chosen" "$server" "$folder/server.log" "$folder" "$psql"
     cat >/dev/null
 fi
