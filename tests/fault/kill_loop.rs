@@ -1,12 +1,12 @@
-//! The server dies at the first failpoint, at the second, and so on until none is left; then the
-//! same with an error injected there. After each fault it is started again, and nothing may be
-//! lost.
+//! The server dies at the first failpoint, at the second, and so on until none is left (`make test`
+//! tries a sample of them); then the same with an error injected there. After each fault it is
+//! started again, and nothing may be lost.
 
 use crate::life::{Life, Stopped};
 use crate::model::Model;
 use crate::points;
 use crate::recovery;
-use crate::stage::{report, until_nothing_fires};
+use crate::stage::{report, sampled, sampling, until_nothing_fires};
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::paths::{Folder, fault_binary};
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ fn a_server_in_which_any_point_fails_loses_nothing_and_says_so() {
 fn every_point(fault: Fault) {
     let visited = Mutex::new(BTreeSet::new());
     let count = until_nothing_fires(|number| {
-        let lived = live(fault, number);
+        let lived = live(fault, sampled(number));
         visited.lock().expect("no life failed").extend(lived.names);
         lived.fired
     });
@@ -72,7 +72,7 @@ fn conclude(fault: Fault, count: u32, visited: &BTreeSet<String>) {
     let all = points::all().into_iter().filter(|point| point.fallible || fault == Fault::Abort);
     let names: BTreeSet<String> = all.map(|point| point.name).collect();
     let seen = names.intersection(visited).count();
-    report(&format!("{}: visited {count} points, {seen} names", fault.word()));
+    report(&format!("{}: visited {count} points ({}), {seen} names", fault.word(), sampling()));
     let missed: Vec<_> = names.difference(visited).collect();
     assert!(missed.is_empty(), "no life passes {missed:?}: add a call that does to life.rs");
 }

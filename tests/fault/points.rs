@@ -1,13 +1,11 @@
 //! The failpoints: read off the server's sources, and absent from the binary that people run.
 
-use crate::stage::{report, thorough, until_nothing_fires};
+use crate::stage::{report, sampled, sampling, until_nothing_fires};
 use bulkhead_tests::paths::{Folder, binary, fault_binary, files_below, repository};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-
-/// Of so many points behind the first ones, one is tried where time is short.
-const STRIDE: u32 = 4;
+use std::process::Command;
 
 /// A failpoint of the sources.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -38,16 +36,15 @@ pub fn passed_by<L>(fault: &str, live: impl FnOnce(&[(&str, String)]) -> L) -> u
     passed(fault, &trace)
 }
 
-/// Lives with the fault at each point behind the first `first`, or unless `make fault` asked at one
-/// in [`STRIDE`]: each life waits for what is due. `live` says whether the fault came before its
-/// life was over.
+/// Lives with the fault at the [`sampled`] points behind the first `first`. `live` says whether the
+/// fault came before its life was over.
 pub fn every_behind(what: &str, fault: &str, first: u32, live: impl Fn(u32) -> bool + Sync) {
-    let stride = if thorough() { 1 } else { STRIDE };
-    let count = until_nothing_fires(|number| live(first + number * stride));
+    let count = until_nothing_fires(|number| live(first + sampled(number)));
     report(&format!(
-        "{what}, {fault}: visited {count} points behind the first {first}, one in {stride}"
+        "{what}, {fault}: visited {count} points behind the first {first}, {}",
+        sampling()
     ));
-    assert!(count * stride > 20, "a life passes few points: is every rotation in it?");
+    assert!(sampled(count) > 20, "a life passes few points: is every rotation in it?");
 }
 
 /// Lives with the fault at each point behind the first `first`: what is lived through is short.
@@ -90,16 +87,22 @@ fn points_in(line: &str) -> Vec<Point> {
 
 #[test]
 fn the_released_binary_has_no_failpoint_and_the_other_has_all() {
-    let (released, faulty) =
-        (fs::read(binary()).expect("it is built"), fs::read(fault_binary()).expect("it is built"));
+    let has = |binary: &Path, word: &str| {
+        let found = Command::new("grep").args(["-aqF", "-e", word]).arg(binary).status();
+        match found.expect("grep can be started").code() {
+            Some(0) => true,
+            Some(1) => false,
+            failed => panic!("grep of {word} in {}: {failed:?}", binary.display()),
+        }
+    };
+    let (released, faulty) = (binary(), fault_binary());
     let words = all().into_iter().map(|point| point.name).chain(["BULKHEAD_FAULT".to_owned()]);
     for word in words {
-        let has = |binary: &[u8]| binary.windows(word.len()).any(|bytes| bytes == word.as_bytes());
         assert!(
-            has(&faulty),
+            has(&faulty, &word),
             "{word} is not in the build that is to have it: was it built from these sources?"
         );
-        assert!(!has(&released), "{word} is in the binary that people run");
+        assert!(!has(&released, &word), "{word} is in the binary that people run");
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::life::Life;
 use crate::model::Model;
 use crate::recovery;
-use crate::stage::thorough;
+use crate::stage::{seed, thorough};
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::disk::{Chance, Disk, Entry, after_power_cut, folder_of};
 use bulkhead_tests::paths::{Folder, binary};
@@ -18,16 +18,13 @@ const CUTS: [usize; 2] = [16, 400];
 /// The first entries, in which key and database come into being, are cut one by one.
 const BIRTH: usize = 24;
 
-/// The seed, unless `FAULT_SEED` names another.
-const SEED: u64 = 20_261_121;
-
 #[test]
 fn what_was_answered_before_the_power_went_is_there() {
     let disk = Disk::sound();
     let mut server = Bulkhead::prepared(binary(), Folder::new("power"));
     let history = two_days(&disk, &mut server);
     let entries = disk.entries();
-    let seed = std::env::var("FAULT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(SEED);
+    let seed = seed();
     println!("FAULT_SEED={seed}: {} entries in the disk's log", entries.len());
     let mut chance = Chance::new(seed);
     let later: Vec<usize> = (0..CUTS[usize::from(thorough())])
