@@ -1,53 +1,76 @@
 # What an operator and a developer type. The order of the build is the reason for this file: the
 # official components are compiled to wasm, then to machine code, then put into the server's binary.
+# Cargo.toml says what the two profiles are for: `dev` (target/debug) and `dist` (target/dist).
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-mysql fault fuzz bench lint build build-fault plugins guests golden \
-	demo-postgres toolchain
+.PHONY: help run test test-mysql fault fuzz bench lint build build-fault build-tests dist plugins \
+	precompiler compiled guests golden demo-postgres toolchain
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 WASM := $(TARGET)/wasm32-wasip2/plugin
 PLUGINS := $(TARGET)/plugins
-COMPONENTS := cloud-a cloud-b cluster database database-postgresql database-mysql directory
-GUESTS := doorman hostile keyring probe
-EXAMPLES := notes passphrase
-# The whole workspace is named at each build, so that cargo chooses the same features every time and
-# compiles wasmtime once.
-CARGO_BUILD := cargo build --release --workspace
+# The SDK builds one world at a time, so cargo is called once per world.
+SECRETS_ENGINES := cluster database directory
+AUTH_METHODS := cloud-a cloud-b
+DATABASE_PLUGINS := database-postgresql database-mysql
+COMPONENTS := $(SECRETS_ENGINES) $(AUTH_METHODS) $(DATABASE_PLUGINS)
+# Every native build names the whole workspace: with `-p x` cargo chooses fewer features for some
+# dependencies and compiles them, and everything above them, a second time.
+CARGO_BUILD := cargo build --workspace
+CARGO_TEST := cargo test --workspace
+# Runs a command, and notes the seconds it took for the table of `make test`.
+STEP := tests/step.sh
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 run: build ## build, and start the dev server on 127.0.0.1:8200
-	@$(TARGET)/release/bulkhead server --dev
+	@$(TARGET)/debug/bulkhead server --dev
 
-build: plugins ## target/release/bulkhead with the official components inside
-	@$(CARGO_BUILD) --bin precompile
-	@for name in $(COMPONENTS); do \
-	    in=$(PLUGINS)/$$name.wasm; out=$(PLUGINS)/$$name.cwasm; \
-	    compiler=$(TARGET)/release/precompile; \
-	    if [ ! -e $$out ] || [ $$in -nt $$out ] || [ $$compiler -nt $$out ]; then \
-	        $$compiler $$in $$out; \
+build: compiled ## target/debug/bulkhead with the official components inside
+	@$(STEP) 'server' $(CARGO_BUILD) --bin bulkhead
+
+dist: compiled ## target/dist/bulkhead, the optimised build for production and benchmarks
+	@$(STEP) 'server, dist profile' $(CARGO_BUILD) --profile dist --bin bulkhead
+
+# Components do not wait for the libraries of the host, nor these for them.
+compiled:
+	@$(MAKE) --no-print-directory -j2 plugins precompiler
+	$(call machine_code,$(addprefix $(PLUGINS)/,$(COMPONENTS)))
+
+# $(1) paths of components, without their ending. Cargo links `precompile` anew only when the
+# sandbox changed.
+define machine_code
+	@$(STEP) 'machine code: $(notdir $(1))' bash -euc 'for path in $(1); do \
+	    compiler=$(TARGET)/debug/precompile; out=$$path.cwasm; \
+	    if [ ! -e $$out ] || [ $$path.wasm -nt $$out ] || [ $$compiler -nt $$out ]; then \
+	        $$compiler $$path.wasm $$out; \
 	    fi; \
-	done
-	@$(CARGO_BUILD) --bin bulkhead
+	done'
+endef
 
-# One cargo call a component: each turns on another half of the SDK, and together they would get
-# both. A component that did not change keeps its date, so that nothing after it is built again.
-# $(1) names, $(2) the beginning of their packages' names, $(3) the folder they go to.
+precompiler: toolchain
+	+@$(STEP) 'libraries, sandbox and precompile' $(CARGO_BUILD) --bin precompile
+
+# `+` hands cargo the share of the processors that `make -j2` gives out.
+# $(1) packages, $(2) destination folder. A component that did not change keeps its date, so that
+# nothing after it is built again.
 define components
-	@mkdir -p $(3)
-	@for name in $(1); do \
-	    cargo build --profile plugin --target wasm32-wasip2 -p $(2)-$$name; \
-	    package=$(2)-$$name; in=$(WASM)/$${package//-/_}.wasm; out=$(3)/$$name.wasm; \
-	    cmp -s $$in $$out || cp $$in $$out; \
+	@mkdir -p $(2)
+	+@$(STEP) 'components: $(subst bulkhead-,,$(1))' \
+	    cargo build --profile plugin --target wasm32-wasip2 $(addprefix -p ,$(1))
+	@for package in $(1); do \
+	    in=$(WASM)/$${package//-/_}.wasm; name=$${package#bulkhead-}; name=$${name#guest-}; \
+	    out=$(2)/$${name#example-}.wasm; cmp -s $$in $$out || cp $$in $$out; \
 	done
 endef
 
 plugins: toolchain ## target/plugins/*.wasm
-	$(call components,$(COMPONENTS),bulkhead,$(PLUGINS))
+	$(call components,$(addprefix bulkhead-,$(SECRETS_ENGINES)),$(PLUGINS))
+	$(call components,$(addprefix bulkhead-,$(AUTH_METHODS)),$(PLUGINS))
+	$(call components,$(addprefix bulkhead-,$(DATABASE_PLUGINS)),$(PLUGINS))
 
 # Some machines have rustup's automatic installation switched off, and rustup does not add targets
 # by itself.
@@ -66,49 +89,57 @@ toolchain:
 	fi
 
 # Components that only tests load, and the examples. They are no part of the product.
-guests: toolchain
-	$(call components,$(GUESTS),bulkhead-guest,$(TARGET)/guests)
-	$(call components,$(EXAMPLES),bulkhead-example,$(TARGET)/guests)
+guests: compiled
+	$(call components,bulkhead-guest-probe bulkhead-example-notes,$(TARGET)/guests)
+	$(call components,bulkhead-guest-keyring,$(TARGET)/guests)
+	$(call components,bulkhead-example-passphrase,$(TARGET)/guests)
+	$(call components,bulkhead-guest-doorman,$(TARGET)/guests)
+	$(call components,bulkhead-guest-hostile,$(TARGET)/guests)
+	$(call machine_code,$(addprefix $(TARGET)/guests/,doorman hostile probe))
 
-# A build of its own name beside the other: the server that people run has no failpoints.
-build-fault: build
-	@$(CARGO_BUILD) --features bulkhead-server/fault --bin bulkhead-fault
+# A build of its own name beside the other: the server that people run has no failpoints. Cargo
+# compiles the four crates that have the feature again, and nothing below them.
+build-fault: compiled
+	@$(STEP) 'server with failpoints' \
+	    $(CARGO_BUILD) --features bulkhead-server/fault --bin bulkhead-fault
 
-test: build build-fault guests ## every test, against the built binary and a real PostgreSQL
+build-tests: guests
+	@$(STEP) 'test programs' $(CARGO_TEST) --no-run --quiet
+
+test: ## every test, against the built binary and real servers
 	@tests/suite.sh
 
 # Its version cannot be pinned, so it is no part of `make test`.
 test-mysql: build ## what is asked of MariaDB, asked of MySQL, fetched as Debian has it
 	@tests/servers/install.sh
 	@tests/servers/mysql.sh --where
-	@BULKHEAD_TEST_MYSQL=1 cargo test --release --workspace --test e2e mysql::
+	@BULKHEAD_TEST_MYSQL=1 $(CARGO_TEST) --test e2e mysql::
 
 fault: build build-fault ## death, full disk and power cut at every point, tried at length
 	@tests/servers/install.sh
-	@cargo test --release --workspace --features bulkhead-server/fault --lib group
-	@FAULT_THOROUGH=1 cargo test --release --workspace --test fault -- --nocapture
+	@$(CARGO_TEST) --features bulkhead-server/fault --lib group
+	@FAULT_THOROUGH=1 $(CARGO_TEST) --test fault -- --nocapture
 
 # Two seconds a target are part of `make test`.
 fuzz: build guests ## parsers given nearly good input at random, FUZZ_SECONDS (600) each
-	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} cargo test --release --workspace --test fuzz -- \
-	    --nocapture --test-threads=2
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(CARGO_TEST) --test fuzz -- --nocapture --test-threads=2
 
-lint: build ## format, clippy and, where cargo-deny is installed, licences and banned crates
+lint: compiled ## format, clippy and, where cargo-deny is installed, licences and banned crates
 	@cargo fmt --all --check
-	@cargo clippy --release --workspace --all-targets -- -D warnings
+	@cargo clippy --workspace --all-targets -- -D warnings
 	@if cargo deny --version >/dev/null 2>&1; then \
 	    cargo deny --config .deny.toml check bans licenses sources; \
 	else echo "left out: cargo deny is not installed (cargo install cargo-deny)"; fi
 
 golden: build guests ## rewrite tests/golden from this build; a difference is an API change
 	@tests/servers/install.sh
-	@UPDATE_GOLDEN=1 cargo test --release --workspace --test e2e endpoints
+	@UPDATE_GOLDEN=1 $(CARGO_TEST) --test e2e endpoints
 
-bench: build guests ## ratios against the bare limits in the same run; also target/bench.json
+bench: dist guests ## ratios against the bare limits in the same run; also target/bench.json
 	@tests/servers/install.sh
 	@rm -f $(TARGET)/bench.json
-	@cargo bench --workspace --bench "*"
+	@cargo bench --profile dist --workspace --bench "*"
 
 demo-postgres: ## a private PostgreSQL to try things on, until Ctrl-C
-	@tests/servers/install.sh
+	@tests/servers/install.sh postgres
 	@tests/servers/postgres.sh --demo

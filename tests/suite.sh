@@ -1,51 +1,110 @@
 #!/usr/bin/env bash
-# Every check of the project, in order, and at the end one line: `N passed, N failed`.
+# Runs every check of the project and ends with one line: `N passed, N failed`.
 #
 # The exit status is 0 only when something ran, nothing failed and every step succeeded. With
 # CI=true a server or client that cannot be had is a failure; on a person's machine the part that
 # needs it is left out, by name.
+#
+# Everything is built first. Programs that wait for servers, timers and the ends of leases then run
+# beside work that computes: `e2e` beside clippy, which takes only the processor time that nobody
+# else wants, and `fault` beside all other programs. A table of where the time went precedes the
+# last line.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-broken=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/out"
+export SUITE_TIMES=$work/times
+: >"$SUITE_TIMES"
 left_out=
-missing() { left_out+="LEFT OUT: $1"$'\n'; if [ "${CI:-}" = true ]; then broken=1; fi; }
+missing() { left_out+="LEFT OUT: $1"$'\n'; if [ "${CI:-}" = true ]; then touch "$work/broken"; fi; }
 
+# Runs a step, shows its output and records its duration.
 step() {
-    printf '\n== %s\n' "$*"
-    "$@" 2>&1 | tee -a "$log" || broken=1
+    local label=$1
+    shift
+    printf '\n== %s\n' "$label"
+    tests/step.sh "$label" "$@" 2>&1 || fail "$label"
 }
 
-tests() { step cargo test --release --no-fail-fast "$@"; }
+fail() {
+    printf 'FAILED: %s\n' "$1"
+    echo "$1" >>"$work/broken"
+}
 
-# Of the programs that talk to the built binary, those whose other side is there.
-programs=()
-if tests/servers/install.sh; then
-    programs+=(--test e2e --test fault)
-else
+# Runs the programs of a lane, one after the other. A program's output is shown when it has ended,
+# because two lanes print at the same time.
+#
+# libtest's time of each test is an unstable option of the stable library, which RUSTC_BOOTSTRAP
+# allows.
+run_programs() {
+    local threads=$1 folder name program out
+    while IFS=$'\t' read -r folder name program; do
+        out="$work/out/$(basename "$program")"
+        name="${folder#"$PWD/"} $name"
+        (cd "$folder" && RUSTC_BOOTSTRAP=1 "$OLDPWD/tests/step.sh" "tests: $name" \
+            "$program" -Zunstable-options --report-time --test-threads="$threads") \
+            >"$out" 2>&1 </dev/null || fail "$name"
+        flock "$work" sh -c 'printf "\n== %s\n" "$1"; cat "$2"' - "$name" "$out"
+    done
+}
+
+# Folder of the package, name and path of each test program, as cargo built them.
+list_programs() {
+    local text='"\([^"]*\)"'
+    local manifest='"manifest_path":"\([^"]*\)\/Cargo.toml"' program="\"executable\":$text"
+    cargo test --workspace --no-run --message-format=json-render-diagnostics --quiet |
+        sed -n "s/.*$manifest.*\"name\":$text.*\"test\":true.*$program.*/\1\t\2\t\3/p"
+}
+
+# Installing waits for the network, and building does not.
+{ tests/servers/install.sh >"$work/servers" 2>&1; echo $? >"$work/servers.status"; } &
+servers=$!
+{ tests/clients/install.sh >"$work/clients" 2>&1; echo $? >"$work/clients.status"; } &
+clients=$!
+
+step 'format' cargo fmt --all --check
+step 'build' make --no-print-directory build build-fault build-tests
+list_programs >"$work/programs"
+wait "$servers" "$clients"
+cat "$work/servers" "$work/clients"
+
+skipped=none
+if [ "$(cat "$work/servers.status")" != 0 ]; then
     missing 'the end-to-end tests: a server is missing, see above'
+    skipped+='|e2e|fault'
 fi
-if tests/clients/install.sh; then
-    programs+=(--test clients)
-else
+if [ "$(cat "$work/clients.status")" != 0 ]; then
     missing 'the tests of clients: hvac or node-vault is missing'
+    skipped+='|clients'
 fi
+grep -vE $'\t'"($skipped)"$'\t' "$work/programs" >"$work/chosen"
+programs() { grep "${@:2}" -E $'\t'"($1)"$'\t' "$work/chosen"; }
 
-step cargo fmt --all --check
-step cargo clippy --release --workspace --all-targets -- -D warnings
-if [ -z "$left_out" ]; then
-    tests --workspace
-else
-    tests --workspace --exclude bulkhead-tests
-    tests -p bulkhead-tests --lib --test tidy "${programs[@]}"
+# Four at a time leave a processor idle for an eighth of the time; with six, compilers of uploaded
+# components, which are `nice`, exceed their 30 s.
+programs e2e | run_programs 4 &
+waiting=$!
+step 'examples in comments' nice -n 19 cargo test --workspace --doc | tee "$work/out/examples"
+step 'clippy' nice -n 19 cargo clippy --workspace --all-targets --quiet -- -D warnings
+wait "$waiting"
+
+programs fault | run_programs 2 &
+waiting=$!
+programs 'e2e|fault' -v | run_programs 2
+wait "$waiting"
+
+printf '\n== where the time went, in seconds\n'
+sort -rn "$SUITE_TIMES"
+printf '\n== the 30 slowest tests, in seconds\n'
+sed -nE 's/^test (.*) \.\.\. .*<([0-9.]+)s>$/\2\t\1/p' "$work"/out/* | sort -rn | head -n 30
+
+printf '\n%s' "$left_out"
+if [ -e "$work/broken" ]; then
+    printf 'a step did not succeed: %s\n' "$(paste -sd ';' "$work/broken")"
 fi
-
-printf '\n'
-printf '%s' "$left_out"
-if [ "$broken" = 1 ]; then printf 'a step did not succeed, see above\n'; fi
-awk -v broken="$broken" '
+cat "$work"/out/* | awk -v broken="$([ -e "$work/broken" ] && echo 1)" '
     /^test result: / {
         for (i = 1; i < NF; i++) {
             if ($(i + 1) == "passed;") passed += $i
@@ -55,4 +114,4 @@ awk -v broken="$broken" '
     END {
         printf "%d passed, %d failed\n", passed, failed
         exit (broken == 1 || failed > 0 || passed == 0)
-    }' "$log"
+    }'

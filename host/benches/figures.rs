@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-/// `<target>/release/deps/this` → `<target>`.
+/// `<target>/dist/deps/this` → `<target>`.
 pub(crate) fn target() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf()
 }

@@ -4,7 +4,7 @@
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
-use bulkhead_tests::paths::{Folder, repository, target};
+use bulkhead_tests::paths::{Folder, profile, repository};
 use bulkhead_tests::wait::until;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -82,8 +82,8 @@ fn steady(text: &str) -> Vec<String> {
 fn the_first_three_minutes_are_as_printed() {
     let demo = Demo::start();
     let bulkhead = Bulkhead::start();
-    let release = target().join("release").display().to_string();
-    let typed = demo.commands.replace("ROOT-TOKEN", ROOT).replace("$PWD/target/release", &release);
+    let built = profile().display().to_string();
+    let typed = demo.commands.replace("ROOT-TOKEN", ROOT).replace("$PWD/target/debug", &built);
     let run = Command::new("bash")
         .args(["-eu", "-o", "pipefail", "-c", &typed])
         .current_dir(repository())
@@ -140,7 +140,7 @@ fn shell(line: &str, folder: &Folder) -> Command {
     command
         .args(["-eu", "-c", line])
         .current_dir(folder.path())
-        .env("PATH", format!("{}:{path}", target().join("release").display()))
+        .env("PATH", format!("{}:{path}", profile().display()))
         .env("HOME", folder.path());
     command
 }

@@ -22,7 +22,9 @@ fn run(command: &mut Command) -> String {
 /// The cargo that built this test, which has fetched all that is needed.
 fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(arguments).arg("--offline").env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS");
+    cargo.args(arguments).arg("--offline").env_remove("CARGO_TARGET_DIR");
+    // the suite sets the last one for the test programs alone
+    cargo.env_remove("RUSTFLAGS").env_remove("RUSTC_BOOTSTRAP");
     cargo
 }
 

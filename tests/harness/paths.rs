@@ -15,10 +15,16 @@ pub fn repository() -> PathBuf {
 }
 
 /// The build's folder, found from the running test so that `CARGO_TARGET_DIR` needs no second
-/// reading: `<target>/release/deps/e2e-…`.
+/// reading: `<target>/debug/deps/e2e-…`.
 pub fn target() -> PathBuf {
+    profile().parent().expect("cargo puts tests three folders deep").to_path_buf()
+}
+
+/// The folder of the profile that the running test was built with. The binaries it starts are
+/// those of the same profile.
+pub fn profile() -> PathBuf {
     let this = std::env::current_exe().expect("a running program has a path");
-    this.ancestors().nth(3).expect("cargo puts tests three folders deep").to_path_buf()
+    this.ancestors().nth(2).expect("cargo puts tests three folders deep").to_path_buf()
 }
 
 /// A component of the tests.
@@ -77,7 +83,7 @@ pub fn fault_binary() -> PathBuf {
 }
 
 fn built(name: &str, by: &str) -> PathBuf {
-    let path = target().join("release").join(name);
+    let path = profile().join(name);
     assert!(path.is_file(), "{} is missing: run `{by}` first", path.display());
     path
 }

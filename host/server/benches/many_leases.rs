@@ -38,13 +38,13 @@ const MEMORY_GOAL_MB: f64 = 100.0;
 fn main() {
     let target = figures::target();
     let directory = target.join(format!("bench-leases-{}", std::process::id()));
-    start(&target, &directory).stop();
+    start(&directory).stop();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(fill(&directory));
     drop(runtime);
     let mut starts: Vec<(Duration, f64)> = (0..STARTS)
         .map(|_| {
-            let server = start(&target, &directory);
+            let server = start(&directory);
             let measured = (server.answered, server.resident_mb());
             server.stop();
             measured
@@ -96,9 +96,12 @@ struct Server {
 }
 
 /// Starts the server, and asks it an authenticated question as soon as it listens.
-fn start(target: &Path, directory: &Path) -> Server {
+fn start(directory: &Path) -> Server {
     let began = Instant::now();
-    let mut process = Command::new(target.join("release/bulkhead"))
+    // `target/dist/deps/many_leases-…` → `target/dist/bulkhead`
+    let this = std::env::current_exe().unwrap();
+    let binary = this.ancestors().nth(2).unwrap().join("bulkhead");
+    let mut process = Command::new(binary)
         .args([
             "server",
             "--dev",

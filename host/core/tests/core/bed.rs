@@ -49,7 +49,7 @@ impl Bed {
 
     /// With those audit devices.
     pub(crate) async fn audited(directory: PathBuf, audit: AuditSettings) -> Result<Self, Failure> {
-        Self::with(directory, vec![Official { wasm: probe(), compiled: &[] }], audit).await
+        Self::with(directory, vec![official("probe")], audit).await
     }
 
     /// With those plugins of its own, and those audit devices.
@@ -77,7 +77,7 @@ impl Bed {
         let settings = Settings {
             directory: directory.clone(),
             officials,
-            compiler: target().join("release/bulkhead"),
+            compiler: profile().join("bulkhead"),
             default_lease_ttl: 3_600,
             max_lease_ttl: 7_200,
             request_timeout: Duration::from_secs(90),
@@ -201,7 +201,12 @@ pub(crate) fn request(token: &str, verb: Verb, path: &str, fields: Value) -> Req
 
 /// Where everything is built.
 pub(crate) fn target() -> PathBuf {
-    std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf()
+    profile().parent().unwrap().to_path_buf()
+}
+
+/// The folder of the profile that this program was built with, the server's binary beside it.
+fn profile() -> PathBuf {
+    std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_path_buf()
 }
 
 pub(crate) fn probe() -> &'static [u8] {
@@ -210,7 +215,17 @@ pub(crate) fn probe() -> &'static [u8] {
 
 /// A component of `tests/guests`.
 pub(crate) fn guest(name: &str) -> &'static [u8] {
-    let bytes = std::fs::read(target().join(format!("guests/{name}.wasm")));
+    built(&format!("{name}.wasm"))
+}
+
+/// The same as a plugin of the build, with the machine code that `make guests` left beside it:
+/// compiling a guest takes longer than most tests.
+pub(crate) fn official(name: &str) -> Official {
+    Official { wasm: guest(name), compiled: built(&format!("{name}.cwasm")) }
+}
+
+fn built(name: &str) -> &'static [u8] {
+    let bytes = std::fs::read(target().join("guests").join(name));
     bytes.unwrap_or_else(|_| panic!("the guest {name} is missing: run `make guests`")).leak()
 }
 

@@ -4,30 +4,24 @@
 //! `contained!` makes one test an act and knows all their names;
 //! `every_act_of_the_guest_has_its_test` holds them against those of the guest.
 
-use crate::bed::{Bed, PATIENCE, error, guest, probe, request};
+use crate::bed::{Bed, PATIENCE, error, guest, official, request};
 use crate::probe::set_schema;
 use crate::uploads::upload;
-use bulkhead_core::Official;
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::request::{RawBody, Request};
 use serde_json::{Value, json};
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// What each failure begins with.
 const TITLE: &str = "plugin hostile 1.0.0 (sha256 ";
 
-/// Both guests, compiled once for all tests of this binary.
-static GUESTS: LazyLock<Vec<Official>> = LazyLock::new(|| {
-    let compiled = |wasm: &'static [u8]| bulkhead_sandbox::precompile(wasm).unwrap().leak();
-    [probe(), guest("hostile")].map(|wasm| Official { wasm, compiled: compiled(wasm) }).to_vec()
-});
-
 async fn bed(name: &str) -> Bed {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-hostile-{name}-{}", std::process::id()));
-    Bed::with(directory, GUESTS.clone(), AuditSettings::default()).await.unwrap()
+    Bed::with(directory, ["probe", "hostile"].map(official).to_vec(), AuditSettings::default())
+        .await
+        .unwrap()
 }
 
 /// Who refuses: the host, because the guest broke a rule; or the guest, because the host told it
@@ -313,7 +307,7 @@ async fn a_migration_that_never_ends_or_panics_leaves_its_mount_waiting_and_all_
     let directory =
         std::env::temp_dir().join(format!("bulkhead-hostile-migrate-{}", std::process::id()));
     let open = async |directory| {
-        let ours = vec![GUESTS[0]];
+        let ours = vec![official("probe")];
         Bed::with(directory, ours, AuditSettings::default()).await.unwrap()
     };
     let bed = open(directory).await;

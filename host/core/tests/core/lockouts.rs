@@ -1,8 +1,7 @@
 //! Names that are locked after logins that failed. The doorman (`tests/guests/doorman`) proves
 //! nothing: it refuses where it is told to, and says whose login it would be.
 
-use crate::bed::{Bed, error, guest, probe};
-use bulkhead_core::Official;
+use crate::bed::{Bed, error, official};
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use std::sync::Arc;
 async fn open(name: &str) -> Bed {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
-    let officials = [probe(), guest("doorman")].map(|wasm| Official { wasm, compiled: &[] });
+    let officials = ["probe", "doorman"].map(official);
     Bed::with(directory, officials.into(), AuditSettings::default()).await.unwrap()
 }
 

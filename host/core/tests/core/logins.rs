@@ -1,8 +1,7 @@
 //! Logins: what the host makes of what an auth method answers. The doorman (`tests/guests/doorman`)
 //! proves nothing and answers whatever login it is told to.
 
-use crate::bed::{Bed, error, guest, probe, request};
-use bulkhead_core::Official;
+use crate::bed::{Bed, error, official, request};
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
@@ -14,7 +13,7 @@ const LOGIN: &str = "auth/doorman/login";
 async fn open(name: &str) -> Bed {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
-    let officials = [probe(), guest("doorman")].map(|wasm| Official { wasm, compiled: &[] });
+    let officials = ["probe", "doorman"].map(official);
     Bed::with(directory, officials.into(), AuditSettings::default()).await.unwrap()
 }
 

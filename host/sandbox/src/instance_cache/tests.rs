@@ -47,9 +47,11 @@ impl Stage {
             &crate::Outbound::default(),
         );
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
-        let wasm = std::fs::read(target.join("guests/probe.wasm"))
-            .expect("the probe is missing: run `make guests`");
-        let artefact = Artefact::Official { wasm: wasm.leak(), compiled: None };
+        let [wasm, compiled] = ["wasm", "cwasm"].map(|kind| {
+            let bytes = std::fs::read(target.join(format!("guests/probe.{kind}")));
+            bytes.expect("the probe is missing: run `make guests`").leak()
+        });
+        let artefact = Artefact::Official { wasm, compiled: Some(compiled) };
         let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
         Self { sandbox, engine, artefact, directory }
     }

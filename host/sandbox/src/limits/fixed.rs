@@ -39,8 +39,9 @@ pub(crate) const MEMORY_CEILING_BYTES: usize = 256 << 20;
 pub(crate) const MEMORY_KEPT_RESIDENT_BYTES: usize = 512 << 10;
 /// The same for tables.
 pub(crate) const TABLE_KEPT_RESIDENT_BYTES: usize = 64 << 10;
-/// Host stack of one call.
-pub(crate) const HOST_STACK_BYTES: usize = 1 << 20;
+/// Host stack of one call. Untouched pages cost address space only; builds without optimisation
+/// need more than 1 MiB.
+pub(crate) const HOST_STACK_BYTES: usize = 4 << 20;
 /// Part of it that the guest may use.
 pub(crate) const GUEST_STACK_BYTES: usize = 512 << 10;
 /// Bytes that one crossing from guest to host may make the host allocate.
