@@ -77,7 +77,7 @@ plugins: toolchain ## target/plugins/*.wasm
 toolchain:
 	@command -v cargo >/dev/null || \
 	    { echo "cargo is missing: install rustup from https://rustup.rs" >&2; exit 1; }
-	@version=$$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml); \
+	+@version=$$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml); \
 	if ! rustc --version >/dev/null 2>&1; then \
 	    rustup toolchain install $$version --profile minimal --component rustfmt --component clippy; \
 	fi; \

@@ -5,10 +5,8 @@
 # CI=true a server or client that cannot be had is a failure; on a person's machine the part that
 # needs it is left out, by name.
 #
-# Everything is built first. Programs that wait for servers, timers and the ends of leases then run
-# beside work that computes: `e2e` beside clippy, which takes only the processor time that nobody
-# else wants, and `fault` beside all other programs. A table of where the time went precedes the
-# last line.
+# Everything is built first, then test programs run one after the other. A table of where the time
+# went precedes the last line.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,8 +31,7 @@ fail() {
     echo "$1" >>"$work/broken"
 }
 
-# Runs the programs of a lane, one after the other. A program's output is shown when it has ended,
-# because two lanes print at the same time.
+# Runs the listed programs, one after the other, with `$1` tests at a time.
 #
 # libtest's time of each test is an unstable option of the stable library, which RUSTC_BOOTSTRAP
 # allows.
@@ -43,10 +40,10 @@ run_programs() {
     while IFS=$'\t' read -r folder name program; do
         out="$work/out/$(basename "$program")"
         name="${folder#"$PWD/"} $name"
+        printf '\n== %s\n' "$name"
         (cd "$folder" && RUSTC_BOOTSTRAP=1 "$OLDPWD/tests/step.sh" "tests: $name" \
             "$program" -Zunstable-options --report-time --test-threads="$threads") \
-            >"$out" 2>&1 </dev/null || fail "$name"
-        flock "$work" sh -c 'printf "\n== %s\n" "$1"; cat "$2"' - "$name" "$out"
+            2>&1 </dev/null | tee "$out" || fail "$name"
     done
 }
 
@@ -54,8 +51,9 @@ run_programs() {
 list_programs() {
     local text='"\([^"]*\)"'
     local manifest='"manifest_path":"\([^"]*\)\/Cargo.toml"' program="\"executable\":$text"
+    local profile='"profile":{[^}]*"test":true}'
     cargo test --workspace --no-run --message-format=json-render-diagnostics --quiet |
-        sed -n "s/.*$manifest.*\"name\":$text.*\"test\":true.*$program.*/\1\t\2\t\3/p"
+        sed -n "s/.*$manifest.*\"name\":$text.*$profile.*$program.*/\1\t\2\t\3/p"
 }
 
 # Installing waits for the network, and building does not.
@@ -82,18 +80,16 @@ fi
 grep -vE $'\t'"($skipped)"$'\t' "$work/programs" >"$work/chosen"
 programs() { grep "${@:2}" -E $'\t'"($1)"$'\t' "$work/chosen"; }
 
-# Four at a time leave a processor idle for an eighth of the time; with six, compilers of uploaded
-# components, which are `nice`, exceed their 30 s.
-programs e2e | run_programs 4 &
-waiting=$!
-step 'examples in comments' nice -n 19 cargo test --workspace --doc | tee "$work/out/examples"
-step 'clippy' nice -n 19 cargo clippy --workspace --all-targets --quiet -- -D warnings
-wait "$waiting"
+step 'clippy' cargo clippy --workspace --all-targets --quiet -- -D warnings
+# Only the SDK has examples in its comments. `--doc` for the workspace would link the components'
+# libraries natively, which cannot be done.
+step 'examples in comments' cargo test -p bulkhead-sdk --doc | tee "$work/out/examples"
 
-programs fault | run_programs 2 &
-waiting=$!
-programs 'e2e|fault' -v | run_programs 2
-wait "$waiting"
+# One program after the other, and three tests at a time: that uses most of two processors. With
+# more, or beside a compiler, some exceed limits that are real time: the 30 s that an uploaded
+# component may take to compile, above all.
+programs e2e -v | run_programs 2
+programs e2e | run_programs 3
 
 printf '\n== where the time went, in seconds\n'
 sort -rn "$SUITE_TIMES"
