@@ -56,16 +56,25 @@ list_programs() {
         sed -n "s/.*$manifest.*\"name\":$text.*$profile.*$program.*/\1\t\2\t\3/p"
 }
 
-# Installing waits for the network, and building does not.
-{ tests/servers/install.sh >"$work/servers" 2>&1; echo $? >"$work/servers.status"; } &
-servers=$!
-{ tests/clients/install.sh >"$work/clients" 2>&1; echo $? >"$work/clients.status"; } &
-clients=$!
+# Installing waits for the network, and building does not. Both scripts may call apt-get, which
+# refuses to run twice at a time.
+{
+    tests/servers/install.sh >"$work/servers" 2>&1
+    echo $? >"$work/servers.status"
+    tests/clients/install.sh >"$work/clients" 2>&1
+    echo $? >"$work/clients.status"
+} &
+installing=$!
 
-step 'format' cargo fmt --all --check
+# The build installs the toolchain where it is missing, and `cargo fmt` needs it.
 step 'build' make --no-print-directory build build-fault build-tests
-list_programs >"$work/programs"
-wait "$servers" "$clients"
+step 'format' cargo fmt --all --check
+list_programs >"$work/programs" || fail 'list of test programs'
+# A suite that lists nothing must not pass.
+for name in clients e2e fault tidy; do
+    grep -q $'\t'"$name"$'\t' "$work/programs" || fail "no test program $name was built"
+done
+wait "$installing"
 cat "$work/servers" "$work/clients"
 
 skipped=none

@@ -66,6 +66,8 @@ template() {
     (
         flock 9
         if [ ! -e "$cache/$stamp" ]; then
+            # nothing else ends the server when a step below fails
+            trap 'if [ -n "${server:-}" ]; then kill -QUIT "$server" || true; fi' EXIT
             options=()
             initialise
             start
@@ -73,6 +75,7 @@ template() {
             # a clean shutdown, so that a copy has nothing to recover
             kill -INT "$server"
             wait "$server"
+            server=
             made=$(mktemp -d "$cache/making-XXXXXX")
             cp -a data "$made/data"
             mv "$made" "$cache/$stamp"

@@ -12,7 +12,7 @@ const MODULE: [u8; 15] = [1, 13, 0, b'a', b's', b'm', 1, 0, 0, 0, 5, 3, 1, 0, 1]
 /// Longest refusal: names of imports are repeated in it, and there may be 64 of 512 bytes.
 const REFUSAL: usize = 64 << 10;
 
-/// A guest, from where everything is built: this is `<target>/release/deps/fuzz-…`.
+/// A guest, from where everything is built: this is `<target>/debug/deps/fuzz-…`.
 fn guest(name: &str) -> Result<Vec<u8>, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let target = this.ancestors().nth(3).ok_or("this program has no folder")?;
