@@ -1,8 +1,9 @@
 //! Compiling components that callers brought: in a child process with limits of its own.
 //!
 //! The attack this file stops: a component made so that compiling it takes hours, or all memory.
-//! The child is killed when its time is over, and the system stops it at its memory (see the
-//! server's `compile_worker.rs`). It bounds time and memory and is no wall against a fault of the
+//! The system stops the child at its processor time and memory (see the server's
+//! `compile_worker.rs`). The clock bounds how long the caller waits, and says nothing about the
+//! component: on a busy machine a small one takes long, and its caller is told to try again. It bounds time and memory and is no wall against a fault of the
 //! compiler: what it answers is loaded. Only callers with `sudo` on the catalog get so far.
 
 use crate::compiled::AuthenticCode;
@@ -20,8 +21,11 @@ use tokio::task::spawn_blocking;
 
 /// The word that makes this program a compiler.
 pub const WORD: &str = "compile-component";
-/// How long compiling a component may take, and how long it waits for another one to be done.
-const TIME: Duration = Duration::from_secs(30);
+/// How long a component waits for another one to be compiled.
+const TURN: Duration = Duration::from_secs(20);
+/// How long the child may take by the clock. With the wait for its turn this is less than the 90 s
+/// of a request.
+const TIME: Duration = Duration::from_secs(60);
 /// Longest code of one component, with what the child says before it.
 const CODE_BYTES: usize = 64 << 20;
 /// Longest answer before the code.
@@ -31,6 +35,7 @@ const SAID_BYTES: usize = 64 << 10;
 pub struct Compiler {
     program: PathBuf,
     one_at_a_time: Semaphore,
+    time: Duration,
 }
 
 /// A component that was compiled.
@@ -56,16 +61,17 @@ impl Compiler {
     /// loaded.
     #[must_use]
     pub fn new(program: PathBuf) -> Self {
-        Self { program, one_at_a_time: Semaphore::new(1) }
+        Self { program, one_at_a_time: Semaphore::new(1), time: TIME }
     }
 
     /// Compiles `wasm`.
     ///
     /// # Errors
-    /// 400 with what is wrong with the component, also where it takes too long or too much memory;
-    /// 503 while others are compiled; 500 when the child cannot be started.
+    /// 400 with what is wrong with the component, also where it takes too much processor time or
+    /// memory; 503 while others are compiled, and where the machine is too busy; 500 when the child
+    /// cannot be started.
     pub async fn compile(&self, wasm: Arc<Vec<u8>>) -> Result<Compiled, Failure> {
-        let Ok(Ok(_permit)) = tokio::time::timeout(TIME, self.one_at_a_time.acquire()).await else {
+        let Ok(Ok(_permit)) = tokio::time::timeout(TURN, self.one_at_a_time.acquire()).await else {
             return Err(busy());
         };
         let mut child = Running::start(&self.program)?;
@@ -73,10 +79,10 @@ impl Compiler {
         // A thread for each direction, or the two would wait for each other.
         drop(spawn_blocking(move || feed(input, &wasm)));
         let reading = spawn_blocking(move || drain(output));
-        let answered = match tokio::time::timeout(TIME, reading).await {
+        let answered = match tokio::time::timeout(self.time, reading).await {
             Ok(Ok(Ok(answered))) => answered,
             Ok(_) => return Err(Failure::internal("the compiler's answer cannot be read")),
-            Err(_) => return Err(takes_too_long()),
+            Err(_) => return Err(has_no_processor(self.time)),
         };
         if answered.len() > CODE_BYTES {
             return Err(Failure::invalid(
@@ -116,7 +122,7 @@ impl Running {
         let status =
             self.0.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         Failure::invalid(format!(
-            "the component cannot be compiled within the compiler's limits of time and memory \
+            "the component cannot be compiled within the compiler's limits of processor time and memory \
              ({status}); make it smaller"
         ))
     }
@@ -159,15 +165,19 @@ fn parse_answer(answered: &[u8]) -> Option<Result<Compiled, Failure>> {
 }
 
 fn busy() -> Failure {
-    let message = "another component is being compiled; try again";
-    Failure { retry_after: Some(10_000), ..Failure::new(Kind::Unavailable, message) }
+    try_again("another component is being compiled; try again".to_owned())
 }
 
-fn takes_too_long() -> Failure {
-    let seconds = TIME.as_secs();
-    Failure::invalid(format!(
-        "the component takes more than {seconds} s to compile; make it smaller"
+fn has_no_processor(time: Duration) -> Failure {
+    try_again(format!(
+        "the component was not compiled within {} s, and the compiler has not used up its \
+         processor time: the machine is busy; try again",
+        time.as_secs()
     ))
+}
+
+fn try_again(message: String) -> Failure {
+    Failure { retry_after: Some(10_000), ..Failure::new(Kind::Unavailable, message) }
 }
 
 /// The child's part: reads a component, and answers what it is and its code.
@@ -196,6 +206,7 @@ fn compile_in_child(wasm: &[u8]) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_refusal_reaches_the_author_and_no_code_follows_it() {
@@ -220,6 +231,20 @@ mod tests {
         ] {
             assert!(parse_answer(cut).is_none(), "{}", String::from_utf8_lossy(cut));
         }
+    }
+
+    #[tokio::test]
+    async fn a_compiler_that_gets_no_processor_is_no_fault_of_the_component() {
+        let program = std::env::temp_dir().join(format!("no-processor-{}", std::process::id()));
+        std::fs::write(&program, "#!/bin/sh\nexec tail -f /dev/null\n").unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+        let compiler =
+            Compiler { time: Duration::from_millis(50), ..Compiler::new(program.clone()) };
+        let failed = compiler.compile(Arc::default()).await.err().unwrap();
+        std::fs::remove_file(program).unwrap();
+        assert_eq!(failed.kind, Kind::Unavailable, "{failed:?}");
+        assert!(failed.message.contains("try again"), "{failed:?}");
+        assert!(failed.retry_after.is_some());
     }
 
     #[tokio::test]

@@ -103,7 +103,9 @@ bad_input! {
 /// What is wrong with the row, or nothing.
 fn failure((words, name, run): &Row) -> Option<String> {
     let start = Instant::now();
-    let complaint = match catch_unwind(run) {
+    let ended = catch_unwind(run);
+    println!("{:>8.1?} {name}", start.elapsed());
+    let complaint = match ended {
         Err(why) => why.downcast::<String>().map_or_else(|_| "it panicked".to_owned(), |why| *why),
         Ok(()) if start.elapsed() > LONGEST => format!("it took {:?}", start.elapsed()),
         Ok(()) => return None,
@@ -121,7 +123,9 @@ fn bad_input_is_refused_row_by_row() {
                     let Some(row) = rows.lock().expect("no row panics with it").next() else {
                         break;
                     };
-                    failures.lock().expect("no row panics with it").extend(failure(row));
+                    // Before the lock is taken, or the rows would wait for each other.
+                    let failed = failure(row);
+                    failures.lock().expect("no row panics with it").extend(failed);
                 }
             });
         }
