@@ -64,7 +64,8 @@ const ACTS: &[(&str, u16, &str)] = &[
 ];
 
 /// Acts that the deadline alone ends, and those that go on after their request: in calls that have
-/// only a second here, so that the test ends. `ACTS` has one that runs to the deadline of every mount.
+/// only a second here, so that the test ends. `ACTS` has one that runs to the deadline of every
+/// mount.
 const LATER: &[(&str, u16, &str)] = &[
     ("loop-in-allocator", 502, "ran past its deadline"),
     ("waits-in-host-calls", 502, "ran past its deadline"),

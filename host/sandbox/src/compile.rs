@@ -3,8 +3,9 @@
 //! The attack this file stops: a component made so that compiling it takes hours, or all memory.
 //! The system stops the child at its processor time and memory (see the server's
 //! `compile_worker.rs`). The clock bounds how long the caller waits, and says nothing about the
-//! component: on a busy machine a small one takes long, and its caller is told to try again. It bounds time and memory and is no wall against a fault of the
-//! compiler: what it answers is loaded. Only callers with `sudo` on the catalog get so far.
+//! component: on a busy machine a small one takes long, and its caller is told to try again. These
+//! limits are no wall against a fault of the compiler: what it answers is loaded. Only callers with
+//! `sudo` on the catalog get so far.
 
 use crate::compiled::AuthenticCode;
 use crate::component::precompile;
@@ -122,8 +123,8 @@ impl Running {
         let status =
             self.0.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         Failure::invalid(format!(
-            "the component cannot be compiled within the compiler's limits of processor time and memory \
-             ({status}); make it smaller"
+            "the component cannot be compiled within the compiler's limits of processor time and \
+             memory ({status}); make it smaller"
         ))
     }
 }

@@ -16,8 +16,9 @@ const CPU_SECONDS: u64 = 30;
 const MEMORY_BYTES: u64 = 3 << 30;
 /// Open files: its three pipes, and what the allocator asks of the system.
 const FILES: u64 = 16;
-/// How far it steps behind the server, which has requests to serve: a third of a process's share. At
-/// 10, a tenth, a busy machine with two processors took half a minute for what needs two seconds.
+/// How far it steps behind the server, which has requests to serve: a third of a process's share.
+/// At 10 the share is a tenth, and on a busy machine with two processors a component that takes two
+/// seconds to compile took half a minute.
 const NICE: i32 = 5;
 
 /// Compiles what comes on standard input. Standard error is not read: the exit code says that it
