@@ -1,11 +1,11 @@
-//! Compiling components that callers brought: in a child process with limits of its own.
+//! Compiles uploaded components, in a child process that has limits of its own.
 //!
-//! The attack this file stops: a component made so that compiling it takes hours, or all memory.
-//! The system stops the child at its processor time and memory (see the server's
-//! `compile_worker.rs`). The clock bounds how long the caller waits, and says nothing about the
-//! component: on a busy machine a small one takes long, and its caller is told to try again. These
-//! limits are no wall against a fault of the compiler: what it answers is loaded. Only callers with
-//! `sudo` on the catalog get so far.
+//! The attack this file stops: a component made so that its compilation takes hours, or all memory.
+//! The kernel ends the child at its limits of processor time and memory (the server's
+//! `compile_worker.rs`). The limit by the clock bounds the caller's wait only: a busy machine may
+//! leave the child without a processor, so the caller gets 503 and may try again. The limits do not
+//! protect against a fault of the compiler: the server loads the compiler's output. Only callers
+//! with `sudo` on the catalog reach this code.
 
 use crate::compiled::AuthenticCode;
 use crate::component::precompile;
@@ -18,42 +18,40 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 
 /// The word that makes this program a compiler.
 pub const WORD: &str = "compile-component";
-/// How long a component waits for another one to be compiled.
+/// Longest wait of an upload for the end of another compilation.
 const TURN: Duration = Duration::from_secs(20);
-/// How long the child may take by the clock. With the wait for its turn this is less than the 90 s
-/// of a request.
+/// Longest compilation by the clock. `TURN` and `TIME` together stay below the 90 s of a request.
 const TIME: Duration = Duration::from_secs(60);
-/// Longest code of one component, with what the child says before it.
+/// Longest answer of the child, in bytes: its first line and the code.
 const CODE_BYTES: usize = 64 << 20;
-/// Longest answer before the code.
+/// Longest first line of the child's answer, in bytes.
 const SAID_BYTES: usize = 64 << 10;
 
 /// Compiles, one component at a time.
 pub struct Compiler {
     program: PathBuf,
     one_at_a_time: Semaphore,
-    time: Duration,
 }
 
 /// A component that was compiled.
 pub struct Compiled {
-    /// What it is built for.
+    /// The WIT world of the component.
     pub world: World,
-    /// Its code.
+    /// The machine code of the component.
     pub code: AuthenticCode,
 }
 
-/// What the child says, in one line, before the code.
+/// The first line of the child's answer, in JSON. The code follows the line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Said {
-    /// So many bytes of code follow.
+    /// The compilation succeeded, and `bytes` bytes of code follow.
     Compiled { world: World, bytes: usize },
-    /// What is wrong with the component, for its author.
+    /// The component is refused, for the reason given to its author.
     Refused(String),
 }
 
@@ -62,7 +60,7 @@ impl Compiler {
     /// loaded.
     #[must_use]
     pub fn new(program: PathBuf) -> Self {
-        Self { program, one_at_a_time: Semaphore::new(1), time: TIME }
+        Self { program, one_at_a_time: Semaphore::new(1) }
     }
 
     /// Compiles `wasm`.
@@ -73,18 +71,14 @@ impl Compiler {
     /// cannot be started.
     pub async fn compile(&self, wasm: Arc<Vec<u8>>) -> Result<Compiled, Failure> {
         let Ok(Ok(_permit)) = tokio::time::timeout(TURN, self.one_at_a_time.acquire()).await else {
-            return Err(busy());
+            return Err(try_again("another component is being compiled"));
         };
         let mut child = Running::start(&self.program)?;
         let (input, output) = child.pipes()?;
         // A thread for each direction, or the two would wait for each other.
         drop(spawn_blocking(move || feed(input, &wasm)));
         let reading = spawn_blocking(move || drain(output));
-        let answered = match tokio::time::timeout(self.time, reading).await {
-            Ok(Ok(Ok(answered))) => answered,
-            Ok(_) => return Err(Failure::internal("the compiler's answer cannot be read")),
-            Err(_) => return Err(has_no_processor(self.time)),
-        };
+        let answered = within(TIME, reading).await?;
         if answered.len() > CODE_BYTES {
             return Err(Failure::invalid(
                 "the component compiles to more than 64MiB of code; make it smaller",
@@ -118,7 +112,7 @@ impl Running {
         pipes.ok_or_else(|| Failure::internal("the compiler was started without its pipes"))
     }
 
-    /// Why it ended without an answer, for the caller who sent the component.
+    /// The failure of a child that ended without an answer, for the caller of the upload.
     fn why_it_ended(mut self) -> Failure {
         let status =
             self.0.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
@@ -151,7 +145,23 @@ fn drain(output: ChildStdout) -> io::Result<Vec<u8>> {
     Ok(answered)
 }
 
-/// The child's answer; `None` when it is not whole.
+/// The child's answer, if `reading` ends within `time`.
+async fn within(
+    time: Duration,
+    reading: impl Future<Output = Result<io::Result<Vec<u8>>, JoinError>>,
+) -> Result<Vec<u8>, Failure> {
+    match tokio::time::timeout(time, reading).await {
+        Ok(Ok(Ok(answered))) => Ok(answered),
+        Ok(_) => Err(Failure::internal("the compiler's answer cannot be read")),
+        Err(_) => Err(try_again(&format!(
+            "the component was not compiled within {} s, and the compiler has not used up its \
+             processor time: the machine is busy",
+            time.as_secs()
+        ))),
+    }
+}
+
+/// The child's answer; `None` if the answer is incomplete.
 fn parse_answer(answered: &[u8]) -> Option<Result<Compiled, Failure>> {
     let end = answered.iter().take(SAID_BYTES).position(|byte| *byte == b'\n')?;
     let (said, rest) = answered.split_at_checked(end)?;
@@ -165,19 +175,8 @@ fn parse_answer(answered: &[u8]) -> Option<Result<Compiled, Failure>> {
     }
 }
 
-fn busy() -> Failure {
-    try_again("another component is being compiled; try again".to_owned())
-}
-
-fn has_no_processor(time: Duration) -> Failure {
-    try_again(format!(
-        "the component was not compiled within {} s, and the compiler has not used up its \
-         processor time: the machine is busy; try again",
-        time.as_secs()
-    ))
-}
-
-fn try_again(message: String) -> Failure {
+fn try_again(why: &str) -> Failure {
+    let message = format!("{why}; try again");
     Failure { retry_after: Some(10_000), ..Failure::new(Kind::Unavailable, message) }
 }
 
@@ -207,7 +206,7 @@ fn compile_in_child(wasm: &[u8]) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use std::future::pending;
 
     #[test]
     fn a_refusal_reaches_the_author_and_no_code_follows_it() {
@@ -236,13 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_compiler_that_gets_no_processor_is_no_fault_of_the_component() {
-        let program = std::env::temp_dir().join(format!("no-processor-{}", std::process::id()));
-        std::fs::write(&program, "#!/bin/sh\nexec tail -f /dev/null\n").unwrap();
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
-        let compiler =
-            Compiler { time: Duration::from_millis(50), ..Compiler::new(program.clone()) };
-        let failed = compiler.compile(Arc::default()).await.err().unwrap();
-        std::fs::remove_file(program).unwrap();
+        let failed = within(Duration::ZERO, pending()).await.err().unwrap();
         assert_eq!(failed.kind, Kind::Unavailable, "{failed:?}");
         assert!(failed.message.contains("try again"), "{failed:?}");
         assert!(failed.retry_after.is_some());

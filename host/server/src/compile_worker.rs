@@ -9,20 +9,20 @@ use rustix::process::{Resource, Rlimit, nice, setrlimit};
 use std::io;
 use std::process::ExitCode;
 
-/// Processor time, in seconds. The parent's clock, which is longer, stops those that do not get it.
+/// Processor time, in seconds. The parent kills a child that does not get this time within 60 s.
 const CPU_SECONDS: u64 = 30;
 /// Memory that is written to. Address space is not limited: the compiler and the allocator reserve
 /// much that they never use.
 const MEMORY_BYTES: u64 = 3 << 30;
-/// Open files: its three pipes, and what the allocator asks of the system.
+/// Open files: three pipes, and those that the allocator opens.
 const FILES: u64 = 16;
-/// How far it steps behind the server, which has requests to serve: a third of a process's share.
-/// At 10 the share is a tenth, and on a busy machine with two processors a component that takes two
-/// seconds to compile took half a minute.
+/// The child's niceness, so that requests come first. At 5 the child gets a third of the server's
+/// share of a busy processor. At 10 the share is a tenth: on two busy processors a compilation of
+/// two seconds took more than 30 s.
 const NICE: i32 = 5;
 
-/// Compiles what comes on standard input. Standard error is not read: the exit code says that it
-/// failed.
+/// Compiles the component on standard input. The server reads the exit code and never standard
+/// error.
 #[must_use]
 pub fn run() -> ExitCode {
     let done =

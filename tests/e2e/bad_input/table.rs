@@ -104,10 +104,11 @@ bad_input! {
 fn failure((words, name, run): &Row) -> Option<String> {
     let start = Instant::now();
     let ended = catch_unwind(run);
-    println!("{:>8.1?} {name}", start.elapsed());
+    let took = start.elapsed();
+    println!("{took:>8.1?} {name}");
     let complaint = match ended {
         Err(why) => why.downcast::<String>().map_or_else(|_| "it panicked".to_owned(), |why| *why),
-        Ok(()) if start.elapsed() > LONGEST => format!("it took {:?}", start.elapsed()),
+        Ok(()) if took > LONGEST => format!("it took {took:?}"),
         Ok(()) => return None,
     };
     Some(format!("{words} ({name}): {complaint}"))
@@ -123,7 +124,7 @@ fn bad_input_is_refused_row_by_row() {
                     let Some(row) = rows.lock().expect("no row panics with it").next() else {
                         break;
                     };
-                    // Before the lock is taken, or the rows would wait for each other.
+                    // The row runs before the lock is taken. Inside it, rows would run one by one.
                     let failed = failure(row);
                     failures.lock().expect("no row panics with it").extend(failed);
                 }
