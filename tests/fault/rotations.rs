@@ -8,7 +8,7 @@ use crate::injected::{Injected, Troubled, write};
 use crate::points;
 use crate::stage::{SOON, postgres};
 use bulkhead_tests::paths::{Folder, fault_binary};
-use bulkhead_tests::wait::until_true;
+use bulkhead_tests::wait::{until_ok, until_true};
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -90,21 +90,26 @@ impl Life {
             !self.has_role() || postgres().login(&app, &self.shown(), "SELECT 1").is_ok()
         });
         if self.root.read("database/config/c").status == 200 {
-            until_true("the connection's own user logs in", SOON, || {
-                self.root.write("database/reset/c", &json!({})).status == 204
+            until_ok("the connection's own user logs in", SOON, || {
+                done(self.root.write("database/reset/c", &json!({})))
             });
             // An unfinished one would refuse another.
-            until_true("no rotation of the connection is unfinished", SOON, || {
-                self.root.write("database/rotate-root/c", &json!({})).status == 204
+            until_ok("no rotation of the connection is unfinished", SOON, || {
+                done(self.root.write("database/rotate-root/c", &json!({})))
             });
             let role = json!({ "db_name": "c", "username": app, "rotation_period": "1h" });
-            until_true("no rotation of the role is unfinished", SOON, || {
-                self.root.write("database/static-roles/app", &role).status == 204
-                    && self.root.write("database/rotate-role/app", &json!({})).status == 204
+            until_ok("no rotation of the role is unfinished", SOON, || {
+                done(self.root.write("database/static-roles/app", &role))?;
+                done(self.root.write("database/rotate-role/app", &json!({})))
             });
             assert!(postgres().login(&app, &self.shown(), "SELECT 1").is_ok());
         }
     }
+}
+
+/// The answer as an error, unless it is 204.
+fn done(answer: Answer) -> Result<(), Answer> {
+    if answer.status == 204 { Ok(()) } else { Err(answer) }
 }
 
 #[test]

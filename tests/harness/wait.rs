@@ -1,6 +1,7 @@
 //! Waiting for a condition, with an end: never a sleep in the hope that something has happened by
 //! then.
 
+use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 /// Between two looks. Short against the two seconds that a lease's end may take, long against a
@@ -36,6 +37,32 @@ pub fn until_true(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) 
     until(what, limit, || holds().then_some(())).1
 }
 
+/// Asks `probe` until it succeeds, and returns its result with the time it took. Where nothing
+/// succeeds in time, the panic shows the last failure.
+///
+/// # Panics
+/// As [`until`].
+#[track_caller]
+pub fn until_ok<T, E: Debug>(
+    what: &str,
+    limit: Duration,
+    mut probe: impl FnMut() -> Result<T, E>,
+) -> (T, Duration) {
+    let start = Instant::now();
+    loop {
+        match probe() {
+            Ok(found) => return (found, start.elapsed()),
+            Err(last) => {
+                assert!(
+                    start.elapsed() < limit,
+                    "waited {limit:?} in vain: {what}; last: {last:?}"
+                );
+            }
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +81,11 @@ mod tests {
     #[should_panic(expected = "waited 50ms in vain: a miracle")]
     fn a_condition_that_never_comes_true_fails_by_name() {
         until_true("a miracle", Duration::from_millis(50), || false);
+    }
+
+    #[test]
+    #[should_panic(expected = "waited 50ms in vain: a miracle; last: \"sealed\"")]
+    fn a_success_that_never_comes_fails_with_the_last_failure() {
+        until_ok("a miracle", Duration::from_millis(50), || Err::<(), _>("sealed"));
     }
 }

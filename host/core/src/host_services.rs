@@ -274,6 +274,11 @@ impl BackgroundServices {
         Self { services: CallServices::new(core, mount, None, ""), deadline: Instant::now() + time }
     }
 
+    /// When the call is cut.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// Waits for the instance slots of a call that may reach a database plugin.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! knows requests: the files of `api` and the pipeline call these functions.
 
 mod after_commit;
+mod attempts;
 mod deregister;
 mod disable;
 mod due_work;

@@ -3,6 +3,7 @@
 //! A target that does not answer is tried again for ever, with growing pauses; one that refuses six
 //! times makes the lease irrevocable: it is listed as such, and tried once a day (decision P13).
 
+use super::attempts::Attempts;
 use super::lane_answers;
 use crate::background::Claim;
 use crate::core::Core;
@@ -66,23 +67,28 @@ async fn revoke(
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = BackgroundServices::for_due_work(core, &mount);
-    let admitted = work.enter(ending.priority).await?;
-    let unit = mount.begin(&core.store);
-    let done = opened
-        .plugin
-        .engine
-        .revoke(
-            work.scope(&opened),
-            unit,
-            &work.context(None),
-            &lease.for_plugin(),
-            ending.reason.word(),
-        )
-        .await;
-    work.note_end(admitted, done.ended);
-    let ended = match done.result {
-        Ok(()) => remove(claim, done.unit, lease).await,
-        Err(failure) => Err(failure),
+    let mut attempts = Attempts::new(core, work.deadline());
+    let ended = loop {
+        let admitted = work.enter(ending.priority).await?;
+        let done = opened
+            .plugin
+            .engine
+            .revoke(
+                work.scope(&opened),
+                attempts.begin(mount.begin(&core.store)),
+                &work.context(None),
+                &lease.for_plugin(),
+                ending.reason.word(),
+            )
+            .await;
+        work.note_end(admitted, done.ended);
+        let ended = match done.result {
+            Ok(()) => remove(claim, done.unit, lease).await,
+            Err(failure) => Err(failure),
+        };
+        if !attempts.continue_after(&ended).await {
+            break ended;
+        }
     };
     work.release_guards().await;
     ended

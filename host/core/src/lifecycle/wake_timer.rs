@@ -1,5 +1,6 @@
 //! Waking a plugin: timers that it scheduled, and guards that its calls left behind.
 
+use super::attempts::Attempts;
 use super::lane_answers;
 use crate::background::guards::{self, Guards};
 use crate::background::{Claim, backoff};
@@ -35,26 +36,25 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     let call = BackgroundServices::for_due_work(core, &mount);
     let attempt = guards::attempts(&timer).saturating_add(1);
     let woken = Woken { claim, timer: &timer, guards: call.guards() };
-    let ended = match call.enter(Priority::Background).await {
-        Ok(admitted) => {
-            let done = opened
-                .plugin
-                .engine
-                .wake(
-                    call.scope(&opened),
-                    mount.begin(&core.store),
-                    &call.context(None),
-                    key,
-                    attempt,
-                )
-                .await;
-            call.note_end(admitted, done.ended);
-            match done.result {
-                Ok(()) => woken.finish(done.unit).await,
-                Err(failure) => Err(failure),
+    let mut attempts = Attempts::new(core, call.deadline());
+    let ended = loop {
+        let ended = match call.enter(Priority::Background).await {
+            Ok(admitted) => {
+                let unit = attempts.begin(mount.begin(&core.store));
+                let engine = &opened.plugin.engine;
+                let context = call.context(None);
+                let done = engine.wake(call.scope(&opened), unit, &context, key, attempt).await;
+                call.note_end(admitted, done.ended);
+                match done.result {
+                    Ok(()) => woken.finish(done.unit).await,
+                    Err(failure) => Err(failure),
+                }
             }
+            Err(failure) => Err(failure),
+        };
+        if !attempts.continue_after(&ended).await {
+            break ended;
         }
-        Err(failure) => Err(failure),
     };
     lane_answers::note(core, &timer.index.lane, ended.as_ref().copied());
     let stored = match ended {

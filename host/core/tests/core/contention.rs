@@ -6,6 +6,7 @@ use bulkhead_wire::description::Verb;
 use bulkhead_wire::secret::Secret;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Clients at once.
@@ -173,5 +174,40 @@ async fn a_component_that_hangs_is_cut_when_the_service_is_sealed_and_keeps_it_f
     assert_eq!(status, 503, "{answer}");
     assert!(error(&answer).starts_with("Vault is sealed"), "{answer}");
     assert_eq!(bed.read("probe/note/a").await.0, 404, "nothing of it was stored");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn due_work_ends_although_callers_keep_changing_what_it_reads() {
+    const WRITERS: usize = 4;
+    let bed = Bed::new("contended-due-work").await;
+    let (_, lease) = bed.write("probe/lease/raced", json!({"ttl": 600})).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|_| {
+            let (service, stop) = (Arc::clone(&bed.service), Arc::clone(&stop));
+            tokio::spawn(async move {
+                let mut counted = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let count = request("root", Verb::Write, "probe/count/contended", json!({}));
+                    let (status, _, body) = service.handle(count).await.into_bytes();
+                    assert_eq!(status, 204, "{}", String::from_utf8_lossy(&body));
+                    counted += 1;
+                }
+                counted
+            })
+        })
+        .collect();
+    bed.write("probe/timer/raced", json!({"after": 0})).await;
+    assert_eq!(bed.noted("raced").await, 1, "the first wake lost its race and was not put off");
+    let revocation = json!({"lease_id": lease["lease_id"]});
+    assert_eq!(bed.write("sys/leases/revoke", revocation).await.0, 204);
+    stop.store(true, Ordering::Relaxed);
+    let mut counted = 0;
+    for writer in writers {
+        counted += writer.await.unwrap();
+    }
+    // One of the wake, one of the revocation: nothing was lost.
+    assert_eq!(bed.read("probe/note/contended").await.1["data"]["note"], counted + 2);
     bed.end().await;
 }

@@ -210,6 +210,9 @@ impl SecretsEngine for Probe {
         if lease.tag.starts_with("tells") {
             rotation::tell(host)?;
         }
+        if lease.tag.starts_with("raced") {
+            count_slowly(host)?;
+        }
         if lease.tag.starts_with("never")
             && host.storage().get_plain::<u64>(&format!("note/go-{}", lease.tag))?.is_none()
         {
@@ -249,6 +252,9 @@ impl SecretsEngine for Probe {
         }
         if key.starts_with("tells") {
             rotation::tell(host)?;
+        }
+        if key.starts_with("raced") {
+            count_slowly(host)?;
         }
         if key.starts_with("twice") && attempt < 2 {
             return Err(Failure {
@@ -353,6 +359,14 @@ fn count(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let before: u64 = host.storage().get_plain(&key)?.unwrap_or_default();
     host.storage().put_plain(&key, &(before + 1))?;
     Ok(Answer::nothing())
+}
+
+/// Adds one to what callers count, too, and is as slow between the read and the write as a network.
+fn count_slowly(host: &dyn Host) -> Result<(), Failure> {
+    let key = "note/contended";
+    let before: u64 = host.storage().get_plain(key)?.unwrap_or_default();
+    std::thread::sleep(Duration::from_millis(100));
+    host.storage().put_plain(key, &(before + 1))
 }
 
 fn place(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
