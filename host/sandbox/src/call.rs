@@ -74,6 +74,7 @@ impl Engine {
         call: &'a Call,
     ) -> impl Future<Output = Done<Answer>> + Send + 'a {
         let (tree, compartment) = (Arc::clone(&scope.tree), Arc::clone(&scope.compartment));
+        tree.secrets.hear(call);
         let grants = Arc::clone(&scope.grants);
         let entered = match self.exports.of_world {
             OfWorld::SecretsEngine { .. } => {
@@ -186,6 +187,7 @@ impl Engine {
         let OfWorld::AuthMethod { alias_lookahead, .. } = self.exports.of_world else {
             return self.of_another_world(unit);
         };
+        scope.tree.secrets.hear(call);
         self.enter(scope, unit, alias_lookahead, (call,)).await
     }
 
@@ -312,7 +314,7 @@ fn check_answer(
         return Err(Exceeded::count("warnings", limits::WARNINGS));
     }
     for warning in &mut answer.warnings {
-        *warning = secrets.scrub(warning, limits::TEXT_BYTES);
+        *warning = secrets.scrub_for_caller(warning, limits::TEXT_BYTES);
     }
     Ok(answer)
 }

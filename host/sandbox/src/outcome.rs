@@ -74,7 +74,7 @@ fn scrub_refusal(state: &CallState, refused: &contract::Failure) -> Failure {
         Kind::Conflict => Kind::Unavailable,
         kind => kind,
     };
-    let failure = Failure::new(kind, state.scrub(&refused.message));
+    let failure = Failure::new(kind, state.scrub_for_caller(&refused.message));
     Failure { retry_after: refused.retry_after, ..failure }
 }
 

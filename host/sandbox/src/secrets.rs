@@ -1,164 +1,195 @@
-//! The secret set of a root call: what no text that leaves a plugin may show.
+//! The secrets of a root call, and how texts that leave it are cleaned of them.
 //!
-//! The attack: a database echoes the statement it could not parse, lower-cased and cut, and the
-//! piece of password in it travels through an error into a log. So not whole values are looked for
-//! but every run of four characters of any of them, ignoring case; and of the spellings in which
-//! URLs and SQL write them. What is encoded in another way passes: a component that means to tell a
-//! secret to its caller can.
+//! Two attacks pull in opposite directions. A database repeats the statement that it could not
+//! parse, in other letters and cut, and a piece of a password reaches an error or a log. And a
+//! caller guesses: the caller sends pieces of text that a message quotes, and reads off the answer
+//! which of them were hidden. So a text is cleaned by these rules:
 //!
-//! The other attack is on memory: a component that hands in secrets for ever. When the set is full,
+//! - A secret of 12 characters or more is hidden as a whole, and so is each piece of 12 characters,
+//!   in any case of letters, as it is and as SQL, URLs, JSON, base64 and hexadecimal write it.
+//! - A shorter secret is hidden as a whole, where it stands as a word of its own. A secret of
+//!   letters alone is a word like others, and one of less than four characters is no secret.
+//! - In a text for the caller, the caller's own words stay. The words are the fields of the request
+//!   but for those that are marked secret, and the claims of its tokens. A log has no such exception.
+//!
+//! It follows that an answer of the caller's words and of the component's own does not depend on a
+//! secret that the caller does not know. A component that means to tell a secret can do it in
+//! another spelling: no cleaning prevents that.
+//!
+//! The third attack is on memory: a component that hands in secrets for ever. When the set is full,
 //! no text leaves at all.
 //!
-//! Most calls hand in secrets, and few say anything in which they would be looked for: runs are
-//! only written down when a secret is added, and put in order when the first text is to be shown.
+//! Most calls hand in secrets, and few say anything in which they would be looked for: a secret is
+//! only kept when it is added, and spelled out when the first text is to be shown.
 
+mod caller_words;
+mod runs;
+mod spelling;
+
+#[cfg(test)]
+mod tests;
+
+use crate::bindings::secrets_engine::bulkhead::plugin::types::Call;
 use crate::limits;
 use bulkhead_wire::sync;
-use std::sync::{Mutex, MutexGuard};
+use caller_words::CallerWords;
+use runs::{Found, RUN, Runs, letters};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use zeroize::Zeroizing;
 
-/// Shortest run that is taken for a piece of a secret.
-const RUN: usize = 4;
 /// What stands where a piece of a secret stood.
 const HIDDEN: &str = "[secret]";
+/// Shortest secret, and shortest remainder of one between the caller's own words, in characters.
+const SHORTEST: usize = 4;
 
 /// Grows while the root call and its nested calls run; shared between them.
 #[derive(Default)]
 pub struct SecretSet {
-    runs: Mutex<Runs>,
+    known: Mutex<Known>,
+    caller: OnceLock<CallerWords>,
 }
 
 #[derive(Default)]
-struct Runs {
-    /// Each as a number.
-    known: Vec<u128>,
-    /// The first so many are in order, and each is there once.
-    ordered: usize,
+struct Known {
+    /// Added, and not looked for yet.
+    added: Vec<Zeroizing<String>>,
+    /// Those of the caller's own fields that are marked secret.
+    told: Vec<Zeroizing<String>>,
+    /// What was added before, so that a secret that is handed in again takes no room.
+    seen: HashSet<u64>,
+    hashing: RandomState,
+    runs: Runs,
+    /// Characters of all.
+    size: usize,
     /// There were more than are kept: anything may be a piece of a secret.
     is_full: bool,
 }
 
 impl SecretSet {
-    /// Adds a value. Shorter than four characters it cannot be told from ordinary text and is left
-    /// out.
+    /// Adds a value.
     pub fn add(&self, value: &str) {
-        let mut runs = self.lock();
-        runs.add(value);
-        if value.contains('\'') {
-            runs.add(&value.replace('\'', "''"));
-        }
-        if value.bytes().any(|byte| !is_plain_in_urls(byte)) {
-            runs.add(&escape_for_urls(value));
-        }
+        self.lock().add(value);
     }
 
-    /// Does `text` hold so long a piece of a secret that it is no coincidence?
-    pub(crate) fn shows(&self, text: &str) -> bool {
-        let mut runs = self.lock();
-        if runs.is_full {
+    /// Adds a value of the request's that its field marks as secret: the caller knows it, and is
+    /// not shown it all the same.
+    pub fn add_told(&self, value: &str) {
+        let mut known = self.lock();
+        known.told.push(value.to_owned().into());
+        known.add(value);
+    }
+
+    /// Remembers what the caller of the root call said.
+    pub(crate) fn hear(&self, call: &Call) {
+        self.caller.get_or_init(|| CallerWords::of(call));
+    }
+
+    /// Does `name` hold a piece of a secret that the caller did not say?
+    pub(crate) fn shows(&self, name: &str) -> bool {
+        let mut known = self.lock();
+        if known.is_full {
             return true;
         }
-        if runs.known.is_empty() || text.len() < limits::SECRET_STRETCH {
+        // What is shorter would be taken for a word.
+        if name.len() < RUN || !known.begin_to_look() {
             return false;
         }
-        let hidden = runs.hidden_positions(text);
-        hidden.split(|hidden| !hidden).any(|stretch| stretch.len() >= limits::SECRET_STRETCH)
+        known.hidden_positions(&letters(name), self.caller.get()).contains(&true)
     }
 
-    /// `text` with every run that may come from a secret replaced by `[secret]`, and cut at `limit`
-    /// bytes.
+    /// `text` for a log, without secrets and cut at `limit` bytes.
     #[must_use]
     pub fn scrub(&self, text: &str, limit: usize) -> String {
-        let mut end = limit.min(text.len());
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let text = text.get(..end).unwrap_or_default();
-        let mut runs = self.lock();
-        if runs.is_full {
-            return HIDDEN.to_owned();
-        }
-        if runs.known.is_empty() {
-            return text.to_owned();
-        }
-        let hidden = runs.hidden_positions(text);
-        replace(text, &hidden)
+        self.clean(text, limit, None)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Runs> {
-        sync::lock(&self.runs)
+    /// `text` for the caller, without secrets but those that the caller said, and cut at `limit`
+    /// bytes.
+    #[must_use]
+    pub(crate) fn scrub_for_caller(&self, text: &str, limit: usize) -> String {
+        self.clean(text, limit, self.caller.get())
+    }
+
+    fn clean(&self, text: &str, limit: usize, caller: Option<&CallerWords>) -> String {
+        let shown = cut(text, limit);
+        let mut known = self.lock();
+        if known.is_full {
+            return HIDDEN.to_owned();
+        }
+        if !known.begin_to_look() {
+            return shown.to_owned();
+        }
+        // A little more than is shown, so that what the end cuts through is found.
+        let looked_at = letters(cut(text, limit.saturating_add(4 * RUN)));
+        let hidden = known.hidden_positions(&looked_at, caller);
+        replace(shown, &hidden)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        sync::lock(&self.known)
     }
 }
 
-impl Runs {
+impl Known {
     fn add(&mut self, value: &str) {
-        if self.is_full {
+        if self.is_full || value.len() < SHORTEST || !self.seen.insert(self.hashing.hash_one(value))
+        {
             return;
         }
-        // The run that ends with each character: the next one pushes its first out of the number.
-        let mut run = 0;
-        let characters = value.chars().take(limits::SECRET_CHARACTERS);
-        self.known.extend(characters.enumerate().filter_map(|(position, c)| {
-            run = run << 32 | u128::from(u32::from(lower(c)));
-            (position + 1 >= RUN).then_some(run)
-        }));
-        if self.known.len() > limits::SECRET_RUNS {
-            self.order();
-        }
-        if self.known.len() > limits::SECRET_RUNS {
+        let value: String = value.chars().take(limits::SECRET_CHARACTERS).collect();
+        self.size = self.size.saturating_add(value.len());
+        self.added.push(value.into());
+        if self.size > limits::SECRETS_BYTES {
             *self = Self { is_full: true, ..Self::default() };
         }
     }
 
-    fn order(&mut self) {
-        if self.ordered < self.known.len() {
-            self.known.sort_unstable();
-            self.known.dedup();
-            self.ordered = self.known.len();
+    /// Spells out what was added since the last look. `false` where there are no secrets.
+    fn begin_to_look(&mut self) -> bool {
+        for value in self.added.drain(..) {
+            for spelled in spelling::of(&value) {
+                self.runs.add_secret(&letters(&spelled));
+            }
         }
+        !self.runs.is_empty()
     }
 
-    /// For each character of `text` whether it is one of a run.
-    fn hidden_positions(&mut self, text: &str) -> Vec<bool> {
-        self.order();
-        let text: Vec<char> = text.chars().map(lower).collect();
-        let mut hidden = vec![false; text.len()];
-        for (start, window) in text.windows(RUN).enumerate() {
-            if self.known.binary_search(&number(window)).is_ok() {
-                hidden.iter_mut().skip(start).take(RUN).for_each(|mark| *mark = true);
+    /// For each character of `text` whether it is to be hidden.
+    fn hidden_positions(&self, text: &[char], caller: Option<&CallerWords>) -> Vec<bool> {
+        let found = self.runs.find(text).into_iter();
+        let mut hidden: Vec<bool> = found.map(|found| found != Found::Nowhere).collect();
+        let Some(caller) = caller.filter(|_| hidden.contains(&true)) else { return hidden };
+        let own = caller.runs(&self.told).find(text);
+        let mut own = own.as_slice();
+        for stretch in hidden.chunk_by_mut(|one, next| one == next) {
+            let (of_stretch, rest) = own.split_at_checked(stretch.len()).unwrap_or_default();
+            own = rest;
+            if stretch.first() == Some(&true) {
+                let shown = shown_again(of_stretch);
+                stretch.iter_mut().zip(shown).for_each(|(hide, shown)| *hide = !shown);
             }
         }
         hidden
     }
 }
 
-/// A run as a number of its own.
-fn number(run: &[char]) -> u128 {
-    run.iter().fold(0, |number, c| number << 32 | u128::from(u32::from(*c)))
-}
-
-/// Bytes that are never escaped in a URL.
-fn is_plain_in_urls(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
-}
-
-fn escape_for_urls(value: &str) -> String {
-    let mut escaped = String::with_capacity(value.len() * 3);
-    for byte in value.bytes() {
-        if is_plain_in_urls(byte) {
-            escaped.push(char::from(byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
+/// For each character of a piece of a secret whether it is shown all the same, where the caller's
+/// words are found in the piece. What only joins words of the caller's is the component's, even if
+/// a secret goes on so; around more than that, a short word is in the secret by chance.
+fn shown_again(own: &[Found]) -> Vec<bool> {
+    let is_said = |found: &Found| *found != Found::Nowhere;
+    let mut others = own.split(is_said);
+    if others.all(|other| other.len() < SHORTEST) {
+        return vec![true; own.len()];
     }
-    escaped
+    own.iter().map(|found| *found == Found::InRun).collect()
 }
 
-/// One lower-case character for each character, so that positions stay the same.
-fn lower(c: char) -> char {
-    match c.is_ascii() {
-        true => c.to_ascii_lowercase(),
-        false => c.to_lowercase().next().unwrap_or(c),
-    }
+/// As much of `text` as `limit` bytes hold.
+fn cut(text: &str, limit: usize) -> &str {
+    text.get(..text.floor_char_boundary(limit)).unwrap_or_default()
 }
 
 fn replace(text: &str, hidden: &[bool]) -> String {
@@ -173,85 +204,4 @@ fn replace(text: &str, hidden: &[bool]) -> String {
         inside = *hide;
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn set(values: &[&str]) -> SecretSet {
-        let set = SecretSet::default();
-        values.iter().for_each(|value| set.add(value));
-        set
-    }
-
-    #[test]
-    fn a_lower_cased_and_cut_piece_is_hidden() {
-        let scrubbed = set(&["ab'cSECRETd"]).scrub("unrecognized role option \"csecretd\"", 4096);
-        assert_eq!(scrubbed, "unrecognized role option \"[secret]\"");
-    }
-
-    #[test]
-    fn text_without_a_run_of_a_secret_stays_as_it_is() {
-        assert_eq!(
-            set(&["hunter2-hunter2"]).scrub("role \"app\" does not exist", 4096),
-            "role \"app\" does not exist"
-        );
-    }
-
-    #[test]
-    fn values_shorter_than_a_run_hide_nothing() {
-        assert_eq!(set(&["abc"]).scrub("abc", 4096), "abc");
-    }
-
-    #[test]
-    fn what_urls_and_sql_make_of_a_secret_is_hidden_too() {
-        let set = set(&["it's 100% säcret"]);
-        for spelling in ["it's 100% säcret", "it''s 100% säcret", "it%27s%20100%25%20s%C3%A4cret"]
-        {
-            assert_eq!(set.scrub(spelling, 4096), "[secret]", "{spelling}");
-        }
-    }
-
-    #[test]
-    fn a_full_set_hides_everything() {
-        let set = SecretSet::default();
-        set.add("hunter2-hunter2");
-        assert_eq!(set.scrub("an ordinary word", 4096), "an ordinary word");
-        // Four letters out of a thousand each: no two of these runs are the same.
-        let letters: Vec<char> = (0..1_000).filter_map(|n| char::from_u32(0x4e00 + n)).collect();
-        for pair in letters.chunks(2).take(100) {
-            let value: String =
-                letters.iter().flat_map(|letter| pair.iter().chain([letter])).collect();
-            set.add(&value);
-        }
-        assert_eq!(set.scrub("an ordinary word", 4096), "[secret]");
-        assert!(set.shows("role/reader"));
-        assert!(set.lock().known.is_empty(), "it costs nothing more");
-    }
-
-    #[test]
-    fn one_secret_fills_no_set_however_often_it_is_added() {
-        let (set, long) = (SecretSet::default(), "0123456789abcdef".repeat(4_096));
-        for _ in 0..10 {
-            set.add(&long);
-            set.add("Reader-4711-Horse-Battery");
-        }
-        assert_eq!(set.scrub("an ordinary word", 4096), "an ordinary word");
-        assert_eq!(set.scrub("4711-horse", 4096), "[secret]");
-        assert!(!set.shows("4711-horse") && set.shows("x-4711-horse-battery"));
-    }
-
-    #[test]
-    fn a_name_shows_a_secret_only_by_a_long_piece_of_it() {
-        let set = set(&["Reader-4711-Horse-Battery"]);
-        assert!(!set.shows("role/reader"));
-        assert!(set.shows("role/x-4711-hORSE-bat"));
-    }
-
-    #[test]
-    fn cutting_respects_characters_of_several_bytes() {
-        assert_eq!(set(&[]).scrub("aé", 2), "a");
-        assert_eq!(set(&["ÄÖÜß"]).scrub("x äöüß y", 4096), "x [secret] y");
-    }
 }

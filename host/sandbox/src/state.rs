@@ -202,9 +202,14 @@ impl CallState {
         self.memory.is_small() && self.table.is_empty()
     }
 
-    /// `text` without any run of the call's secrets, and cut.
+    /// `text` for the operator's log, without the call's secrets, and cut.
     pub(crate) fn scrub(&self, text: &str) -> String {
         self.context.tree.secrets.scrub(text, limits::TEXT_BYTES)
+    }
+
+    /// `text` for the caller, or on its way to the component, without the call's secrets, and cut.
+    pub(crate) fn scrub_for_caller(&self, text: &str) -> String {
+        self.context.tree.secrets.scrub_for_caller(text, limits::TEXT_BYTES)
     }
 }
 

@@ -7,7 +7,6 @@
 //! another script is folded into one of a name.
 
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::wire::failure::quoted;
 use std::fmt;
 
 /// Bytes of an id, and of one of its parts.
@@ -79,7 +78,7 @@ impl ArmId {
     /// Invalid request.
     pub(crate) fn stated(field: &str, text: &str) -> Result<Self, Failure> {
         Self::parse(text)
-            .ok_or_else(|| Failure::invalid(format!("invalid {field} {}", quoted(text))))
+            .ok_or_else(|| Failure::invalid(format!("invalid {field}: it is no id of a resource")))
     }
 
     /// The virtual machine of that name.

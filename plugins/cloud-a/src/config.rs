@@ -80,7 +80,7 @@ impl Config {
             host.identity().token(&self.identity_token_audience, self.identity_token_ttl)?;
         }
         let rotates = self.rotation.has_time() && !self.rotation.is_disabled;
-        if rotates && (settings.client_secret.is_empty() || settings.client_id.is_empty()) {
+        if rotates && (settings.client_secret(host)?.is_empty() || settings.client_id.is_empty()) {
             return Err(Failure::invalid(
                 "there is no client_id with a client_secret that could be rotated; set them, or \
                  leave rotation_period and rotation_schedule out",

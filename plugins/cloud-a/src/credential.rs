@@ -21,7 +21,8 @@ pub(crate) fn access<'a>(
 ) -> Result<Access<'a>, Failure> {
     let host = provider.host();
     let federated = &settings.config.identity_token_audience;
-    if settings.client_secret.is_empty() && federated.is_empty() {
+    let client_secret = settings.client_secret(host)?;
+    if client_secret.is_empty() && federated.is_empty() {
         // The host keeps it until shortly before its end.
         let token = host.ambient().cloud_token("azure", &format!("{audience}/"))?.token;
         return Ok(Access::by(host, token));
@@ -33,12 +34,12 @@ pub(crate) fn access<'a>(
         settings.cloud.authority,
         settings.tenant.as_str(),
         settings.client_id.as_str(),
-        settings.client_secret.as_str(),
+        client_secret.as_str(),
         federated.as_str(),
     ]
     .join("\n");
     Access::kept(host, &credential, audience, move || {
-        let asked = match settings.client_secret.as_str() {
+        let asked = match client_secret.as_str() {
             "" => by_federation(&provider, settings, audience)?,
             secret => by_secret(&provider, settings, secret, audience),
         };

@@ -118,10 +118,8 @@ impl Search<'_> {
     fn match_claims(&self, wanted: &ArmId, ids: &Ids) -> Result<Signed, Failure> {
         let mismatch = || {
             let field = self.stated.field();
-            let name = quoted(wanted.name());
             Failure::invalid(format!(
-                "token claims xms_az_rid and xms_mirid do not match {field} {name} in group {}",
-                quoted(wanted.group())
+                "token claims xms_az_rid and xms_mirid do not match {field} in its group"
             ))
         };
         if wanted.kind() == IDENTITY {
@@ -168,9 +166,8 @@ impl Search<'_> {
         match self.arm.machine(machine) {
             Ok(found) if found.scale_set().as_ref() == Some(wanted) => Ok(()),
             Ok(_) => Err(Failure::invalid(format!(
-                "the machine {} is not a part of vmss_name {}",
-                quoted(machine.name()),
-                quoted(wanted.name())
+                "the machine {} is not a part of vmss_name",
+                quoted(machine.name())
             ))),
             Err(refusal) if refusal.is(403) => {
                 self.arm.note_unread_machine(machine);

@@ -41,11 +41,12 @@ pub(crate) fn rotate(host: &dyn Host, deadline: StoreTime) -> Result<Vec<String>
     let config = config.ok_or_else(|| Failure::invalid("config is nil: write config first"))?;
     refuse_second(host)?;
     let settings = Settings::of(host, config)?;
-    check_rotatable(&settings)?;
+    let client_secret = settings.client_secret(host)?;
+    check_rotatable(&settings, &client_secret)?;
     let graph = graph(host, &settings, deadline)?;
     let application = graph.application(&settings.client_id)?;
     let key_id = &settings.config.secret_key_id;
-    let replaced = application.password_of(&settings.client_secret, key_id);
+    let replaced = application.password_of(&client_secret, key_id);
     let replaced = replaced.map(|password| password.key_id.clone());
     let pending = make(&graph, &application, &settings, replaced.clone())?;
     log(host, Level::Info, "root-secret-made", &pending);
@@ -75,8 +76,8 @@ fn refuse_second(host: &dyn Host) -> Result<(), Failure> {
     }
 }
 
-fn check_rotatable(settings: &Settings) -> Result<(), Failure> {
-    if settings.client_secret.is_empty() {
+fn check_rotatable(settings: &Settings, client_secret: &str) -> Result<(), Failure> {
+    if client_secret.is_empty() {
         return Err(Failure::invalid(
             "there is no client_secret to rotate: the cloud is asked by a federated identity or \
              by the machine's own",

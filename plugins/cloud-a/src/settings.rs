@@ -14,7 +14,7 @@ const SHARED_TENANTS: [&str; 3] = ["common", "organizations", "consumers"];
 /// Retries that a configuration can ask for.
 const MOST_RETRIES: i64 = 100;
 
-/// The settings that count. No `Debug`: they hold a secret.
+/// The settings that count. No `Debug`: the configuration holds a secret.
 pub(crate) struct Settings {
     pub(crate) config: Config,
     pub(crate) cloud: &'static Cloud,
@@ -22,7 +22,6 @@ pub(crate) struct Settings {
     /// The audience that tokens must be for.
     pub(crate) resource: String,
     pub(crate) client_id: String,
-    pub(crate) client_secret: String,
 }
 
 impl Settings {
@@ -49,17 +48,21 @@ impl Settings {
         }
         let cloud = chosen(host, &config.environment, ["CLOUDA_ENVIRONMENT", "AZURE_ENVIRONMENT"])?;
         let client_id = chosen(host, &config.client_id, ["CLOUDA_CLIENT_ID", "AZURE_CLIENT_ID"])?;
-        // A federated identity takes the place of a secret, wherever that would come from.
-        let client_secret = match config.identity_token_audience.is_empty() {
-            true => chosen(
-                host,
-                &config.client_secret,
-                ["CLOUDA_CLIENT_SECRET", "AZURE_CLIENT_SECRET"],
-            )?,
-            false => String::new(),
-        };
         let cloud = Cloud::named(&cloud)?;
-        Ok(Self { config, cloud, tenant, resource, client_id, client_secret })
+        Ok(Self { config, cloud, tenant, resource, client_id })
+    }
+
+    /// The client secret; empty where there is none, and where a federated identity takes its
+    /// place. Loaded by the step that uses it: a login that is not proven yet must not have it.
+    ///
+    /// # Errors
+    /// What the host refused.
+    pub(crate) fn client_secret(&self, host: &dyn Host) -> Result<String, Failure> {
+        if !self.config.identity_token_audience.is_empty() {
+            return Ok(String::new());
+        }
+        let names = ["CLOUDA_CLIENT_SECRET", "AZURE_CLIENT_SECRET"];
+        chosen(host, &self.config.client_secret, names)
     }
 
     /// The provider, asked until `deadline` as the configuration says.

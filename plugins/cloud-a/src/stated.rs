@@ -3,7 +3,6 @@
 
 use crate::arm_id::{ArmId, is_guid};
 use crate::claims::Ids;
-use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Call, Failure};
 
 /// Characters of the name of a resource group, and of a machine or scale set.
@@ -30,7 +29,8 @@ impl Stated {
             let text = call.text(name);
             match text.is_empty() || is_fit(text) {
                 true => Ok((!text.is_empty()).then(|| text.to_owned())),
-                false => Err(Failure::invalid(format!("invalid {what} {}", quoted(text)))),
+                // Not repeated: nothing is proven yet.
+                false => Err(Failure::invalid(format!("invalid {what}: {name} is no such name"))),
             }
         };
         let (machine, scale_set) =
@@ -83,7 +83,8 @@ impl Stated {
             return Err(Failure::invalid("subscription_id and resource_group_name are required"));
         };
         let wanted = make(subscription, group, name);
-        wanted.map(Some).ok_or_else(|| Failure::invalid(format!("invalid name {}", quoted(name))))
+        let field = self.field();
+        wanted.map(Some).ok_or_else(|| Failure::invalid(format!("invalid name in {field}")))
     }
 
     /// The subscription and group that are stated beside an id must be those of it.

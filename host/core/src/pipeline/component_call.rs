@@ -130,7 +130,7 @@ impl PermittedRequest<'_> {
     pub(super) fn call_tree(&self) -> Arc<CallTree> {
         let tree = Arc::new(CallTree::default());
         for secret in fields::secrets(&self.route.fields, &self.folded.values) {
-            tree.secrets.add(secret);
+            tree.secrets.add_told(secret);
         }
         tree
     }

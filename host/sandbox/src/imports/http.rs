@@ -249,12 +249,12 @@ fn response_of(answered: Answered) -> Response {
 /// The failure as the plugin sees it, reported to the operator too. Neither path nor query is in
 /// it.
 fn report(state: &CallState, origin: &str, refused: &Refused) -> Failure {
-    let message = state.scrub(&refused.message);
     let pairs = [
         ("target".to_owned(), state.scrub(origin)),
         ("cause".to_owned(), refused.kind.code().to_owned()),
-        ("detail".to_owned(), message.clone()),
+        ("detail".to_owned(), state.scrub(&refused.message)),
     ];
     state.context.services.log(Level::Warn, &state.plugin.title(), "http-failed", &pairs);
+    let message = state.scrub_for_caller(&refused.message);
     refusal(&Refused { message, ..refused.clone() })
 }

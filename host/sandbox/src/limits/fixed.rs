@@ -77,14 +77,11 @@ pub(crate) const LOG_PAIRS: usize = 32;
 pub(crate) const LOG_NAME_BYTES: usize = 64;
 /// Bytes of a lane's name.
 pub(crate) const LANE_BYTES: usize = 256;
-/// Characters of one secret that are told from other text; the rest of a longer one is not looked
-/// for.
-pub(crate) const SECRET_CHARACTERS: usize = 64 << 10;
-/// Runs of characters that the secrets of a call may have together: some thousands of passwords.
-pub(crate) const SECRET_RUNS: usize = 262_144;
-/// Characters of secrets in a row that are no coincidence: a role may be called like a piece of a
-/// password.
-pub(crate) const SECRET_STRETCH: usize = 12;
+/// Characters of one secret that are looked for; the rest of a longer one is not.
+pub(crate) const SECRET_CHARACTERS: usize = 16 << 10;
+/// Bytes of all secrets of a call: some thousands of passwords. Spelled out they take 200 times as
+/// much.
+pub(crate) const SECRETS_BYTES: usize = 64 << 10;
 /// Most rounds of one key derivation: some thirty milliseconds.
 pub(crate) const DERIVATION_ROUNDS: u32 = 100_000;
 /// Rounds that are derived at once: some millisecond. More are derived beside the runtime's

@@ -5,7 +5,7 @@ use crate::fixture::{
     machine, ready, refusal, token, with_role,
 };
 use bulkhead_sdk::host::MachineToken;
-use bulkhead_sdk::{Host, Kind};
+use bulkhead_sdk::{Failure, Host, Kind};
 use serde_json::{Value, json};
 
 fn by_principal() -> Value {
@@ -23,6 +23,23 @@ fn an_unknown_role_is_told_by_its_name_alone() {
     for body in [json!({"jwt": "x"}), json!({"role": "dev"})] {
         assert!(refusal(bed.login("login", &body)).contains("is required"));
     }
+}
+
+#[test]
+fn a_login_that_is_not_proven_reads_no_secret_and_repeats_nothing_of_its_token() {
+    let bed = with_role(&json!({"bound_locations": "westus2", "token_policies": "dev"}));
+    let config = json!({"client_secret": "", "environment": "AzurePublicCloud"});
+    bed.write("config", &config).unwrap();
+    bed.host.set_environment("CLOUDA_CLIENT_SECRET", SECRET);
+    for over in [json!({"aud": "guess-4711"}), json!({"iss": "guess-4711"}), json!({"nbf": 9e9})] {
+        // Whatever is read of the environment fails the login with this.
+        bed.host.refuse("environment", Failure::invalid("the environment was read"));
+        let refused = refusal(login(&bed, &over, &json!({"vm_name": "vm-1"})));
+        assert!(refused.starts_with("the token"), "{refused}");
+        assert!(!refused.contains("guess"), "{refused}");
+    }
+    let proven = login(&bed, &json!({"xms_mirid": machine("vm-1")}), &json!({}));
+    assert_eq!(refusal(proven), "the environment was read", "the step that uses it reads it");
 }
 
 #[test]

@@ -175,10 +175,13 @@ fn the_profile_holds_issuer_audience_and_times_against_store_time() {
         (json!({"exp": (NOW + 1) as f64 + 0.5}), None),
         (json!({"nbf": NOW}), None),
         (json!({"nbf": NOW + 1}), Some("the token does not hold before 1893456001")),
-        (json!({"iss": "https://issuer.example/"}), Some("the token is of issuer \"https")),
-        (json!({"iss": null}), Some("the token is of issuer \"\"; \"https://issuer.example\"")),
-        (json!({"aud": null}), Some("the token is for ; \"bulkhead\" is expected")),
-        (json!({"aud": "bulkhead2"}), Some("the token is for \"bulkhead2\"; \"bulkhead\" is")),
+        (
+            json!({"iss": "https://issuer.example/"}),
+            Some("the token is of another issuer; \"https://issuer.example\""),
+        ),
+        (json!({"iss": null}), Some("the token is of another issuer; \"https://issuer.example\"")),
+        (json!({"aud": null}), Some("the token is for another audience; \"bulkhead\" is")),
+        (json!({"aud": "bulkhead2"}), Some("the token is for another audience; \"bulkhead\" is")),
     ] {
         let found = checked(with.clone());
         match (found, why) {

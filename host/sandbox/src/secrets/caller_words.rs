@@ -1,0 +1,83 @@
+//! The caller's own words: what an answer may repeat, whatever the secrets of the call are.
+
+use super::runs::{Runs, letters};
+use super::spelling;
+use crate::bindings::secrets_engine::bulkhead::plugin::types::Call;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+/// What a caller said in the request.
+pub(super) struct CallerWords {
+    /// Names in the path.
+    captures: Vec<String>,
+    /// One JSON object, read when it is needed: most calls have nothing to hide.
+    fields: Zeroizing<String>,
+}
+
+impl CallerWords {
+    /// The words of a call.
+    pub(super) fn of(call: &Call) -> Self {
+        let captures = call.captures.iter().map(|(_, text)| text.clone()).collect();
+        Self { captures, fields: call.fields.clone().into() }
+    }
+
+    /// The pieces of all words but those of `told`, which are marked secret.
+    pub(super) fn runs(&self, told: &[Zeroizing<String>]) -> Runs {
+        let mut words = self.captures.clone();
+        if let Ok(fields) = serde_json::from_str(&self.fields) {
+            collect(
+                &fields,
+                &|text| !told.iter().any(|secret| secret.as_str() == text),
+                &mut words,
+            );
+        }
+        let mut runs = Runs::default();
+        for word in &words {
+            for spelled in spelling::of(word) {
+                runs.add(&letters(&spelled));
+            }
+        }
+        runs
+    }
+}
+
+/// Collects names, texts and numbers, and of tokens what they say.
+fn collect(value: &Value, is_open: &dyn Fn(&str) -> bool, words: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            claims(text).iter().for_each(|part| collect(part, &|_| true, words));
+            if is_open(text) {
+                words.push(without_login(text).to_owned());
+            }
+        }
+        Value::Number(number) => words.push(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, is_open, words)),
+        Value::Object(map) => {
+            for (name, item) in map {
+                words.push(name.clone());
+                collect(item, is_open, words);
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Header and claims of a signed token; nothing of what is none.
+fn claims(text: &str) -> Vec<Value> {
+    let parts: Vec<&str> = text.split('.').collect();
+    let [header, claims, _] = parts.as_slice() else { return Vec::new() };
+    let read = |part: &&str| {
+        let bytes = URL_SAFE_NO_PAD.decode(part).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    };
+    [header, claims].into_iter().filter_map(read).collect()
+}
+
+/// A URL without the login that stands in it, which is no word to be repeated.
+fn without_login(text: &str) -> &str {
+    let url = text.find("://").and_then(|at| text.get(at..));
+    let place = url.and_then(|url| url.get(url.rfind('@')?..));
+    place.unwrap_or(text)
+}

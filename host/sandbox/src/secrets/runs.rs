@@ -1,0 +1,159 @@
+//! Pieces of texts, and where another text holds them.
+//!
+//! Runs of 12 characters are kept as numbers: of a polynomial modulo a prime, at a random point, so
+//! that the number of a run follows from that of the run before it, and no text can be made to have
+//! the number of another.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+
+/// Characters of the shortest piece of a secret that is no coincidence.
+pub(super) const RUN: usize = 12;
+/// 2^61 - 1, a prime.
+const PRIME: u64 = (1 << 61) - 1;
+/// Shortest word.
+const SHORTEST: usize = 1;
+
+/// How a character of a text was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    Nowhere,
+    /// In a whole text that is shorter than a run.
+    AsWord,
+    InRun,
+}
+
+/// The pieces of some texts.
+pub(super) struct Runs {
+    point: u64,
+    /// The point to the power of a run's length: what its first character is multiplied by when the
+    /// next one comes.
+    weight: u64,
+    numbers: HashSet<u64, BuildHasherDefault<Itself>>,
+    /// Whole texts that are shorter than a run.
+    words: HashSet<Vec<char>>,
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        let point = RandomState::new().hash_one(RUN) % PRIME;
+        let weight = (0..RUN).fold(1, |power, _| multiply(power, point));
+        Self { point, weight, numbers: HashSet::default(), words: HashSet::new() }
+    }
+}
+
+impl Runs {
+    pub(super) fn is_empty(&self) -> bool {
+        self.numbers.is_empty() && self.words.is_empty()
+    }
+
+    /// Adds a text: its runs, or else itself as a word.
+    pub(super) fn add(&mut self, text: &[char]) {
+        if text.len() < RUN {
+            self.words.insert(text.to_vec());
+            return;
+        }
+        let (point, weight) = (self.point, self.weight);
+        self.numbers.extend(numbers(text, point, weight));
+    }
+
+    /// As [`add`](Self::add), unless the text would be taken for an ordinary word.
+    pub(super) fn add_secret(&mut self, text: &[char]) {
+        let is_ordinary =
+            text.len() < super::SHORTEST || text.iter().all(|letter| letter.is_alphabetic());
+        if text.len() >= RUN || !is_ordinary {
+            self.add(text);
+        }
+    }
+
+    /// For each character of `text` where it is found.
+    pub(super) fn find(&self, text: &[char]) -> Vec<Found> {
+        let mut found = vec![Found::Nowhere; text.len()];
+        if !self.words.is_empty() {
+            self.mark_words(text, &mut found);
+        }
+        if !self.numbers.is_empty() {
+            for (start, number) in numbers(text, self.point, self.weight).enumerate() {
+                if self.numbers.contains(&number) {
+                    mark(&mut found, (start, RUN), Found::InRun);
+                }
+            }
+        }
+        found
+    }
+
+    fn mark_words(&self, text: &[char], found: &mut [Found]) {
+        let is_boundary = |at: usize| {
+            let inside = |at: usize| text.get(at).is_some_and(|letter| letter.is_alphanumeric());
+            at == 0 || !inside(at) || !inside(at - 1)
+        };
+        for start in (0..text.len()).filter(|start| is_boundary(*start)) {
+            for length in SHORTEST..RUN.min(text.len() - start + 1) {
+                let word = text.get(start..start + length);
+                if is_boundary(start + length) && word.is_some_and(|word| self.words.contains(word))
+                {
+                    mark(found, (start, length), Found::AsWord);
+                }
+            }
+        }
+    }
+}
+
+fn mark(found: &mut [Found], (start, length): (usize, usize), how: Found) {
+    found.iter_mut().skip(start).take(length).for_each(|mark| *mark = how);
+}
+
+/// The number of each run of `text`, in order.
+fn numbers(text: &[char], point: u64, weight: u64) -> impl Iterator<Item = u64> {
+    let mut number = 0;
+    text.iter().enumerate().filter_map(move |(at, letter)| {
+        number = add(multiply(number, point), u64::from(u32::from(*letter)));
+        if let Some(first) = at.checked_sub(RUN).and_then(|at| text.get(at)) {
+            let left = multiply(u64::from(u32::from(*first)), weight);
+            number = add(number, PRIME - left);
+        }
+        (at + 1 >= RUN).then_some(number)
+    })
+}
+
+fn add(one: u64, other: u64) -> u64 {
+    let sum = one + other;
+    if sum >= PRIME { sum - PRIME } else { sum }
+}
+
+fn multiply(one: u64, other: u64) -> u64 {
+    let product = u128::from(one) * u128::from(other);
+    // 2^61 is 1 modulo the prime: what is above is added to what is below.
+    let part = |number: u128| u64::try_from(number & u128::from(PRIME)).unwrap_or_default();
+    add(part(product), part(product >> 61))
+}
+
+/// The characters of a text in lower case, one for each, so that positions stay the same.
+pub(super) fn letters(text: &str) -> Vec<char> {
+    let lower = |letter: char| match letter.is_ascii() {
+        true => letter.to_ascii_lowercase(),
+        false => letter.to_lowercase().next().unwrap_or(letter),
+    };
+    text.chars().map(lower).collect()
+}
+
+/// Hashes a number to itself: it is random already.
+#[derive(Default)]
+struct Itself(u64);
+
+impl Hasher for Itself {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The upper bits are what a hash map tells its entries apart by.
+        self.0 = number ^ (number << 3);
+    }
+}

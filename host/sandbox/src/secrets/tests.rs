@@ -1,0 +1,252 @@
+use super::*;
+use crate::bindings::secrets_engine::bulkhead::plugin::types::{Caller, Mount};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+
+const TEXT: usize = 4_096;
+
+fn set(values: &[&str]) -> SecretSet {
+    let set = SecretSet::default();
+    values.iter().for_each(|value| set.add(value));
+    set
+}
+
+fn call(captures: &[&str], fields: &Value) -> Call {
+    let caller = Caller {
+        entity: String::new(),
+        display_name: String::new(),
+        id: String::new(),
+        capabilities: Vec::new(),
+        remote_address: String::new(),
+        ext: Vec::new(),
+    };
+    let mount = Mount {
+        path: "m/".to_owned(),
+        accessor: String::new(),
+        kind: String::new(),
+        default_ttl: 0,
+        max_ttl: 0,
+        longest_lease: 0,
+        options: Vec::new(),
+        ext: Vec::new(),
+    };
+    Call {
+        id: String::new(),
+        operation: "update".to_owned(),
+        route: String::new(),
+        captures: captures.iter().map(|text| ("name".to_owned(), (*text).to_owned())).collect(),
+        fields: fields.to_string(),
+        resumed: false,
+        deadline: 0,
+        caller,
+        mount,
+        ext: Vec::new(),
+    }
+}
+
+/// A set of a call that said this.
+fn heard(secrets: &[&str], captures: &[&str], fields: &Value) -> SecretSet {
+    let set = set(secrets);
+    set.hear(&call(captures, fields));
+    set
+}
+
+/// Numbers that are the same in each run of the tests.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % end
+    }
+
+    fn text(&mut self, letters: &str, length: usize) -> String {
+        let letters: Vec<char> = letters.chars().collect();
+        (0..length).map(|_| letters[self.below(letters.len())]).collect()
+    }
+}
+
+#[test]
+fn a_lower_cased_and_cut_piece_is_hidden() {
+    let scrubbed =
+        set(&["ab'cSECRETdefghi"]).scrub("unrecognized role option \"csecretdefghi\"", TEXT);
+    assert_eq!(scrubbed, "unrecognized role option \"[secret]\"");
+}
+
+#[test]
+fn what_shares_less_than_twelve_characters_stays() {
+    let set = set(&["permission-denied-4711", "hunter2-hunter2"]);
+    for text in ["permission denied", "role \"app\" does not exist", "permission-", "hunter2-hun"] {
+        assert_eq!(set.scrub(text, TEXT), text);
+    }
+    assert_eq!(set.scrub("permission-denied: no", TEXT), "[secret]: no");
+}
+
+#[test]
+fn a_short_secret_is_hidden_as_a_word_of_its_own_unless_it_is_an_ordinary_one() {
+    let set = set(&["hunter2", "postgres", "abc", "x-7"]);
+    assert_eq!(
+        set.scrub("password \"Hunter2\" of hunter22", TEXT),
+        "password \"[secret]\" of hunter22"
+    );
+    for text in ["user \"postgres\"", "abc", "x-7"] {
+        assert_eq!(set.scrub(text, TEXT), text);
+    }
+}
+
+#[test]
+fn what_urls_statements_json_and_encodings_make_of_a_secret_is_hidden_too() {
+    let secret = "it's 100% \"säcret\"";
+    let set = set(&[secret]);
+    let header = STANDARD.encode(format!("root:{secret}"));
+    for spelling in [
+        secret,
+        "it''s 100% \"säcret\"",
+        "it%27s%20100%25%20%22s%C3%A4cret%22",
+        "it's 100% \\\"säcret\\\"",
+        &hexadecimal(secret),
+    ] {
+        assert_eq!(set.scrub(spelling, TEXT), "[secret]", "{spelling}");
+    }
+    let shown = set.scrub(&header, TEXT);
+    assert!(shown.contains("[secret]") && shown.len() < 24, "{shown}");
+}
+
+fn hexadecimal(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_full_set_hides_everything() {
+    let set = SecretSet::default();
+    set.add("hunter2-hunter2");
+    assert_eq!(set.scrub("an ordinary word", TEXT), "an ordinary word");
+    for number in 0..5_000 {
+        set.add(&format!("{number:016}"));
+    }
+    assert_eq!(set.scrub("an ordinary word", TEXT), "[secret]");
+    assert!(set.shows("role/reader"));
+    assert!(set.lock().added.is_empty() && set.lock().runs.is_empty(), "it costs nothing more");
+}
+
+#[test]
+fn one_secret_fills_no_set_however_often_it_is_added() {
+    let (set, long) = (SecretSet::default(), "0123456789abcdef".repeat(4_096));
+    for _ in 0..10 {
+        set.add(&long);
+        set.add("Reader-4711-Horse-Battery");
+    }
+    assert_eq!(set.scrub("an ordinary word", TEXT), "an ordinary word");
+    assert_eq!(set.scrub("-4711-horse-bat", TEXT), "[secret]");
+    assert!(!set.shows("4711-horse") && set.shows("x-4711-horse-battery"));
+}
+
+#[test]
+fn a_text_is_cut_at_a_character_and_what_the_cut_goes_through_is_hidden() {
+    assert_eq!(set(&[]).scrub("aé", 2), "a");
+    let set = set(&["Reader-4711-Horse-Battery"]);
+    assert_eq!(set.scrub("for reader-4711-horse-battery", 12), "for [secret]");
+    assert_eq!(set.scrub("for reader-4711-horse-battery", 4), "for ");
+}
+
+#[test]
+fn the_callers_words_stay_in_answers_and_not_in_logs() {
+    let token = [r#"{"alg":"RS256-Horse"}"#, r#"{"aud":["x-4711-Horse-Battery"]}"#, "sig"]
+        .map(|part| URL_SAFE_NO_PAD.encode(part))
+        .join(".");
+    let secret = "Reader-4711-Horse-Battery\"RS256-Horse-4711";
+    let fields = json!({"vm": "eader-4711-Horse-Ba", "inside": {"n": [42]}, "jwt": token});
+    let set = heard(&[secret], &["Horse-4711-x"], &fields);
+    set.add_told(&token);
+    for said in ["eader-4711-Horse-Ba", "-4711-Horse-Battery", "RS256-Horse", "Horse-4711"] {
+        let message = format!("{said:?} is not admitted");
+        assert_eq!(set.scrub_for_caller(&message, TEXT), message);
+    }
+    assert_eq!(set.scrub("\"eader-4711-Horse-Ba\"", TEXT), "\"[secret]\"");
+    assert!(set.scrub_for_caller(secret, TEXT).contains("[secret]"), "the rest of it was not said");
+}
+
+#[test]
+fn what_the_caller_marked_as_secret_is_not_repeated() {
+    let password = "Reader-4711-Horse";
+    let url = format!("postgres://root:{password}@db/app");
+    let fields = json!({"password": password, "url": url, "username": "reader"});
+    let set = heard(&[], &[], &fields);
+    set.add_told(password);
+    let message = format!("cannot log in reader by {password} at {url}");
+    assert_eq!(
+        set.scrub_for_caller(&message, TEXT),
+        "cannot log in reader by [secret] at postgres://root:[secret]@db/app"
+    );
+}
+
+/// The property: a message that is made of the caller's words and of ordinary ones is the same
+/// whatever the secret is, and it is the message itself.
+#[test]
+fn an_answer_in_the_callers_words_does_not_depend_on_a_secret() {
+    const FORMS: [&str; 6] = [
+        "role {a} not found",
+        "{a}/{b}",
+        "{a}.{b} is no id",
+        "{q} and {b}: permission denied",
+        "{a}{s}{b}",
+        "{e}",
+    ];
+    let mut dice = Dice(0x5eed);
+    for round in 0..4_000 {
+        let form = FORMS[round % FORMS.len()];
+        let joint = ["", "/", ".", "-", " ", ": "][dice.below(6)];
+        let length = dice.below(40) + 4;
+        let secret = dice.text("abcDEF0123456789-._/ \"'+%", length);
+        // Guesses: pieces of the secret, right but for a letter, and anything.
+        let mut guess = || {
+            let start = dice.below(secret.len());
+            let end = (start + dice.below(24) + 1).min(secret.len());
+            match dice.below(3) {
+                0 => secret[start..end].to_owned(),
+                1 => format!("{}z", &secret[start..end]),
+                _ => dice.text("abc012-", 9),
+            }
+        };
+        let (a, b) = (guess(), guess());
+        let escaped: String = a.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let message = form
+            .replace("{q}", &format!("{a:?}"))
+            .replace("{e}", &escaped)
+            .replace("{s}", joint)
+            .replace("{a}", &a)
+            .replace("{b}", &b);
+        let fields = json!({"role": a, "list": [b]});
+        let answers = [&*secret, "another-secret-of-4711"]
+            .map(|secret| heard(&[secret], &[], &fields).scrub_for_caller(&message, TEXT));
+        assert_eq!(answers[0], answers[1], "{secret:?} {fields}");
+        assert_eq!(answers[0], message, "{secret:?} {fields}");
+        let names = [&*secret, "another-secret-of-4711"]
+            .map(|secret| heard(&[secret], &[], &fields).shows(&format!("role/{a}")));
+        assert_eq!(names[0], names[1], "{secret:?} {fields}");
+    }
+}
+
+/// The other half: whatever surrounds it, no piece of 12 characters of a secret is left that the
+/// caller did not say.
+#[test]
+fn of_an_echoed_secret_no_long_piece_is_left() {
+    let mut dice = Dice(0xec40);
+    for _ in 0..2_000 {
+        let length = dice.below(60) + RUN;
+        let secret = dice.text("abcdefghijklmnopqrstuvwxyzABCDEF0123456789-_'\"\\+/", length);
+        let start = dice.below(length - RUN + 1);
+        let piece = &secret[start..start + RUN + dice.below(length - start - RUN + 1)];
+        let message = format!("syntax error at or near {piece:?}: {piece}");
+        let fields = json!({"a": dice.text("abc", 3), "b": "syntax"});
+        let set = heard(&[&secret], &["error"], &fields);
+        for shown in [set.scrub(&message, TEXT), set.scrub_for_caller(&message, TEXT)] {
+            let left = letters(&shown);
+            let leaks =
+                letters(&secret).windows(RUN).any(|run| left.windows(RUN).any(|w| w == run));
+            assert!(!leaks, "{secret:?}: {shown}");
+        }
+    }
+}
