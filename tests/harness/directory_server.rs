@@ -17,8 +17,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The administrator's password.
 const ADMINISTRATOR: &str = "Hull-8241-Wv";
-/// The engine's password in every branch, until it is rotated. No word is in it: texts about a call
-/// are cleaned of four characters in a row of its secrets.
+/// The engine's password in every branch, until it is rotated.
 const ENGINE: &str = "Xk7-Qz2-Wv9-Jt4";
 /// LDAP's word for: invalid credentials.
 const REFUSED: i32 = 49;

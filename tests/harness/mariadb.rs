@@ -6,8 +6,7 @@ use crate::server_script::ServerScript;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// A password without a word in it: texts about a call are cleaned of four characters in a row of
-/// its secrets.
+/// The administrator's password where a test does not choose one.
 const ORDINARY: &str = "Xk7-Qz2-Wv9-Jt4";
 
 /// With this in the environment it is a MySQL that is started: `make test-mysql`.

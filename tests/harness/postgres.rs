@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// A password without a word in it: texts about a call are cleaned of four characters in a row of
-/// its secrets.
+/// The superuser's password where a test does not choose one.
 const ORDINARY: &str = "Xk7-Qz2-Wv9-Jt4";
 
 /// A running server with the database `demo`, its table `orders` and the group `readers`.

@@ -13,7 +13,7 @@ pub const HOST: &str = "api.example";
 /// Who would like to have the engine's token.
 pub const THIEF: &str = "thief.example";
 
-/// The engine's own token. No four characters of its end are in an ordinary text.
+/// The engine's own token.
 pub const OWN: &str = "eyJhIjoxfQ.eyJzdWIiOiJlbmdpbmUifQ.Zq9_xW7_kJ4_vB2_nR8_Xw6_Jq3_Bz1";
 
 /// The end of [`OWN`], which is enough to know the rest.
