@@ -1,9 +1,11 @@
 //! `config`: whose tokens are taken, and as whom the cloud is asked about them.
 
+use crate::cloud::Cloud;
 use crate::configuration::{Config, DUE, KEY, rfc3339};
 use crate::delay::Delay;
 use crate::root_records;
 use crate::settings::Settings;
+use bulkhead_sdk::destination::{self, Held, Place};
 use bulkhead_sdk::rotation::Bounds;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
@@ -119,9 +121,13 @@ impl Config {
 
 /// Writes the configuration; what is absent stays.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let mut config = Config::find(host)?.unwrap_or_default();
+    let before = Config::find(host)?.unwrap_or_default();
+    let mut config = before.clone();
     config.merge(host, call)?;
     config.check(host)?;
+    let cloud = |config: &Config| Cloud::named(&config.environment).ok();
+    let places = [Place::of("environment", cloud(&config) != cloud(&before))];
+    destination::check(call, &places, &[Held::of("client_secret", &before.client_secret)])?;
     config.store(host)?;
     Ok(Answer::nothing())
 }

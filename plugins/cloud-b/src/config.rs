@@ -8,6 +8,7 @@ use crate::endpoints;
 use crate::metadata::{self, OF_ACCOUNTS, OF_INSTANCES};
 use crate::root_keys;
 use crate::settings::{Config, ROLE_ID};
+use bulkhead_sdk::destination::{self, Held, Place};
 use bulkhead_sdk::rotation::Bounds;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
@@ -164,8 +165,12 @@ fn check_alias(field: &str, kind: &str, given: &str, other: &str) -> Result<(), 
 /// Changes the configuration.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let mut config = Config::find(host)?;
+    let before = config.clone();
     let is_rescheduled = config.merge(host, call)?;
     config.check()?;
+    let key = before.credentials.as_ref().map(|key| key.private_key_id.as_str());
+    let places = [Place::of("custom_endpoint", config.custom_endpoint != before.custom_endpoint)];
+    destination::check(call, &places, &[Held::of("credentials", key.unwrap_or_default())])?;
     config.check_identity(host, call)?;
     if is_rescheduled {
         config.times = config.rotation.changed_at(&config.times, host.clock().now())?;

@@ -6,6 +6,7 @@
 use crate::target::{Config, Target};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use bulkhead_sdk::destination::{self, Held, Place};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
 use serde_json::json;
@@ -69,6 +70,11 @@ impl Config {
         Ok(())
     }
 
+    /// Whether the API server is authenticated by what the own pod has.
+    fn trusts_its_pod(&self) -> bool {
+        self.cluster_ca_cert.is_empty() && !self.disable_local_ca_jwt
+    }
+
     fn check(&self, host: &dyn Host) -> Result<(), Failure> {
         if self.cluster_ca_cert.len() > LONGEST || self.service_account_jwt.len() > LONGEST {
             return Err(Failure::invalid(
@@ -110,14 +116,18 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     config.merge(call)?;
     config.check(host)?;
     let url = Target::of(host, &config)?.url;
-    if let Some(before) = before.filter(|before| leads_elsewhere(host, before, &url)) {
-        if !before.service_account_jwt.is_empty() && !call.is_given("service_account_jwt") {
-            return Err(Failure::invalid(
-                "cluster_host changes: give service_account_jwt in the same request, because the \
-                 stored token goes to no other server",
-            ));
+    if let Some(before) = before {
+        let is_elsewhere = leads_elsewhere(host, &before, &url);
+        let places = [
+            Place::of("cluster_host", is_elsewhere),
+            Place::of("cluster_ca_cert", config.cluster_ca_cert != before.cluster_ca_cert),
+            Place::of("disable_local_ca_jwt", config.trusts_its_pod() != before.trusts_its_pod()),
+        ];
+        let held = [Held::of("service_account_jwt", &before.service_account_jwt)];
+        destination::check(call, &places, &held)?;
+        if is_elsewhere {
+            keep_for_leases(host, &before)?;
         }
-        keep_for_leases(host, &before)?;
     }
     host.storage().delete(&former_key(&url))?;
     host.storage().put(KEY, &config)?;

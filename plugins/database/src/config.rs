@@ -1,6 +1,8 @@
 //! `config/{name}`: connections. A write is tried out by the connection's plugin before anything is
 //! stored; a read shows no secret.
 
+mod destination;
+
 use crate::connection::{Connection, about};
 use crate::redaction::without_secrets;
 use crate::static_role;
@@ -63,15 +65,22 @@ pub(crate) const SECRET_SETTINGS: &[Field] = &[
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let settings = settings_given(call);
-    let mut connection = apply_changes(host, call, &settings)?;
+    let before = Connection::find(host, name)?.unwrap_or_default();
+    let mut connection = apply_changes(host, call, before.clone(), &settings)?;
     if connection.times.due.is_some() {
         connection.check_rotatable(name)?;
     }
     let plugin = connection.plugin(host, name)?;
+    // What is stored goes to no other plugin either.
+    connection.targets = None;
+    destination::check(call, &before, &connection, &plugin)?;
     let configured =
         host.databases().configure(&connection.for_host(name)).map_err(|why| about(name, why))?;
     connection.settings = configured.settings;
-    let before = connection.targets.replace(configured.targets.clone()).unwrap_or_default();
+    connection.targets = Some(configured.targets.clone());
+    // To configure dialled nothing, and to verify does.
+    destination::check(call, &before, &connection, &plugin)?;
+    let before = before.targets.unwrap_or_default();
     if connection.is_verified() {
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
     }
@@ -155,13 +164,13 @@ pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(stranded).warn(unrotated))
 }
 
-/// The stored connection, or a new one, with what the call gives over it.
+/// The connection with what the call gives over it.
 fn apply_changes(
     host: &dyn Host,
     call: &Call,
+    mut connection: Connection,
     settings: &Map<String, Value>,
 ) -> Result<Connection, Failure> {
-    let mut connection = Connection::find(host, call.text("name"))?.unwrap_or_default();
     call.merge("plugin_name", &mut connection.plugin_name)?;
     call.merge("plugin_version", &mut connection.plugin_version)?;
     call.merge("verify_connection", &mut connection.verify_connection)?;

@@ -231,7 +231,12 @@ mod tests {
         let bed = ready();
         let (_, tag) = issued(&bed);
         let elsewhere = "postgres://{{username}}:{{password}}@other:5432/orders";
-        let warned = bed.write("config/orders", &json!({"connection_url": elsewhere})).unwrap();
+        let warned = bed
+            .write(
+                "config/orders",
+                &json!({"connection_url": elsewhere, "password": "root-of-other"}),
+            )
+            .unwrap();
         assert!(
             warned.warnings[0].contains("made while it led to test://db:5432: 1;"),
             "{:?}",

@@ -6,6 +6,7 @@ mod verify;
 
 use crate::settings::{AD, Config, OPENLDAP, servers};
 use crate::{figures, passwords, times};
+use bulkhead_sdk::destination::{self, Held, Place};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
@@ -160,6 +161,19 @@ impl Config {
             .map_err(|why| Failure { message: format!("certificate: {}", why.message), ..why })
     }
 
+    /// What decides to which servers passwords go, and how those prove themselves. The order of
+    /// servers does as well: in clear, one behind a server with TLS is not asked. Each version of
+    /// TLS that there is authenticates a server alike.
+    fn places(&self, before: &Self) -> [Place<'static>; 4] {
+        let is_elsewhere = !servers::of(&before.url).eq(servers::of(&self.url));
+        [
+            Place::of("url", is_elsewhere),
+            Place::of("starttls", self.starttls != before.starttls),
+            Place::of("insecure_tls", self.insecure_tls != before.insecure_tls),
+            Place::of("certificate", self.certificate != before.certificate),
+        ]
+    }
+
     /// What an operator should know of it.
     fn warnings(&self) -> Vec<String> {
         let insecure = self.insecure_tls.then(|| {
@@ -217,9 +231,11 @@ impl Config {
 
 /// Creates or changes the configuration.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let mut config = Config::find(host)?.unwrap_or_default();
+    let before = Config::find(host)?.unwrap_or_default();
+    let mut config = before.clone();
     config.merge(call)?;
     config.check(host, &call.mount)?;
+    destination::check(call, &config.places(&before), &[Held::of("bindpass", &before.bindpass)])?;
     if call.flag("verify") {
         return Ok(verify::try_out(host, &config)?.warn(config.warnings()));
     }

@@ -146,6 +146,7 @@ pub mod call;
 pub mod connection;
 pub mod crypto;
 pub mod database_plugin;
+pub mod destination;
 pub mod engine;
 pub mod explain;
 mod field;

@@ -46,7 +46,7 @@ fn a_partial_update_keeps_what_it_does_not_name() {
     whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     bed.write("config", &whole).unwrap();
     for update in [
-        json!({"environment": "AzureUSGovernmentCloud"}),
+        json!({"environment": "AzureUSGovernmentCloud", "client_secret": SECRET}),
         json!({"max_retries": "", "retry_delay": "", "root_password_ttl": ""}),
     ] {
         bed.write("config", &update).unwrap();

@@ -67,9 +67,14 @@ fn an_update_keeps_what_is_absent() {
         "custom_endpoint": {"api": "api.p.example", "iam": "https://iam.p.example:444"},
         "iam_alias": "unique_id", "gce_metadata": "zone, role", "identity_token_ttl": "10m",
     });
-    bed.write("config", &first).unwrap();
-    bed.write("config", &json!({"gce_alias": "instance_id", "custom_endpoint": {"api": ""}}))
-        .unwrap();
+    let moved = |mut change: Value| {
+        let refused = bed.write("config", &change).err().unwrap();
+        assert!(refused.message.starts_with("custom_endpoint changes: give credentials"));
+        change["credentials"] = json!(key_file("k-own", ACCOUNT_KEY).to_string());
+        bed.write("config", &change).unwrap();
+    };
+    moved(first);
+    moved(json!({"gce_alias": "instance_id", "custom_endpoint": {"api": ""}}));
     let shown = bed.read("config").unwrap().data;
     assert_eq!(shown["custom_endpoint"], json!({"iam": "https://iam.p.example:444"}));
     assert_eq!(

@@ -617,9 +617,12 @@ fn what_the_provider_refuses_the_method_is_told_without_its_words() {
 #[test]
 fn custom_endpoints_are_asked_in_place_of_the_usual_ones() {
     let bed = ready();
-    let places = json!({"custom_endpoint": {
-        "api": "api.p.example", "iam": "https://iam.p.example:8443", "compute": "c.p.example",
-    }});
+    let places = json!({
+        "credentials": key_file("k-own", ACCOUNT_KEY).to_string(),
+        "custom_endpoint": {
+            "api": "api.p.example", "iam": "https://iam.p.example:8443", "compute": "c.p.example",
+        },
+    });
     bed.write("config", &places).unwrap();
     bed.host
         .answer("GET https://api.p.example/oauth2/v1/certs", answer(200, &json!({"g1": GOOGLE})));

@@ -34,7 +34,7 @@ fn a_read_shows_both_vocabularies_and_no_token() {
 fn what_is_absent_from_an_update_stays() {
     let bed = empty();
     bed.write("config", &written()).unwrap();
-    bed.write("config", &json!({"disable_local_ca_jwt": true})).unwrap();
+    bed.write("config", &json!({"cluster_host": SERVER})).unwrap();
     let stored = bed.host.stored("config").unwrap();
     assert_eq!(
         (&stored["cluster_host"], &stored["service_account_jwt"]),
@@ -52,6 +52,18 @@ fn the_token_goes_to_no_server_that_it_was_not_written_for() {
     assert_eq!(bed.host.stored("config"), before);
     bed.write("config", &json!({"cluster_host": SERVER})).unwrap();
     bed.write("config", &json!({"cluster_host": OTHER, "service_account_jwt": OWN})).unwrap();
+}
+
+#[test]
+fn the_token_goes_to_no_server_that_proves_itself_in_another_way() {
+    let bed = empty();
+    bed.write("config", &written()).unwrap();
+    let change = json!({"disable_local_ca_jwt": true});
+    let refused = bed.write("config", &change).err().unwrap();
+    assert!(refused.message.starts_with("disable_local_ca_jwt changes"), "{}", refused.message);
+    let mut change = change.as_object().unwrap().clone();
+    change.insert("service_account_jwt".to_owned(), json!(OWN));
+    bed.write("config", &Value::Object(change)).unwrap();
 }
 
 #[test]

@@ -16,6 +16,42 @@ fn a_connection_is_configured_and_verified_before_it_is_stored() {
 }
 
 #[test]
+fn a_stored_password_goes_to_no_server_that_it_was_not_written_for() {
+    let url = |text: &str| json!({ "connection_url": text });
+    for (change, field) in [
+        (url("postgres://{{username}}:{{password}}@thief:5432/orders"), "connection_url"),
+        (url("postgres://{{username}}:{{password}}@db:5433/orders"), "connection_url"),
+        (url("postgres://{{username}}:{{password}}@db:5432,thief/orders"), "connection_url"),
+        (
+            url("postgres://{{username}}:{{password}}@db:5432/orders?sslmode=disable"),
+            "connection_url",
+        ),
+        (url("postgres://{{username}}:{{password}}@db:5432/orders?host=thief"), "connection_url"),
+        (url("host=thief user={{username}} password={{password}}"), "connection_url"),
+        (json!({"tls_ca": "another"}), "tls_ca"),
+        (json!({"tls_server_name": "thief"}), "tls_server_name"),
+        (json!({"verify_connection": false, "tls_skip_verify": true}), "tls_skip_verify"),
+    ] {
+        let bed = ready();
+        let before = bed.host.stored("config/orders");
+        let refused = bed.write("config/orders", &change).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest, "{change}: {refused}");
+        let says = format!("{field} changes: give password in the same request");
+        assert!(refused.message.starts_with(&says), "{change}: {refused}");
+        assert_eq!(bed.host.stored("config/orders"), before);
+        assert!(!bed.host.steps().iter().any(|step| step.starts_with("verify")), "{change}");
+        bed.write("config/orders", &with(change, json!({"password": "hunter2-of-root"}))).unwrap();
+    }
+    let bed = ready();
+    for harmless in [
+        url("postgres://{{username}}:{{password}}@db:5432/other?connect_timeout=3"),
+        json!({"max_open_connections": 7, "username": "other", "allowed_roles": "*"}),
+    ] {
+        bed.write("config/orders", &harmless).unwrap();
+    }
+}
+
+#[test]
 fn nothing_is_stored_when_the_plugin_or_the_database_refuses() {
     let refusals = [
         (

@@ -101,8 +101,41 @@ fn what_is_insecure_is_told() {
     let insecure = json!({"insecure_tls": true, "url": "ldaps://a, ldap://dc1.corp"});
     let warnings = bed.write("config", &with(insecure)).unwrap().warnings;
     assert!(warnings[0].contains("insecure_tls") && warnings[1].contains("ldap://dc1.corp"));
-    let secure = json!({"insecure_tls": false, "starttls": true});
+    let secure = json!({"insecure_tls": false, "starttls": true, "bindpass": "secret-of-engine"});
     assert!(bed.write("config", &secure).unwrap().warnings.is_empty());
+}
+
+#[test]
+fn the_stored_password_goes_to_no_other_server_and_to_none_that_proves_itself_less() {
+    let bed = empty(AD);
+    bed.write("config", &with(json!({"url": "ldaps://a.example,ldaps://b.example"}))).unwrap();
+    let before = bed.host.stored("config");
+    for (change, field) in [
+        (json!({"url": "ldaps://thief.example"}), "url"),
+        (json!({"url": "ldaps://a.example,ldaps://b.example,ldaps://thief.example"}), "url"),
+        (json!({"url": "ldap://a.example"}), "url"),
+        (json!({"url": "ldaps://a.example:1636"}), "url"),
+        (json!({"insecure_tls": true}), "insecure_tls"),
+        (json!({"starttls": true}), "starttls"),
+        (json!({"url": "ldaps://thief.example", "verify": true}), "url"),
+    ] {
+        let refused = bed.write("config", &change).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest, "{change}");
+        let says = format!("{field} changes: give bindpass in the same request");
+        assert!(refused.message.starts_with(&says), "{change}: {refused}");
+        assert_eq!(bed.host.stored("config"), before);
+        let mut whole = change.as_object().unwrap().clone();
+        whole.remove("verify");
+        whole.insert("bindpass".to_owned(), json!("secret-of-engine"));
+        bed.write("config", &Value::Object(whole)).unwrap();
+        bed.write(
+            "config",
+            &with(json!({"url": "ldaps://a.example,ldaps://b.example",
+            "insecure_tls": false, "starttls": false})),
+        )
+        .unwrap();
+    }
+    bed.write("config", &json!({"userdn": "ou=x", "tls_min_version": "tls13"})).unwrap();
 }
 
 #[test]

@@ -1,0 +1,134 @@
+//! Where stored credentials go: a write that sends them to another server has to bring them along.
+//!
+//! The attack this file stops: a caller who may change a configuration, and not read its password,
+//! writes the address of a server of the caller's own, or turns off what authenticates the server,
+//! and is sent the stored password (decision P19). Every engine and auth method that stores a
+//! credential beside an address calls [`check`] before a write dials anything.
+//!
+//! ```
+//! use bulkhead_sdk::destination::{self, Held, Place};
+//! use bulkhead_sdk::{Call, Failure};
+//!
+//! struct Config {
+//!     url: String,
+//!     certificate: String,
+//!     password: String,
+//! }
+//!
+//! fn check(call: &Call, before: &Config, after: &Config) -> Result<(), Failure> {
+//!     let places = [
+//!         Place::of("url", before.url != after.url),
+//!         Place::of("certificate", before.certificate != after.certificate),
+//!     ];
+//!     destination::check(call, &places, &[Held::of("password", &before.password)])
+//! }
+//! ```
+
+use crate::call::Call;
+use bulkhead_wire::failure::Failure;
+
+/// A setting that decides to which server a credential is sent, or how that server proves itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    field: &'a str,
+    is_changed: bool,
+}
+
+impl<'a> Place<'a> {
+    /// The setting of that field, and whether the write gives it another meaning: another scheme,
+    /// host or port, or other ways to authenticate the server.
+    #[must_use]
+    pub fn of(field: &'a str, is_changed: bool) -> Self {
+        Self { field, is_changed }
+    }
+}
+
+/// A credential that was stored before the write.
+#[derive(Clone, Copy)]
+pub struct Held<'a> {
+    field: &'a str,
+    is_there: bool,
+}
+
+impl<'a> Held<'a> {
+    /// The credential of that field. An empty text is none.
+    #[must_use]
+    pub fn of(field: &'a str, stored: &str) -> Self {
+        Self { field, is_there: !stored.is_empty() }
+    }
+}
+
+/// Lets a write change a place only where it gives each stored credential, be it as an empty text.
+///
+/// # Errors
+/// Invalid request that names the settings and the credentials, and shows neither.
+pub fn check(call: &Call, places: &[Place<'_>], held: &[Held<'_>]) -> Result<(), Failure> {
+    let changed: Vec<&str> =
+        places.iter().filter(|place| place.is_changed).map(|place| place.field).collect();
+    let missing: Vec<&str> = held
+        .iter()
+        .filter(|held| held.is_there && !call.is_given(held.field))
+        .map(|held| held.field)
+        .collect();
+    if changed.is_empty() || missing.is_empty() {
+        return Ok(());
+    }
+    let (changed, missing) = (changed.join(", "), missing.join(", "));
+    Err(Failure::invalid(format!(
+        "{changed} changes: give {missing} in the same request, because a stored credential goes to \
+         no other server"
+    )))
+}
+
+/// Whether a list of servers has one that was not in it before. Fewer servers, and another order,
+/// lead nowhere new.
+#[must_use]
+pub fn has_another<'a>(
+    before: impl IntoIterator<Item = &'a str>,
+    after: impl IntoIterator<Item = &'a str>,
+) -> bool {
+    let before: Vec<&str> = before.into_iter().collect();
+    after.into_iter().any(|one| !before.iter().any(|other| other.eq_ignore_ascii_case(one)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{Caller, Mount};
+    use bulkhead_wire::description::Operation;
+    use serde_json::json;
+
+    fn call(fields: &serde_json::Value) -> Call {
+        Call {
+            id: String::new(),
+            operation: Operation::Update,
+            route: String::new(),
+            fields: fields.as_object().unwrap().clone(),
+            resumed: false,
+            deadline: 0,
+            caller: Caller::default(),
+            mount: Mount::default(),
+        }
+    }
+
+    #[test]
+    fn a_place_changes_only_together_with_what_is_stored() {
+        let moved = [Place::of("url", true), Place::of("certificate", false)];
+        let held = [Held::of("password", "hunter2"), Held::of("key", "")];
+        let refused = check(&call(&json!({"url": "x"})), &moved, &held).unwrap_err();
+        assert!(refused.message.starts_with("url changes: give password in"), "{refused}");
+        for given in [json!({"password": "other"}), json!({"password": ""})] {
+            assert_eq!(check(&call(&given), &moved, &held), Ok(()));
+        }
+        assert_eq!(check(&call(&json!({})), &moved, &[Held::of("password", "")]), Ok(()));
+        assert_eq!(check(&call(&json!({})), &[Place::of("url", false)], &held), Ok(()));
+    }
+
+    #[test]
+    fn fewer_servers_in_another_order_are_no_other_place() {
+        assert!(!has_another(["a:1", "B:2"], ["b:2", "a:1"]));
+        assert!(!has_another(["a:1", "b:2"], ["b:2"]));
+        assert!(has_another(["a:1"], ["a:2"]));
+        assert!(has_another([], ["a:1"]));
+    }
+}
