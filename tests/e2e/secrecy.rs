@@ -7,6 +7,7 @@ use crate::world::{World, with};
 use bulkhead_tests::leaks::{self, CANARY};
 use bulkhead_tests::{Postgres, wait};
 use serde_json::{Value, json};
+use std::net::TcpListener;
 use std::time::Duration;
 
 /// A world whose root password is the canary, connected.
@@ -161,4 +162,57 @@ fn the_data_folder_is_for_its_owner_only() {
     for file in bulkhead_tests::paths::files_below(world.bulkhead.data()) {
         assert_eq!(mode(&file), 0, "{} is open to others", file.display());
     }
+}
+
+/// A caller who may change the user of a connection, and reads off the answers which guesses are
+/// pieces of its password.
+#[test]
+fn an_answer_does_not_depend_on_a_password_that_the_caller_guesses_at() {
+    let world = World::new();
+    let rules = r#"path "database/config/demo" { capabilities = ["update"] }"#;
+    let guesser = world.client_with("guesser", rules);
+    let answer_to = |guess: &str| {
+        let asked = json!({ "username": guess });
+        let refused = guesser.write("database/config/demo", &asked).expect(400).errors();
+        assert!(refused.contains(guess), "{guess} is not repeated as it was said: {refused}");
+        refused.replace(guess, "GUESS")
+    };
+    let password = &world.postgres.password;
+    assert!(password.len() > 13, "a piece of twelve characters is to be guessed");
+    let other = "Yh4-Lm8-Rt3-Bn6";
+    for length in [5, 12, 13, password.len()] {
+        let answers = [&password[..length], &other[..length.min(other.len())]].map(answer_to);
+        assert_eq!(answers[0], answers[1], "{length} characters");
+    }
+}
+
+/// A caller who may change a connection, and points it at a server of the caller's own.
+#[test]
+fn a_stored_password_is_not_sent_to_a_server_that_the_caller_chose() {
+    let world = World::new();
+    let thief = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    thief.set_nonblocking(true).expect("a listener can be asked without waiting");
+    let port = thief.local_addr().expect("it listens").port();
+    let rules = r#"path "database/config/demo" { capabilities = ["update"] }
+                   path "database/reset/demo" { capabilities = ["update"] }"#;
+    let caller = world.client_with("caller", rules);
+    let before = world.configured();
+    let at = |place: &str| format!("postgresql://{{{{username}}}}:{{{{password}}}}@{place}/demo");
+    for change in [
+        json!({ "connection_url": at(&format!("127.0.0.1:{port}")) + "?sslmode=disable" }),
+        json!({ "connection_url": at(&format!("localhost:{port}")), "verify_connection": false }),
+        json!({ "connection_url": world.postgres.url().replace("sslmode=", "host=x&sslmode=") }),
+        json!({ "connection_url":
+            format!("host=127.0.0.1 port={port} user={{{{username}}}} password={{{{password}}}}") }),
+        json!({ "plugin_name": "mysql-database-plugin" }),
+        json!({ "tls_ca": "" , "tls_server_name": "thief.example" }),
+    ] {
+        let refused = caller.write("database/config/demo", &change).expect(400);
+        let errors = refused.errors();
+        assert!(errors.contains("give password in the same request"), "{change}: {errors}");
+        caller.write("database/reset/demo", &json!({})).expect(204);
+    }
+    assert_eq!(world.configured(), before, "nothing is changed by what is refused");
+    assert!(thief.accept().is_err(), "the thief's server was dialled");
+    world.credential("reader");
 }

@@ -3,7 +3,7 @@
 //! Two attacks pull in opposite directions. A database repeats the statement that it could not
 //! parse, in other letters and cut, and a piece of a password reaches an error or a log. And a
 //! caller guesses: the caller sends pieces of text that a message quotes, and reads off the answer
-//! which of them were hidden. So a text is cleaned by these rules:
+//! which of them were hidden. So a text is cleaned by these rules (decision P23):
 //!
 //! - A secret of 12 characters or more is hidden as a whole, and so is each piece of 12 characters,
 //!   in any case of letters, as it is and as SQL, URLs, JSON, base64 and hexadecimal write it.

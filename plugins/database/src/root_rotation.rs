@@ -7,6 +7,7 @@
 
 use crate::connection::{Connection, about};
 use crate::figures::{self, Outcome};
+use crate::target;
 use bulkhead_sdk::database_plugin::Credential;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::intent::{self, Candidates, Ended, Found, Intent, Proven};
@@ -25,6 +26,10 @@ struct Candidate {
     /// Whose password it is: the connection may be written for another user meanwhile.
     username: String,
     password: String,
+    /// The servers that it was made for: the connection may be pointed elsewhere meanwhile. None
+    /// where an earlier release made it.
+    #[serde(default)]
+    targets: Vec<String>,
 }
 
 stored!(Candidate, "root-candidate", reads_stored_root_candidates);
@@ -105,7 +110,12 @@ pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
         return intent.give_up(host, Ended::Unwanted);
     };
     let root = Root { host, name, connection: &connection };
-    if intent.candidates().all(|candidate| candidate.username != root.username()) {
+    // Another user, or another server, came with a password of its own.
+    let now = connection.targets(host, name)?;
+    let is_of = |candidate: &Candidate| {
+        candidate.username == root.username() && target::keeps(&candidate.targets, &now)
+    };
+    if !intent.candidates().all(is_of) {
         connection.store(host, name)?;
         return intent.give_up(host, Ended::Unwanted);
     }
@@ -151,7 +161,8 @@ impl Root<'_> {
     fn new_candidate(&self) -> Result<Candidate, Failure> {
         let generated = self.host.passwords().generate(&self.connection.password_policy);
         let password = generated.map_err(|why| about(self.name, why))?;
-        Ok(Candidate { username: self.username().to_owned(), password })
+        let targets = self.connection.targets(self.host, self.name)?;
+        Ok(Candidate { username: self.username().to_owned(), password, targets })
     }
 
     fn username(&self) -> &str {

@@ -30,6 +30,9 @@ pub(crate) struct StaticRole {
     pub(crate) times: Times,
     /// What is in force, as far as is known.
     pub(crate) held: Held,
+    /// The servers at which it was given or put in force; none where an earlier release stored it.
+    #[serde(default)]
+    pub(crate) targets: Vec<String>,
 }
 
 stored!(StaticRole, "static-role", reads_stored_static_roles);

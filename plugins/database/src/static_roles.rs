@@ -96,7 +96,7 @@ fn create(host: &dyn Host, call: &Call, name: &str) -> Result<(), Failure> {
         true => call.flag("skip_import_rotation"),
         false => connection.skip_static_role_import_rotation,
     };
-    import(call, &mut role, &connection)?;
+    import(host, call, &mut role, &connection)?;
     if !role.skip_import_rotation {
         return static_rotation::create(host, name, &role, &connection);
     }
@@ -106,7 +106,12 @@ fn create(host: &dyn Host, call: &Call, name: &str) -> Result<(), Failure> {
 }
 
 /// Takes the password that the account has now, where the role begins with it.
-fn import(call: &Call, role: &mut StaticRole, connection: &Connection) -> Result<(), Failure> {
+fn import(
+    host: &dyn Host,
+    call: &Call,
+    role: &mut StaticRole,
+    connection: &Connection,
+) -> Result<(), Failure> {
     let password = call.text("password");
     let needs_it = role.skip_import_rotation || connection.is_self_managed();
     match (needs_it, password.is_empty()) {
@@ -124,6 +129,7 @@ fn import(call: &Call, role: &mut StaticRole, connection: &Connection) -> Result
         ))),
         (true, false) => {
             role.held = Held::Password(password.to_owned());
+            role.targets = connection.targets(host, &role.db_name)?;
             Ok(())
         }
         (false, true) => Ok(()),
@@ -141,7 +147,7 @@ fn update(host: &dyn Host, call: &Call, name: &str, role: StaticRole) -> Result<
             "skip_import_rotation counts when a role is created; delete the role to create it anew",
         ));
     }
-    change_password(call, &mut changed)?;
+    change_password(host, call, &mut changed)?;
     let moves_due = merge(host, call, &mut changed)?;
     if let Some(connection) = Connection::find(host, &changed.db_name)? {
         check_with(host, &changed, &connection)?;
@@ -153,7 +159,7 @@ fn update(host: &dyn Host, call: &Call, name: &str, role: StaticRole) -> Result<
 }
 
 /// Another imported password: as long as no rotation has made one that is known to be in force.
-fn change_password(call: &Call, role: &mut StaticRole) -> Result<(), Failure> {
+fn change_password(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Result<(), Failure> {
     let password = call.text("password");
     if password.is_empty() {
         return Ok(());
@@ -164,6 +170,9 @@ fn change_password(call: &Call, role: &mut StaticRole) -> Result<(), Failure> {
         ));
     }
     role.held = Held::Password(password.to_owned());
+    if let Some(connection) = Connection::find(host, &role.db_name)? {
+        role.targets = connection.targets(host, &role.db_name)?;
+    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use crate::connection::{Connection, about};
 use crate::credential::Held;
 use crate::figures::{self, Outcome};
 use crate::static_role::StaticRole;
+use crate::target;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::intent::{self, Candidates, Ended, Found, Intent, Proven};
 use bulkhead_sdk::rotation::Decision;
@@ -31,6 +32,9 @@ struct Candidate {
     held: Held,
     /// The role that comes into being with it; `None` where it is stored already.
     creation: Option<Box<StaticRole>>,
+    /// The servers that it was made for; none where an earlier release made it.
+    #[serde(default)]
+    targets: Vec<String>,
 }
 
 stored!(Candidate, "static-candidate", reads_stored_candidates);
@@ -86,10 +90,12 @@ pub(crate) fn rotate(
     role: &StaticRole,
     connection: &Connection,
 ) -> Result<(), Failure> {
-    let held = role.recipe()?.make(host, name, connection)?;
-    let candidate = Candidate { held, creation: None };
-    let intent = Intent::begin(host, &key(name), &role.db_name, candidate)?;
     let account = Account { host, name, role, connection };
+    account.check_own_change()?;
+    let held = role.recipe()?.make(host, name, connection)?;
+    let targets = connection.targets(host, &role.db_name)?;
+    let candidate = Candidate { held, creation: None, targets };
+    let intent = Intent::begin(host, &key(name), &role.db_name, candidate)?;
     account.store(account.change(intent)?)
 }
 
@@ -106,7 +112,8 @@ pub(crate) fn create(
 ) -> Result<(), Failure> {
     let held = role.recipe()?.make(host, name, connection)?;
     role.claim_account(host, name)?;
-    let candidate = Candidate { held, creation: Some(Box::new(role.clone())) };
+    let targets = connection.targets(host, &role.db_name)?;
+    let candidate = Candidate { held, creation: Some(Box::new(role.clone())), targets };
     let intent = Intent::begin(host, &key(name), &role.db_name, candidate)?;
     let account = Account { host, name, role, connection };
     match account.change(intent) {
@@ -189,12 +196,17 @@ fn finish(
     };
     let connection = Connection::find(host, &role.db_name)?.ok_or_else(gone)?;
     let account = Account { host, name, role, connection: &connection };
-    let intent = match account.look(intent)? {
-        Found::InForce(proven) => return account.store(proven),
-        Found::Nowhere(intent) => intent,
+    let intent = match account.check_candidates(&intent) {
+        Ok(()) => match account.look(intent)? {
+            Found::InForce(proven) => return account.store(proven),
+            Found::Nowhere(intent) => intent,
+        },
+        // Made while the connection led elsewhere, and in force nowhere that counts.
+        Err(_) if account.holds()? => intent,
+        Err(waits) => return Err(waits),
     };
     role.connection(host, name, &context.mount.path)?;
-    let holds = account.works(&role.held)? == Some(true);
+    let holds = account.holds()?;
     if holds
         && let Decision::Missed(next) = role.rotation.decide(&role.times, host.clock().now())?
     {
@@ -216,6 +228,7 @@ impl Account<'_> {
         holds: bool,
         attempt: u32,
     ) -> Result<Proven<Candidate>, Failure> {
+        self.check_own_change()?;
         let is_tried = attempt.is_multiple_of(ATTEMPTS);
         let earlier = match (holds, intent.candidates().count() < MOST_CANDIDATES && is_tried) {
             (true, _) => Candidates::Disproven,
@@ -223,7 +236,8 @@ impl Account<'_> {
             (false, false) => return self.change(intent),
         };
         let held = self.role.recipe()?.make(self.host, self.name, self.connection)?;
-        let fresh = Candidate { held, creation: None };
+        let targets = self.connection.targets(self.host, &self.role.db_name)?;
+        let fresh = Candidate { held, creation: None, targets };
         self.change(intent.restart(self.host, fresh, earlier)?)
     }
 
@@ -253,6 +267,44 @@ impl Account<'_> {
         intent.make(change, prove)
     }
 
+    /// Whether the credential in force is for the servers of the connection: a connection that was
+    /// pointed elsewhere must not be told it.
+    fn may_send_held(&self) -> Result<bool, Failure> {
+        let now = self.connection.targets(self.host, &self.role.db_name)?;
+        Ok(target::keeps(&self.role.targets, &now))
+    }
+
+    /// Refuses a change that the account makes by its own credential at another server.
+    fn check_own_change(&self) -> Result<(), Failure> {
+        match self.connection.is_self_managed() && !self.may_send_held()? {
+            true => Err(self.stored_for_another_server(&self.role.targets)),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses to look for candidates at servers that they were not made for: one of them may be in
+    /// force where the connection led before.
+    fn check_candidates(&self, intent: &Intent<Candidate>) -> Result<(), Failure> {
+        let now = self.connection.targets(self.host, &self.role.db_name)?;
+        match intent.candidates().find(|candidate| !target::keeps(&candidate.targets, &now)) {
+            Some(candidate) => Err(Failure {
+                kind: Kind::Unreachable,
+                ..self.stored_for_another_server(&candidate.targets)
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn stored_for_another_server(&self, known: &[String]) -> Failure {
+        let (name, db_name) = (quoted(self.name), quoted(&self.role.db_name));
+        let known = known.join(", ");
+        Failure::invalid(format!(
+            "the password of static role {name} is for {known}, and connection {db_name} leads to \
+             another server; write the connection so that it leads there again, or delete the role \
+             and create it anew with the account's password"
+        ))
+    }
+
     /// Whether the account logs in with the credential; `None` where the database cannot tell.
     fn works(&self, held: &Held) -> Result<Option<bool>, Failure> {
         let called = self.connection.for_host(&self.role.db_name);
@@ -261,6 +313,11 @@ impl Account<'_> {
             .databases()
             .check_credential(&called, username, &credential)
             .map_err(|why| about(&self.role.db_name, why))
+    }
+
+    /// Whether the credential of before the change is in force, as far as that may be tried.
+    fn holds(&self) -> Result<bool, Failure> {
+        Ok(self.may_send_held()? && self.works(&self.role.held)? == Some(true))
     }
 
     fn look(&self, intent: Intent<Candidate>) -> Result<Found<Candidate>, Failure> {
@@ -278,6 +335,7 @@ impl Account<'_> {
             figures::observe_delay(host, role.times.due);
             role.times = role.rotation.rotated_at(host.clock().now())?;
             role.held = candidate.held.clone();
+            role.targets = self.connection.targets(host, &role.db_name)?;
             tell(host, Outcome::Done, name, &role);
             role.store(host, name)
         })
@@ -296,6 +354,7 @@ impl Account<'_> {
 
     /// Ends a creation: with the role where a candidate is in force, and without it where none is.
     fn end_creation(&self, intent: Intent<Candidate>) -> Result<bool, Failure> {
+        self.check_candidates(&intent)?;
         match self.look(intent)? {
             Found::InForce(proven) => self.store(proven).map(|()| true),
             Found::Nowhere(intent) => {

@@ -10,6 +10,7 @@
 //! there, the server refuses, and the lease stays.
 
 use crate::connection::Connection;
+use bulkhead_sdk::destination::has_another;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind};
 
@@ -22,6 +23,14 @@ const RETRY: u64 = 60_000;
 pub(crate) fn reaches(now: &[String], made: &[String]) -> bool {
     let is_known = |target: &String| made.iter().any(|other| other.eq_ignore_ascii_case(target));
     made.is_empty() || now.is_empty() || now.iter().any(is_known)
+}
+
+/// Whether a connection to `now` sends a credential that is for `known` to no other server. Where
+/// nothing is known of it, an earlier release stored it.
+pub(crate) fn keeps(known: &[String], now: &[String]) -> bool {
+    let leads_elsewhere =
+        has_another(known.iter().map(String::as_str), now.iter().map(String::as_str));
+    known.is_empty() || !leads_elsewhere
 }
 
 /// Refuses a connection that leads elsewhere than to where `username` was made. A kind that is

@@ -2,7 +2,7 @@
 //!
 //! The attack this file stops: a caller who may change a configuration, and not read its password,
 //! writes the address of a server of the caller's own, or turns off what authenticates the server,
-//! and is sent the stored password (decision P19). Every engine and auth method that stores a
+//! and is sent the stored password (decision P22). Every engine and auth method that stores a
 //! credential beside an address calls [`check`] before a write dials anything.
 //!
 //! ```

@@ -82,10 +82,9 @@ fn has_own_password(url: &str) -> bool {
 }
 
 fn leads_elsewhere(before: &Connection, after: &Connection) -> bool {
-    let texts = |targets: &'_ Option<Vec<String>>| targets.clone().unwrap_or_default();
-    let (known, now) = (texts(&before.targets), texts(&after.targets));
-    let is_moved = !known.is_empty()
-        && has_another(known.iter().map(String::as_str), now.iter().map(String::as_str));
+    let known = before.targets.iter().flatten().map(String::as_str);
+    let now = after.targets.iter().flatten().map(String::as_str);
+    let is_moved = known.clone().next().is_some() && has_another(known, now);
     is_moved || place_of(before.setting(CONNECTION_URL)) != place_of(after.setting(CONNECTION_URL))
 }
 

@@ -200,3 +200,20 @@ fn what_cannot_be_rotated_is_refused_before_the_database_is_asked() {
         assert!(bed.host.steps().is_empty());
     }
 }
+
+#[test]
+fn a_password_of_an_unfinished_rotation_is_tried_at_no_other_server() {
+    let bed = rooted();
+    bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
+    bed.write("rotate-root/orders", &json!({})).err().unwrap();
+    let elsewhere = json!({
+        "connection_url": "postgres://{{username}}:{{password}}@thief:5432/orders",
+        "password": "root-of-thief",
+    });
+    bed.write("config/orders", &elsewhere).unwrap();
+    bed.host.steps();
+    bed.run_guards().unwrap();
+    let steps = bed.host.steps();
+    assert!(!steps.iter().any(|step| step.starts_with("check-credential")), "{steps:?}");
+    assert!(is_settled(&bed), "{steps:?}");
+}

@@ -1,7 +1,7 @@
 //! Rotations of static roles on the test bed, killed and refused everywhere.
 
 use crate::Database;
-use crate::fixture::{app, shown, unreachable, with, with_account, with_static_role};
+use crate::fixture::{app, orders, shown, unreachable, with, with_account, with_static_role};
 use bulkhead_sdk::host::Clock;
 use bulkhead_sdk::testbed::TestBed;
 use bulkhead_sdk::{Failure, Kind};
@@ -252,4 +252,71 @@ fn no_password_is_in_a_failure_or_in_the_log() {
     bed.run_guards().unwrap();
     let told = bed.host.steps().join("\n") + &refused.message;
     assert!(!told.contains("Generated"), "{told}");
+}
+
+/// Points the connection at another server, as a caller may who has a login there.
+fn lead_elsewhere(bed: &TestBed<Database>) {
+    let elsewhere = json!({
+        "connection_url": "postgres://{{username}}:{{password}}@thief:5432/orders",
+        "password": "root-of-thief",
+    });
+    bed.write("config/orders", &elsewhere).unwrap();
+    bed.host.steps();
+}
+
+fn checks(bed: &TestBed<Database>) -> usize {
+    bed.host.steps().iter().filter(|step| step.starts_with("check-credential")).count()
+}
+
+#[test]
+fn the_password_in_force_is_tried_at_no_server_that_it_is_not_for() {
+    let back = with(orders(), json!({"allowed_roles": "*"}));
+    for (moved, tried) in [(false, 2), (true, 1)] {
+        let bed = with_static_role();
+        if moved {
+            lead_elsewhere(&bed);
+        }
+        bed.host.refuse("change-credential", Failure::invalid("the password has no digit"));
+        bed.write("rotate-role/app", &json!({})).err().unwrap();
+        bed.host.refuse("change-credential", Failure::invalid("the password has no digit"));
+        bed.host.steps();
+        bed.run_guards().unwrap_err();
+        assert_eq!(checks(&bed), tried, "the new one, and the old one where it belongs");
+        bed.write("config/orders", &back).unwrap();
+        bed.run_guards().unwrap();
+        assert!(shown(&bed, "app").1 && is_settled(&bed));
+    }
+}
+
+#[test]
+fn passwords_of_an_unfinished_rotation_wait_until_the_connection_leads_back() {
+    let bed = with_static_role();
+    bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
+    bed.write("rotate-role/app", &json!({})).err().unwrap();
+    lead_elsewhere(&bed);
+    let waits = bed.run_guards().unwrap_err();
+    assert_eq!(waits.kind, Kind::Unreachable, "so that it is tried again");
+    assert!(waits.message.contains("is for test://db:5432"), "{}", waits.message);
+    assert_eq!(checks(&bed), 0, "the password that is in force was sent to another server");
+    bed.write("config/orders", &with(orders(), json!({"allowed_roles": "*"}))).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(shown(&bed, "app"), ("Generated-Password-2".to_owned(), true));
+    assert!(is_settled(&bed));
+}
+
+#[test]
+fn an_account_that_changes_its_own_password_tells_it_to_no_other_server() {
+    let bed = with_account();
+    let managed = json!({"self_managed": true, "username": "", "password": ""});
+    bed.write("config/orders", &managed).unwrap();
+    bed.write("static-roles/app", &with(app(), json!({"password": "first"}))).unwrap();
+    lead_elsewhere(&bed);
+    let refused = bed.write("rotate-role/app", &json!({})).err().unwrap();
+    assert!(refused.message.contains("is for test://db:5432"), "{}", refused.message);
+    let steps = bed.host.steps();
+    assert!(!steps.iter().any(|step| step.starts_with("change-credential")), "{steps:?}");
+    let back = with(orders(), json!({"allowed_roles": "*"}));
+    bed.write("config/orders", &with(back, managed)).unwrap();
+    bed.write("rotate-role/app", &json!({})).unwrap();
+    assert!(shown(&bed, "app").1);
 }
