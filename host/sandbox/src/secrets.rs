@@ -1,26 +1,27 @@
 //! The secrets of a root call, and how texts that leave it are cleaned of them.
 //!
-//! Two attacks pull in opposite directions. A database repeats the statement that it could not
-//! parse, in other letters and cut, and a piece of a password reaches an error or a log. And a
-//! caller guesses: the caller sends pieces of text that a message quotes, and reads off the answer
-//! which of them were hidden. So a text is cleaned by these rules (decision P23):
+//! Two attacks pull in opposite directions. In the first, a database repeats the statement that the
+//! database could not parse, lower-cased and cut, and a piece of a password reaches an error or a
+//! log. In the second, a caller guesses: the caller sends pieces of text that a message quotes, and
+//! the answer shows which pieces were hidden. The host therefore cleans texts by these rules
+//! (decision P23):
 //!
-//! - A secret of 12 characters or more is hidden as a whole, and so is each piece of 12 characters,
-//!   in any case of letters, as it is and as SQL, URLs, JSON, base64 and hexadecimal write it.
-//! - A shorter secret is hidden as a whole, where it stands as a word of its own. A secret of
-//!   letters alone is a word like others, and one of less than four characters is no secret.
-//! - In a text for the caller, the caller's own words stay. The words are the fields of the request
-//!   but for those that are marked secret, and the claims of its tokens. A log has no such exception.
+//! - A secret of 12 characters or more is hidden, and so is each piece of 12 characters, in upper or
+//!   lower case, in plain spelling and as SQL, URLs, JSON, base64 and hexadecimal spell the secret.
+//! - A shorter secret is hidden where the whole secret stands as a separate word. A short secret of
+//!   letters alone is an ordinary word, and a value of less than four characters is no secret.
+//! - A text for the caller keeps the caller's own words: the fields of the request except fields
+//!   that are marked secret, and the claims of tokens in the request. A log has no such exception.
 //!
-//! It follows that an answer of the caller's words and of the component's own does not depend on a
-//! secret that the caller does not know. A component that means to tell a secret can do it in
-//! another spelling: no cleaning prevents that.
+//! Guarantee: an answer that consists of the caller's words and of the component's constant texts
+//! does not depend on a secret that the caller does not know. No rule stops a component that spells
+//! a secret in another way on purpose.
 //!
-//! The third attack is on memory: a component that hands in secrets for ever. When the set is full,
-//! no text leaves at all.
+//! The third attack is on memory: a component adds secrets without end. When the set is full, the
+//! host hides every text.
 //!
-//! Most calls hand in secrets, and few say anything in which they would be looked for: a secret is
-//! only kept when it is added, and spelled out when the first text is to be shown.
+//! Most calls add secrets, and few calls have a text to clean. The set therefore only keeps an added
+//! secret, and spells all secrets out before the first text.
 
 mod caller_words;
 mod runs;
@@ -39,12 +40,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use zeroize::Zeroizing;
 
-/// What stands where a piece of a secret stood.
+/// Replaces a piece of a secret.
 const HIDDEN: &str = "[secret]";
-/// Shortest secret, and shortest remainder of one between the caller's own words, in characters.
+/// Characters of the shortest secret, and of the shortest piece between two of the caller's words.
 const SHORTEST: usize = 4;
 
-/// Grows while the root call and its nested calls run; shared between them.
+/// The secrets of a root call. The root call shares the set with its nested calls.
 #[derive(Default)]
 pub struct SecretSet {
     known: Mutex<Known>,
@@ -53,60 +54,60 @@ pub struct SecretSet {
 
 #[derive(Default)]
 struct Known {
-    /// Added, and not looked for yet.
+    /// Secrets that were added after the last text was cleaned.
     added: Vec<Zeroizing<String>>,
-    /// Those of the caller's own fields that are marked secret.
+    /// Values of fields of the request that are marked secret.
     told: Vec<Zeroizing<String>>,
-    /// What was added before, so that a secret that is handed in again takes no room.
+    /// Hashes of all secrets: a repeated secret takes no room.
     seen: HashSet<u64>,
     hashing: RandomState,
     runs: Runs,
-    /// Characters of all.
+    /// Bytes of all secrets.
     size: usize,
-    /// There were more than are kept: anything may be a piece of a secret.
+    /// More secrets were added than the set keeps: any text may hold a piece of a secret.
     is_full: bool,
 }
 
 impl SecretSet {
-    /// Adds a value.
+    /// Adds a secret.
     pub fn add(&self, value: &str) {
         self.lock().add(value);
     }
 
-    /// Adds a value of the request's that its field marks as secret: the caller knows it, and is
-    /// not shown it all the same.
+    /// Adds the value of a field that is marked secret. The caller knows the value, and answers hide
+    /// the value all the same.
     pub fn add_told(&self, value: &str) {
         let mut known = self.lock();
         known.told.push(value.to_owned().into());
         known.add(value);
     }
 
-    /// Remembers what the caller of the root call said.
+    /// Remembers the caller's words.
     pub(crate) fn hear(&self, call: &Call) {
         self.caller.get_or_init(|| CallerWords::of(call));
     }
 
-    /// Does `name` hold a piece of a secret that the caller did not say?
+    /// Returns whether `name` holds a piece of a secret that is not among the caller's words.
     pub(crate) fn shows(&self, name: &str) -> bool {
         let mut known = self.lock();
         if known.is_full {
             return true;
         }
-        // What is shorter would be taken for a word.
+        // A shorter name holds no piece of 12 characters, and an ordinary name may equal a word.
         if name.len() < RUN || !known.begin_to_look() {
             return false;
         }
         known.hidden_positions(&letters(name), self.caller.get()).contains(&true)
     }
 
-    /// `text` for a log, without secrets and cut at `limit` bytes.
+    /// Returns `text` for a log: without secrets, and cut at `limit` bytes.
     #[must_use]
     pub fn scrub(&self, text: &str, limit: usize) -> String {
         self.clean(text, limit, None)
     }
 
-    /// `text` for the caller, without secrets but those that the caller said, and cut at `limit`
-    /// bytes.
+    /// Returns `text` for the caller: without secrets except the caller's own words, and cut at
+    /// `limit` bytes.
     #[must_use]
     pub(crate) fn scrub_for_caller(&self, text: &str, limit: usize) -> String {
         self.clean(text, limit, self.caller.get())
@@ -121,7 +122,7 @@ impl SecretSet {
         if !known.begin_to_look() {
             return shown.to_owned();
         }
-        // A little more than is shown, so that what the end cuts through is found.
+        // Beyond the cut, too: a secret is found although the cut goes through the secret.
         let looked_at = letters(cut(text, limit.saturating_add(4 * RUN)));
         let hidden = known.hidden_positions(&looked_at, caller);
         replace(shown, &hidden)
@@ -146,7 +147,7 @@ impl Known {
         }
     }
 
-    /// Spells out what was added since the last look. `false` where there are no secrets.
+    /// Spells out the secrets that were added last. Returns `false` where there are no secrets.
     fn begin_to_look(&mut self) -> bool {
         for value in self.added.drain(..) {
             for spelled in spelling::of(&value) {
@@ -156,7 +157,7 @@ impl Known {
         !self.runs.is_empty()
     }
 
-    /// For each character of `text` whether it is to be hidden.
+    /// Returns for each character of `text` whether the character is to be hidden.
     fn hidden_positions(&self, text: &[char], caller: Option<&CallerWords>) -> Vec<bool> {
         let found = self.runs.find(text).into_iter();
         let mut hidden: Vec<bool> = found.map(|found| found != Found::Nowhere).collect();
@@ -175,9 +176,11 @@ impl Known {
     }
 }
 
-/// For each character of a piece of a secret whether it is shown all the same, where the caller's
-/// words are found in the piece. What only joins words of the caller's is the component's, even if
-/// a secret goes on so; around more than that, a short word is in the secret by chance.
+/// Returns for each character of a piece of a secret whether the character is shown all the same,
+/// because the caller's words are found in the piece.
+///
+/// One to three characters between two words of the caller are the component's punctuation, even if
+/// they continue a secret. Around a longer remainder, a short word is in the secret by chance.
 fn shown_again(own: &[Found]) -> Vec<bool> {
     let is_said = |found: &Found| *found != Found::Nowhere;
     let mut others = own.split(is_said);
@@ -187,7 +190,7 @@ fn shown_again(own: &[Found]) -> Vec<bool> {
     own.iter().map(|found| *found == Found::InRun).collect()
 }
 
-/// As much of `text` as `limit` bytes hold.
+/// Returns the longest beginning of `text` that has at most `limit` bytes.
 fn cut(text: &str, limit: usize) -> &str {
     text.get(..text.floor_char_boundary(limit)).unwrap_or_default()
 }

@@ -1,9 +1,10 @@
-//! Where stored credentials go: a write that sends them to another server has to bring them along.
+//! A write that sends a stored credential to another server has to contain the credential.
 //!
-//! The attack this file stops: a caller who may change a configuration, and not read its password,
-//! writes the address of a server of the caller's own, or turns off what authenticates the server,
-//! and is sent the stored password (decision P22). Every engine and auth method that stores a
-//! credential beside an address calls [`check`] before a write dials anything.
+//! The attack this file prevents: a caller may change a configuration, and may not read its
+//! password. The caller writes the address of the caller's own server, or turns off the
+//! authentication of the server, and receives the stored password (decision P22). Every engine and
+//! auth method that stores a credential beside an address calls [`check`] before a write dials
+//! anything.
 //!
 //! ```
 //! use bulkhead_sdk::destination::{self, Held, Place};
@@ -27,7 +28,7 @@
 use crate::call::Call;
 use bulkhead_wire::failure::Failure;
 
-/// A setting that decides to which server a credential is sent, or how that server proves itself.
+/// A setting that decides to which server a credential is sent, or how the server proves itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
     field: &'a str,
@@ -35,8 +36,8 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// The setting of that field, and whether the write gives it another meaning: another scheme,
-    /// host or port, or other ways to authenticate the server.
+    /// Creates the place of a field. `is_changed` says whether the write gives the setting another
+    /// meaning: another scheme, host or port, or another way to authenticate the server.
     #[must_use]
     pub fn of(field: &'a str, is_changed: bool) -> Self {
         Self { field, is_changed }
@@ -51,17 +52,18 @@ pub struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    /// The credential of that field. An empty text is none.
+    /// Creates the credential of a field. An empty text is no credential.
     #[must_use]
     pub fn of(field: &'a str, stored: &str) -> Self {
         Self { field, is_there: !stored.is_empty() }
     }
 }
 
-/// Lets a write change a place only where it gives each stored credential, be it as an empty text.
+/// Allows a change of a place only where the write gives each stored credential. An empty text
+/// counts: the write removes the credential.
 ///
 /// # Errors
-/// Invalid request that names the settings and the credentials, and shows neither.
+/// Invalid request that names the fields of settings and credentials, and shows no value.
 pub fn check(call: &Call, places: &[Place<'_>], held: &[Held<'_>]) -> Result<(), Failure> {
     let changed: Vec<&str> =
         places.iter().filter(|place| place.is_changed).map(|place| place.field).collect();
@@ -80,8 +82,8 @@ pub fn check(call: &Call, places: &[Place<'_>], held: &[Held<'_>]) -> Result<(),
     )))
 }
 
-/// Whether a list of servers has one that was not in it before. Fewer servers, and another order,
-/// lead nowhere new.
+/// Returns whether `after` names a server that `before` does not name. A shorter list and another
+/// order lead to no new server.
 #[must_use]
 pub fn has_another<'a>(
     before: impl IntoIterator<Item = &'a str>,

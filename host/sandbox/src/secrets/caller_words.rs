@@ -1,4 +1,4 @@
-//! The caller's own words: what an answer may repeat, whatever the secrets of the call are.
+//! The caller's own words, which an answer may repeat whatever the secrets of the call are.
 
 use super::runs::{Runs, letters};
 use super::spelling;
@@ -8,22 +8,22 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-/// What a caller said in the request.
+/// The words of a request.
 pub(super) struct CallerWords {
-    /// Names in the path.
+    /// Names from the path.
     captures: Vec<String>,
-    /// One JSON object, read when it is needed: most calls have nothing to hide.
+    /// One JSON object. Most calls have nothing to hide, and never parse the object.
     fields: Zeroizing<String>,
 }
 
 impl CallerWords {
-    /// The words of a call.
+    /// Copies the words of a call.
     pub(super) fn of(call: &Call) -> Self {
         let captures = call.captures.iter().map(|(_, text)| text.clone()).collect();
         Self { captures, fields: call.fields.clone().into() }
     }
 
-    /// The pieces of all words but those of `told`, which are marked secret.
+    /// Returns the runs of all words except the values `told`, whose fields are marked secret.
     pub(super) fn runs(&self, told: &[Zeroizing<String>]) -> Runs {
         let mut words = self.captures.clone();
         if let Ok(fields) = serde_json::from_str(&self.fields) {
@@ -43,7 +43,7 @@ impl CallerWords {
     }
 }
 
-/// Collects names, texts and numbers, and of tokens what they say.
+/// Collects names, texts and numbers, and the claims of tokens.
 fn collect(value: &Value, is_open: &dyn Fn(&str) -> bool, words: &mut Vec<String>) {
     match value {
         Value::String(text) => {
@@ -64,7 +64,7 @@ fn collect(value: &Value, is_open: &dyn Fn(&str) -> bool, words: &mut Vec<String
     }
 }
 
-/// Header and claims of a signed token; nothing of what is none.
+/// Returns header and claims of a signed token, and nothing for any other text.
 fn claims(text: &str) -> Vec<Value> {
     let parts: Vec<&str> = text.split('.').collect();
     let [header, claims, _] = parts.as_slice() else { return Vec::new() };
@@ -75,7 +75,7 @@ fn claims(text: &str) -> Vec<Value> {
     [header, claims].into_iter().filter_map(read).collect()
 }
 
-/// A URL without the login that stands in it, which is no word to be repeated.
+/// Cuts the login out of a URL: an answer must not repeat the password in the login.
 fn without_login(text: &str) -> &str {
     let url = text.find("://").and_then(|at| text.get(at..));
     let place = url.and_then(|url| url.get(url.rfind('@')?..));

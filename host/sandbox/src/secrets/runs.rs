@@ -1,8 +1,8 @@
-//! Pieces of texts, and where another text holds them.
+//! Searches a text for runs of 12 characters of other texts.
 //!
-//! Runs of 12 characters are kept as numbers: of a polynomial modulo a prime, at a random point, so
-//! that the number of a run follows from that of the run before it, and no text can be made to have
-//! the number of another.
+//! A run is kept as a number: the value of a polynomial modulo a prime at a random point. The number
+//! of a run follows from the number of the run before, and nobody can construct a text whose number
+//! equals that of another text.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -14,23 +14,22 @@ const PRIME: u64 = (1 << 61) - 1;
 /// Shortest word.
 const SHORTEST: usize = 1;
 
-/// How a character of a text was found.
+/// Says where a character of a text was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     Nowhere,
-    /// In a whole text that is shorter than a run.
+    /// In a text that is shorter than a run, and was found whole.
     AsWord,
     InRun,
 }
 
-/// The pieces of some texts.
+/// The runs of some texts, and those texts that are shorter than a run.
 pub(super) struct Runs {
     point: u64,
-    /// The point to the power of a run's length: what its first character is multiplied by when the
-    /// next one comes.
+    /// The point to the power of a run's length: the factor of the character that leaves the run.
     weight: u64,
     numbers: HashSet<u64, BuildHasherDefault<Itself>>,
-    /// Whole texts that are shorter than a run.
+    /// Texts that are shorter than a run.
     words: HashSet<Vec<char>>,
 }
 
@@ -47,7 +46,7 @@ impl Runs {
         self.numbers.is_empty() && self.words.is_empty()
     }
 
-    /// Adds a text: its runs, or else itself as a word.
+    /// Adds the runs of a text, or a shorter text as a word.
     pub(super) fn add(&mut self, text: &[char]) {
         if text.len() < RUN {
             self.words.insert(text.to_vec());
@@ -57,7 +56,7 @@ impl Runs {
         self.numbers.extend(numbers(text, point, weight));
     }
 
-    /// As [`add`](Self::add), unless the text would be taken for an ordinary word.
+    /// Adds a secret, unless the secret is an ordinary word.
     pub(super) fn add_secret(&mut self, text: &[char]) {
         let is_ordinary =
             text.len() < super::SHORTEST || text.iter().all(|letter| letter.is_alphabetic());
@@ -66,7 +65,7 @@ impl Runs {
         }
     }
 
-    /// For each character of `text` where it is found.
+    /// Returns for each character of `text` where the character is found.
     pub(super) fn find(&self, text: &[char]) -> Vec<Found> {
         let mut found = vec![Found::Nowhere; text.len()];
         if !self.words.is_empty() {
@@ -103,7 +102,7 @@ fn mark(found: &mut [Found], (start, length): (usize, usize), how: Found) {
     found.iter_mut().skip(start).take(length).for_each(|mark| *mark = how);
 }
 
-/// The number of each run of `text`, in order.
+/// Returns the numbers of all runs of `text`, in order.
 fn numbers(text: &[char], point: u64, weight: u64) -> impl Iterator<Item = u64> {
     let mut number = 0;
     text.iter().enumerate().filter_map(move |(at, letter)| {
@@ -123,12 +122,12 @@ fn add(one: u64, other: u64) -> u64 {
 
 fn multiply(one: u64, other: u64) -> u64 {
     let product = u128::from(one) * u128::from(other);
-    // 2^61 is 1 modulo the prime: what is above is added to what is below.
+    // 2^61 is 1 modulo the prime: the upper bits are added to the lower ones.
     let part = |number: u128| u64::try_from(number & u128::from(PRIME)).unwrap_or_default();
     add(part(product), part(product >> 61))
 }
 
-/// The characters of a text in lower case, one for each, so that positions stay the same.
+/// Returns the characters of a text in lower case, one for one, so that positions stay the same.
 pub(super) fn letters(text: &str) -> Vec<char> {
     let lower = |letter: char| match letter.is_ascii() {
         true => letter.to_ascii_lowercase(),
@@ -137,7 +136,7 @@ pub(super) fn letters(text: &str) -> Vec<char> {
     text.chars().map(lower).collect()
 }
 
-/// Hashes a number to itself: it is random already.
+/// Hashes a number to itself, because the number is random.
 #[derive(Default)]
 struct Itself(u64);
 
@@ -153,7 +152,7 @@ impl Hasher for Itself {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // The upper bits are what a hash map tells its entries apart by.
+        // A hash map tells its entries apart by the upper bits, which are zero in the number.
         self.0 = number ^ (number << 3);
     }
 }

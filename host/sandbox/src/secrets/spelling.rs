@@ -1,14 +1,14 @@
-//! The spellings in which a value is found again in messages, URLs, statements and headers.
+//! Spells a value as messages, URLs, statements and headers do.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use bulkhead_wire::hexadecimal;
 use zeroize::Zeroizing;
 
-/// Bytes of which base64 makes four letters at once.
+/// Bytes that base64 encodes together.
 const GROUP: usize = 3;
 
-/// The value as it is, and as SQL, URLs, JSON, `{:?}`, base64 and hexadecimal write it, each once.
+/// Returns the value, and the different spellings of SQL, URLs, JSON, `{:?}`, base64 and hexadecimal.
 pub(super) fn of(value: &str) -> Vec<Zeroizing<String>> {
     let mut spelled: Vec<Zeroizing<String>> = vec![value.to_owned().into()];
     let mut add = |spelling: String| {
@@ -26,7 +26,8 @@ pub(super) fn of(value: &str) -> Vec<Zeroizing<String>> {
         add(serde_json::to_string(value)
             .map_or_else(|_| String::new(), |text| within_quotes(&text)));
     }
-    // Three places of the value among the groups; what depends on its neighbours is left out.
+    // A value begins at one of three places of a group. Letters that depend on other text are left
+    // out.
     for skipped in 0..GROUP {
         let bytes = value.as_bytes().get(skipped..).unwrap_or_default();
         let whole = bytes.get(..bytes.len() / GROUP * GROUP).unwrap_or_default();
@@ -42,7 +43,7 @@ fn within_quotes(text: &str) -> String {
     text.strip_suffix('"').unwrap_or(text).to_owned()
 }
 
-/// Bytes that are never escaped in a URL.
+/// Returns whether a URL never escapes the byte.
 fn is_plain_in_urls(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }

@@ -1,7 +1,8 @@
-//! To which server a connection's stored credentials go, and what changes that.
+//! Stored credentials of a connection are sent to no server that they were not written for.
 //!
-//! The engine does not know what the settings of a plugin mean. So each setting counts that is not
-//! known to leave the server as it is, and of `connection_url` everything but login and database.
+//! The engine does not know the meaning of a plugin's settings. Every setting therefore counts as an
+//! address, except settings that are known to be harmless, and except login and database in
+//! `connection_url`.
 
 use super::SECRET_SETTINGS;
 use crate::connection::Connection;
@@ -13,7 +14,7 @@ use std::collections::BTreeSet;
 
 const CONNECTION_URL: &str = "connection_url";
 
-/// Settings that decide neither which server is dialled nor how it proves itself.
+/// Settings that decide neither which server is dialled nor how the server proves itself.
 const HARMLESS: [&str; 9] = [
     "username",
     "username_template",
@@ -26,14 +27,15 @@ const HARMLESS: [&str; 9] = [
     "max_connection_lifetime",
 ];
 
-/// The same of parameters of `connection_url`.
+/// Harmless parameters of `connection_url`.
 const HARMLESS_PARAMETERS: [&str; 3] =
     ["application_name", "connect_timeout", "fallback_application_name"];
 
-/// Refuses to send what is stored to another server. `plugin` is that of the changed connection.
+/// Refuses a write that would send a stored credential to another server. `plugin` describes the
+/// plugin of the changed connection.
 ///
 /// # Errors
-/// Invalid request that names what changed and what is missing.
+/// Invalid request that names the changed settings and the missing credentials.
 pub(super) fn check(
     call: &Call,
     before: &Connection,
@@ -76,7 +78,7 @@ fn text_of(value: Option<&Value>) -> String {
     }
 }
 
-/// Whether a login stands in the text itself, as far as can be told.
+/// Returns whether the text seems to contain a login.
 fn has_own_password(url: &str) -> bool {
     !url.contains("{{password}}") && (url.contains('@') || url.to_lowercase().contains("password"))
 }
@@ -88,8 +90,8 @@ fn leads_elsewhere(before: &Connection, after: &Connection) -> bool {
     is_moved || place_of(before.setting(CONNECTION_URL)) != place_of(after.setting(CONNECTION_URL))
 }
 
-/// `scheme://login@hosts/database?parameters` without login, database and harmless parameters; any
-/// other text as it is.
+/// Returns `scheme://login@hosts/database?parameters` without login, database and harmless
+/// parameters, and any other text unchanged.
 fn place_of(url: &str) -> (String, Vec<&str>) {
     let read = || {
         let (scheme, rest) = url.split_once("://")?;
