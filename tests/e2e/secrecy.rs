@@ -198,12 +198,13 @@ fn a_stored_password_is_not_sent_to_a_server_that_the_caller_chose() {
     let caller = world.client_with("caller", rules);
     let before = world.configured();
     let at = |place: &str| format!("postgresql://{{{{username}}}}:{{{{password}}}}@{place}/demo");
+    let words =
+        format!("host=127.0.0.1 port={port} user={{{{username}}}} password={{{{password}}}}");
     for change in [
         json!({ "connection_url": at(&format!("127.0.0.1:{port}")) + "?sslmode=disable" }),
         json!({ "connection_url": at(&format!("localhost:{port}")), "verify_connection": false }),
         json!({ "connection_url": world.postgres.url().replace("sslmode=", "host=x&sslmode=") }),
-        json!({ "connection_url":
-            format!("host=127.0.0.1 port={port} user={{{{username}}}} password={{{{password}}}}") }),
+        json!({ "connection_url": words }),
         json!({ "plugin_name": "mysql-database-plugin" }),
         json!({ "tls_ca": "" , "tls_server_name": "thief.example" }),
     ] {

@@ -6,8 +6,8 @@
 //! the answer shows which pieces were hidden. The host therefore cleans texts by these rules
 //! (decision P23):
 //!
-//! - A secret of 12 characters or more is hidden, and so is each piece of 12 characters, in upper or
-//!   lower case, in plain spelling and as SQL, URLs, JSON, base64 and hexadecimal spell the secret.
+//! - A secret of 12 characters or more is hidden, and so is each piece of 12 characters, in any
+//!   case, in plain spelling and as SQL, URLs, JSON, base64 and hexadecimal spell the secret.
 //! - A shorter secret is hidden where the whole secret stands as a separate word. A short secret of
 //!   letters alone is an ordinary word, and a value of less than four characters is no secret.
 //! - A text for the caller keeps the caller's own words: the fields of the request except fields
@@ -20,8 +20,8 @@
 //! The third attack is on memory: a component adds secrets without end. When the set is full, the
 //! host hides every text.
 //!
-//! Most calls add secrets, and few calls have a text to clean. The set therefore only keeps an added
-//! secret, and spells all secrets out before the first text.
+//! Most calls add secrets, and few calls have a text to clean. The set therefore only keeps what a
+//! call adds, and spells all secrets out before the first text.
 
 mod caller_words;
 mod runs;
@@ -74,8 +74,8 @@ impl SecretSet {
         self.lock().add(value);
     }
 
-    /// Adds the value of a field that is marked secret. The caller knows the value, and answers hide
-    /// the value all the same.
+    /// Adds the value of a field that is marked secret. Answers hide the value, although the caller
+    /// knows the value.
     pub fn add_told(&self, value: &str) {
         let mut known = self.lock();
         known.told.push(value.to_owned().into());

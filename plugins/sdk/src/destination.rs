@@ -77,8 +77,8 @@ pub fn check(call: &Call, places: &[Place<'_>], held: &[Held<'_>]) -> Result<(),
     }
     let (changed, missing) = (changed.join(", "), missing.join(", "));
     Err(Failure::invalid(format!(
-        "{changed} changes: give {missing} in the same request, because a stored credential goes to \
-         no other server"
+        "{changed} changes: give {missing} in the same request, because a stored credential goes \
+         to no other server"
     )))
 }
 

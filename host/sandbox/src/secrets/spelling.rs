@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 /// Bytes that base64 encodes together.
 const GROUP: usize = 3;
 
-/// Returns the value, and the different spellings of SQL, URLs, JSON, `{:?}`, base64 and hexadecimal.
+/// Returns the value, and how SQL, URLs, JSON, `{:?}`, base64 and hexadecimal spell the value.
 pub(super) fn of(value: &str) -> Vec<Zeroizing<String>> {
     let mut spelled: Vec<Zeroizing<String>> = vec![value.to_owned().into()];
     let mut add = |spelling: String| {

@@ -1,7 +1,7 @@
 //! Stored credentials of a connection are sent to no server that they were not written for.
 //!
-//! The engine does not know the meaning of a plugin's settings. Every setting therefore counts as an
-//! address, except settings that are known to be harmless, and except login and database in
+//! The engine does not know the meaning of a plugin's settings. Every setting therefore counts as
+//! an address, except settings that are known to be harmless, and except login and database in
 //! `connection_url`.
 
 use super::SECRET_SETTINGS;
