@@ -85,9 +85,8 @@ impl Proven {
         let expected = Expected { issuer: &discovery.issuer, audience: &settings.resource };
         // Before a key is looked for, so that the tokens of others cost their issuer nothing.
         token.unproven().check(now, &expected)?;
-        let key = issuer_keys::find(host, &discovery.jwks_uri, &key_id, || {
-            discovery.fetch_keys(&provider)
-        })?;
+        let set = format!("{} {}", settings.config.writes, discovery.jwks_uri);
+        let key = issuer_keys::find(host, &set, &key_id, || discovery.fetch_keys(&provider))?;
         let claims = token.prove(host, &key.ok_or(Fault::UnknownKey)?)?;
         claims.check(now, &expected)?;
         Self::read(&claims, settings)
@@ -142,7 +141,8 @@ impl Discovery {
     /// What the tenant's issuer says of itself; it may speak of its own tenant and server alone.
     fn of(provider: &Provider<'_>, settings: &Settings) -> Result<Self, Failure> {
         let authority = settings.cloud.authority;
-        let key = format!("issuer/{authority}/{}", settings.tenant.to_ascii_lowercase());
+        let (writes, tenant) = (settings.config.writes, settings.tenant.to_ascii_lowercase());
+        let key = format!("issuer/{writes}/{authority}/{tenant}");
         let made = provider.host().cache().get_or_make(&key, DISCOVERY, || {
             let url = Url::of(authority).path(&[
                 settings.tenant.as_str(),

@@ -125,6 +125,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let mut config = before.clone();
     config.merge(host, call)?;
     config.check(host)?;
+    config.writes = config.writes.saturating_add(1);
     let cloud = |config: &Config| Cloud::named(&config.environment).ok();
     let places = [Place::of("environment", cloud(&config) != cloud(&before))];
     destination::check(call, &places, &[Held::of("client_secret", &before.client_secret)])?;

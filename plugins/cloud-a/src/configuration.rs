@@ -42,6 +42,9 @@ pub(crate) struct Config {
     pub(crate) secret_expires: Option<StoreTime>,
     /// Grows whenever the credential does change.
     pub(crate) generation: u64,
+    /// Grows with each write: keys and tokens that were kept before a write are not used after it.
+    #[serde(default)]
+    pub(crate) writes: u64,
 }
 
 stored!(Config, "config", reads_stored_configurations);
@@ -65,6 +68,7 @@ impl Default for Config {
             secret_key_id: String::new(),
             secret_expires: None,
             generation: 0,
+            writes: 0,
         }
     }
 }

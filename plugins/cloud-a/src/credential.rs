@@ -30,7 +30,9 @@ pub(crate) fn access<'a>(
     if settings.client_id.is_empty() {
         return Err(Failure::invalid("client_id is required to ask the cloud about a login"));
     }
+    let writes = settings.config.writes.to_string();
     let credential = [
+        writes.as_str(),
         settings.cloud.authority,
         settings.tenant.as_str(),
         settings.client_id.as_str(),

@@ -37,6 +37,9 @@ pub(crate) const FIELDS: &[Field] = &[
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub(crate) role: String,
+    /// The role's id; empty in a login of an earlier release.
+    #[serde(default)]
+    pub(crate) role_id: String,
     pub(crate) principal: Principal,
     pub(crate) place: Option<Place>,
     /// The provider was asked about the place, because the role bound it.
@@ -75,7 +78,8 @@ pub(crate) fn admit(
         false => proven.ids().ok().and_then(|ids| ids.resource).as_ref().map(Place::of),
     };
     let principal = proven.principal;
-    Ok(Some(Kept { role: name.to_owned(), principal, place, is_located: role.binds_place() }))
+    let (name, role_id, is_located) = (name.to_owned(), role.id.clone(), role.binds_place());
+    Ok(Some(Kept { role: name, role_id, principal, place, is_located }))
 }
 
 /// The constraints that cannot be told without a token.

@@ -17,7 +17,8 @@ use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
 /// Invalid request where the role is gone, or does not let the login in any more.
 pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
     let kept: Kept = held.internal()?;
-    let role = Role::find(host, &kept.role)?.ok_or_else(|| {
+    let role = Role::find(host, &kept.role)?.filter(|role| role.id == kept.role_id);
+    let role = role.ok_or_else(|| {
         let role = quoted(&kept.role);
         Failure::invalid(format!("role {role} does not exist during renewal; log in again"))
     })?;

@@ -1,6 +1,7 @@
 //! `role/{name}`: who is let in by it, and what their tokens are.
 
 use bulkhead_sdk::table::Field;
+use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Answer, Call, Failure, Host, TokenParams, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -32,6 +33,9 @@ pub(crate) struct Role {
     pub(crate) max_jwt_exp: String,
     #[serde(flatten)]
     pub(crate) token: TokenParams,
+    /// Tells the role from a later one of its name; empty where an earlier release made it.
+    #[serde(default)]
+    pub(crate) id: String,
 }
 
 stored!(Role, "role", reads_stored_roles);
@@ -136,7 +140,8 @@ pub(crate) fn is_open(list: &[String]) -> bool {
 /// Creates or changes a role; what is absent stays.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
-    let mut role = Role::find(host, name)?.unwrap_or_default();
+    let new = || Role { id: hexadecimal::text(&host.random().bytes(16)), ..Role::default() };
+    let mut role = Role::find(host, name)?.unwrap_or_else(new);
     role.merge(call)?;
     role.check()?;
     host.storage().put(&Role::key(name), &role)?;

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// Why they cannot be had.
 pub(crate) fn of_provider(cloud: &Cloud<'_>, id: &str) -> Result<Option<String>, Failure> {
     let url = cloud.url(Service::Api, &["oauth2", "v1", "certs"])?;
-    find(cloud.host(), url.text(), id, || fetch(cloud, &url))
+    kept(cloud, &url, id)
 }
 
 /// The certificate of that name among those of a service account, whose name must have been
@@ -35,7 +35,13 @@ pub(crate) fn of_account(
 ) -> Result<Option<String>, Failure> {
     let path = ["service_accounts", "v1", "metadata", "x509", account];
     let url = cloud.url(Service::Api, &path)?;
-    find(cloud.host(), url.text(), id, || fetch(cloud, &url))
+    kept(cloud, &url, id)
+}
+
+/// The certificate of a set that is kept until it ends, or until the configuration is written.
+fn kept(cloud: &Cloud<'_>, url: &Url, id: &str) -> Result<Option<String>, Failure> {
+    let set = format!("{} {}", cloud.config.generation, url.text());
+    find(cloud.host(), &set, id, || fetch(cloud, url))
 }
 
 fn fetch(cloud: &Cloud<'_>, url: &Url) -> Result<Fetched, Failure> {

@@ -43,8 +43,11 @@ pub fn lifetime(answer: &Response) -> Option<u64> {
     age.trim().parse().ok()
 }
 
-/// The key with that id in the set of `endpoint`, which names the set and is no secret. `fetch`
-/// gets the set; it should take less than ten seconds, after which others that wait begin, too.
+/// Returns the key with that id in the set of `endpoint`. `fetch` gets the set; it should take less
+/// than ten seconds, after which others that wait begin, too.
+///
+/// `endpoint` names the set and is no secret. Where an operator writes the configuration anew to
+/// drop what is kept, `endpoint` also holds a number that grows with each write.
 ///
 /// # Errors
 /// As the cache; what `fetch` fails with; unreachable for a set that is too large.

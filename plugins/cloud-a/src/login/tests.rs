@@ -108,11 +108,12 @@ fn keys_and_the_access_token_are_asked_for_once() {
     bed.write("config", &json!({"client_secret": "another"})).unwrap();
     login(&bed, &claims, &json!({})).unwrap();
     let asked = bed.host.requests();
-    assert_eq!(asked.len(), 2, "another credential has another token");
-    let body = String::from_utf8(asked[0].body.clone()).unwrap();
+    assert_eq!(asked.len(), 4, "a configuration begins without what was kept by another");
+    let of_token = asked.iter().find(|request| request.method == "POST").unwrap();
+    let body = String::from_utf8(of_token.body.clone()).unwrap();
     assert!(body.contains("client_secret=another"), "{body}");
     assert!(body.contains("scope=https%3A%2F%2Fmanagement.azure.com%2F.default"), "{body}");
-    assert_eq!(asked[0].secrets, ["another"]);
+    assert_eq!(of_token.secrets, ["another"]);
 }
 
 #[test]
@@ -133,8 +134,8 @@ fn the_cloud_is_asked_by_a_secret_by_an_identity_token_or_by_the_machines_own() 
     let token = MachineToken { token: "t-own".to_owned(), expires: u64::MAX };
     bed.host.set_cloud_token("azure", "https://management.azure.com/", token);
     login(&bed, &claims, &json!({})).unwrap();
-    let asked = bed.host.requests();
-    assert!(asked[0].headers.contains(&("authorization".to_owned(), "Bearer t-own".to_owned())));
+    let own = ("authorization".to_owned(), "Bearer t-own".to_owned());
+    assert!(bed.host.requests().iter().any(|request| request.headers.contains(&own)));
     bed.write("config", &json!({"client_id": "", "client_secret": SECRET})).unwrap();
     let refused = refusal(login(&bed, &claims, &json!({})));
     assert!(refused.starts_with("client_id is required"), "{refused}");
@@ -261,6 +262,32 @@ fn a_renewal_proves_again_what_the_role_binds_by_now_without_the_provider() {
     bed.delete("role/dev").unwrap();
     assert!(refusal(bed.renew_login(&proven, 0)).contains("does not exist during renewal"));
     assert!(bed.host.requests().is_empty());
+}
+
+#[test]
+fn a_role_of_the_name_of_one_that_is_gone_renews_no_login_of_it() {
+    let bed = with_role(&by_principal());
+    let proven = login(&bed, &json!({}), &json!({})).unwrap();
+    bed.write("role/dev", &json!({"token_ttl": 120})).unwrap();
+    assert!(bed.renew_login(&proven, 0).is_ok(), "it is the same role");
+    bed.delete("role/dev").unwrap();
+    bed.write("role/dev", &by_principal()).unwrap();
+    assert!(refusal(bed.renew_login(&proven, 0)).contains("does not exist during renewal"));
+    let again = login(&bed, &json!({}), &json!({})).unwrap();
+    assert!(bed.renew_login(&again, 0).is_ok());
+}
+
+#[test]
+fn a_key_that_its_issuer_withdrew_proves_nothing_once_the_configuration_is_written_again() {
+    use crate::fixture::{KEYS, key, key_set};
+    let bed = with_role(&by_principal());
+    // The second time that the issuer is asked.
+    bed.host.answer(KEYS, answer(200, &key_set(&[("k2", &key(1))])));
+    login(&bed, &json!({}), &json!({})).unwrap();
+    assert!(login(&bed, &json!({}), &json!({})).is_ok(), "the set is kept");
+    bed.write("config", &json!({})).unwrap();
+    let refused = refusal(login(&bed, &json!({}), &json!({})));
+    assert!(refused.contains("a key that is not known"), "{refused}");
 }
 
 #[test]

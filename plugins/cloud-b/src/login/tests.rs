@@ -247,6 +247,20 @@ fn tokens_that_are_forged_in_their_form_are_refused() {
 }
 
 #[test]
+fn a_key_that_was_withdrawn_proves_nothing_once_the_configuration_is_written_again() {
+    let bed = ready();
+    // The second time that the provider is asked.
+    for name in [EMAIL, ID] {
+        bed.host.answer(&certs_of(name), answer(200, &json!({ "s2": ACCOUNT })));
+    }
+    log_in_as_account(&bed, json!({})).unwrap();
+    assert!(log_in_as_account(&bed, json!({})).is_ok(), "the set is kept");
+    bed.write("config", &json!({})).unwrap();
+    let refused = refusal(log_in_as_account(&bed, json!({})));
+    assert!(refused.contains("unable to get public key"), "{refused}");
+}
+
+#[test]
 fn a_key_that_is_too_short_proves_nothing() {
     let bed = ready();
     let other = "short@p1.iam.gserviceaccount.com";
