@@ -15,7 +15,7 @@ use super::template::Unresolved;
 use crate::log::Cause;
 use access::{Access, Joined};
 use bulkhead_wire::description::{Field, Operation};
-use rules::Rules;
+use rules::{Denial, Rules};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,26 +95,33 @@ impl Acl {
 
     /// What `policies` say together to the caller who is `identity`, and the rules that were left
     /// out because of a value that must not stand in a path. A rule about something that the caller
-    /// does not have is left out in silence: it speaks of others.
+    /// does not have is left out in silence: it speaks of others. No `deny` is left out: one that
+    /// cannot be resolved denies what it would with any value.
     pub fn of_caller<'a>(
         policies: impl IntoIterator<Item = &'a Policy>,
         identity: &Identity,
     ) -> (Self, Vec<Skipped>) {
         let mut joined: BTreeMap<Pattern, Joined> = BTreeMap::new();
-        let mut skipped = Vec::new();
+        let (mut skipped, mut denials) = (Vec::new(), Vec::new());
         for policy in policies {
             let name: Arc<str> = Arc::from(policy.name.as_str());
             for rule in &policy.rules {
-                match rule.path.resolve(identity) {
-                    Ok(pattern) => joined.entry(pattern.into_owned()).or_default().add(&name, rule),
-                    Err(Unresolved::Unknown) => {}
-                    Err(Unresolved::Refused(why)) => {
-                        skipped.push(Skipped { policy: policy.name.clone(), why })
+                let why = match rule.path.resolve(identity) {
+                    Ok(pattern) => {
+                        joined.entry(pattern.into_owned()).or_default().add(&name, rule);
+                        continue;
                     }
+                    Err(why) => why,
+                };
+                if rule.capabilities.contains(&Capability::Deny) {
+                    denials.push(Denial::of(&rule.path, &why));
+                }
+                if let Unresolved::Refused(why) = why {
+                    skipped.push(Skipped { policy: policy.name.clone(), why });
                 }
             }
         }
-        (Self { held: Held::Rules(Rules::of(joined)) }, skipped)
+        (Self { held: Held::Rules(Rules::of(joined, denials)) }, skipped)
     }
 
     /// The root policy: everything is allowed.

@@ -43,6 +43,20 @@ impl Pattern {
         })
     }
 
+    /// The pattern `*`.
+    pub(super) fn everything() -> Self {
+        Self { certain: 0, closed: false, plus: Reverse(0), length: 0, body: String::new() }
+    }
+
+    /// The pattern with the segments of `path`, which falls under it, in place of its `+`.
+    pub(super) fn filled_by(&self, path: &str) -> Self {
+        let filled = self.body.split('/').zip(path.split('/'));
+        let filled = filled.map(|(part, segment)| if part == "+" { segment } else { part });
+        let body = filled.collect::<Vec<_>>().join("/");
+        let (certain, length) = (body.len(), body.len());
+        Self { certain, closed: self.closed, plus: Reverse(0), length, body }
+    }
+
     /// Whether it is one path and no more.
     pub(super) fn is_exact(&self) -> bool {
         self.closed && self.plus == Reverse(0)

@@ -72,6 +72,15 @@ impl RulePath {
         }
     }
 
+    /// The paths that the rule may speak of, for a caller for whom [`resolve`](Self::resolve) fails
+    /// with `why`.
+    pub(super) fn whatever_it_is(&self, why: &Unresolved) -> Pattern {
+        match self {
+            Self::Fixed(pattern) => pattern.clone(),
+            Self::Templated(template) => template.whatever_it_is(why),
+        }
+    }
+
     /// What must be known of a caller to resolve it.
     pub(super) fn references(&self) -> impl Iterator<Item = &Reference> {
         let parts = match self {
@@ -99,6 +108,20 @@ impl Template {
             Unresolved::Refused(format!("with the caller's values, {} {why}", quoted(&self.text)))
         };
         Pattern::parse(&text).map_err(fault)
+    }
+
+    /// A whole segment that the caller does not have may be any segment. Where a value is a part of
+    /// a segment, and where it is unfit because it may be several, anything may follow.
+    fn whatever_it_is(&self, why: &Unresolved) -> Pattern {
+        const VALUE: &str = "\u{0}";
+        let text = self.filled(|_| VALUE);
+        let is_part = |segment: &str| segment.contains(VALUE) && segment != VALUE;
+        let loose = match why {
+            Unresolved::Unknown if !text.split('/').any(is_part) => text.replace(VALUE, "+"),
+            _ => format!("{}*", text.split(VALUE).next().unwrap_or_default()),
+        };
+        // With any value the template is a pattern; of what is none, everything is denied.
+        Pattern::parse(&loose).unwrap_or_else(|_| Pattern::everything())
     }
 
     fn filled<'a>(&'a self, value: impl Fn(&'a Reference) -> &'a str) -> String {

@@ -26,6 +26,11 @@ pub(super) struct Access {
 }
 
 impl Access {
+    /// Denies everything.
+    pub(super) fn denial() -> Self {
+        Self { denies: true, ..Self::default() }
+    }
+
     /// The policies that grant `capability`; `None` if none does.
     pub(super) fn granting(&self, capability: Capability) -> Option<&Arc<[Arc<str>]>> {
         self.granting.get(&capability)
@@ -74,7 +79,7 @@ impl Joined {
         let impossible =
             self.max_wrapping_ttl != 0 && self.max_wrapping_ttl < self.min_wrapping_ttl;
         if self.denies || impossible {
-            return Access { denies: true, ..Access::default() };
+            return Access::denial();
         }
         let effective = self.granting.keys().filter(|capability| capability.has_effect());
         Access {

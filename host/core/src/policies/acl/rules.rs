@@ -5,6 +5,7 @@
 //! own first segment only.
 
 use super::super::pattern::Pattern;
+use super::super::template::{RulePath, Unresolved};
 use super::access::{Access, Joined};
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,12 +21,33 @@ pub(super) struct Rules {
     by_first_segment: HashMap<String, Vec<usize>>,
     /// Ranks of the patterns whose first segment is, or holds, a wildcard, ascending.
     anywhere: Vec<usize>,
+    /// What is denied besides; few callers have any.
+    denials: Vec<Denial>,
+    /// What a path of the denials gets.
+    denied: Access,
+}
+
+/// A rule that denies, and cannot be resolved for the caller.
+#[derive(Debug)]
+pub(super) struct Denial {
+    /// The paths that it may speak of.
+    pattern: Pattern,
+    /// It counts however close another rule is.
+    always: bool,
+}
+
+impl Denial {
+    /// The denial of a templated path that cannot be resolved because of `why`.
+    pub(super) fn of(path: &RulePath, why: &Unresolved) -> Self {
+        let always = matches!(why, Unresolved::Refused(_));
+        Self { pattern: path.whatever_it_is(why), always }
+    }
 }
 
 impl Rules {
-    /// The rules that were joined by their patterns.
-    pub(super) fn of(joined: BTreeMap<Pattern, Joined>) -> Self {
-        let mut rules = Self::default();
+    /// The rules that were joined by their patterns, and what is denied besides.
+    pub(super) fn of(joined: BTreeMap<Pattern, Joined>, denials: Vec<Denial>) -> Self {
+        let mut rules = Self { denials, denied: Access::denial(), ..Self::default() };
         for (pattern, joined) in joined.into_iter().rev() {
             let access = joined.finish();
             if pattern.is_exact() {
@@ -46,11 +68,14 @@ impl Rules {
 
     /// How many patterns there are.
     pub(super) fn len(&self) -> usize {
-        self.exact.len() + self.ranked.len()
+        self.exact.len() + self.ranked.len() + self.denials.len()
     }
 
     /// What the closest rule says of `path`.
     pub(super) fn access_to(&self, path: &str) -> Option<&Access> {
+        if self.denies_besides(path) {
+            return Some(&self.denied);
+        }
         self.exact.get(path).or_else(|| self.closest(path).map(|(_, access)| access))
     }
 
@@ -60,6 +85,9 @@ impl Rules {
     /// looked into either.
     pub(super) fn access_to_list(&self, path: &str) -> Option<&Access> {
         let folder = format!("{path}/");
+        if self.denies_besides(&folder) || self.denies_besides(path) {
+            return Some(&self.denied);
+        }
         if let Some(exact) = self.exact.get(&folder).or_else(|| self.exact.get(path)) {
             return Some(exact);
         }
@@ -84,6 +112,21 @@ impl Rules {
         let counting = last_word.map_or(usize::MAX, |position| position + 1);
         let mut counting = self.ranked.iter().take(counting);
         counting.any(|(pattern, access)| pattern.meets(folder) && access.allows())
+    }
+
+    /// Whether a rule that cannot be resolved denies the path. It counts as if the caller's value
+    /// were the one that leads to this path, so that only a closer rule wins over it.
+    fn denies_besides(&self, path: &str) -> bool {
+        self.denials.iter().any(|denial| {
+            denial.pattern.matches(path)
+                && (denial.always || !self.has_closer(path, &denial.pattern.filled_by(path)))
+        })
+    }
+
+    fn has_closer(&self, path: &str, than: &Pattern) -> bool {
+        let closest = self.closest(path).and_then(|(rank, _)| self.ranked.get(rank));
+        let is_closer = closest.is_some_and(|(pattern, _)| pattern > than);
+        !than.is_exact() && (is_closer || self.exact.contains_key(path))
     }
 
     /// The closest pattern that matches, with its rank: 0 is the closest of all.

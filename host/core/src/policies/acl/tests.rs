@@ -430,6 +430,38 @@ fn a_rule_with_an_unfit_value_is_skipped_and_told_and_the_others_count() {
 }
 
 #[test]
+fn a_templated_deny_that_cannot_be_resolved_denies() {
+    let policy = policy(
+        r#"path "*" { capabilities = ["read"] }
+           path "home/*" { capabilities = ["read", "list"] }
+           path "home/{{identity.entity.name}}/private/*" { capabilities = ["deny"] }
+           path "x-{{identity.entity.name}}" { capabilities = ["deny"] }
+           path "open/{{identity.entity.name}}*" { capabilities = ["deny"] }
+           path "home/shared/private/notes" { capabilities = ["read"] }"#,
+    );
+    let nobody = Acl::new([&policy]);
+    for path in ["home/ann/private/x", "home/bob/private/y/z", "x-ann", "open/a/b"] {
+        assert_eq!(nobody.capabilities(path), ["deny"], "{path}");
+    }
+    assert_eq!(nobody.capabilities("home/ann/private/"), ["deny"], "a list of the folder");
+    for path in ["home/ann/public", "home/x", "home/shared/private/notes", "other", "a/b"] {
+        assert!(nobody.capabilities(path).contains(&"read".to_owned()), "{path}");
+    }
+    for name in ["*", "+", "a/b", "a,b", "a\nb"] {
+        let (acl, skipped) = Acl::of_caller([&policy], &called(name));
+        assert_eq!(skipped.len(), 3, "{name}");
+        let denied = ["home/a/b/private/x", "home/ann", "home/shared/private/notes", "x-a/b"];
+        for path in denied.into_iter().chain(["open/a"]) {
+            assert_eq!(acl.capabilities(path), ["deny"], "{path} as {name}");
+        }
+        assert_eq!(acl.capabilities("other"), ["read"]);
+    }
+    let (ann, _) = Acl::of_caller([&policy], &called("ann"));
+    assert_eq!(ann.capabilities("home/ann/private/x"), ["deny"]);
+    assert_eq!(ann.capabilities("home/bob/private/x"), ["list", "read"]);
+}
+
+#[test]
 fn a_template_that_resolves_to_another_rules_path_is_joined_with_it() {
     let policies = [
         policy(r#"path "home/{{identity.entity.name}}" { capabilities = ["read"] }"#),
