@@ -199,11 +199,13 @@ fn a_server_that_is_asked_in_clear_never_takes_the_place_of_a_secured_one() {
     drop(broken);
     let urls = format!("{secured}, {}", liar.url());
     let (_bulkhead, root) = configured(&liar, json!({}));
-    let mixed = root.write("directory/config", &json!({ "url": urls })).expect(200);
+    let moved = json!({ "url": urls, "bindpass": BINDPASS });
+    let mixed = root.write("directory/config", &moved).expect(200);
     assert!(mixed.warnings().contains("is never asked"), "{}", mixed.warnings());
     assert_eq!(role(&root), 502);
     assert_unsaid(&liar, "a secured server is down");
-    root.write("directory/config", &json!({ "url": urls, "starttls": true })).expect(204);
+    let starttls = json!({ "starttls": true, "bindpass": BINDPASS });
+    root.write("directory/config", &starttls).expect(204);
 }
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! The caller's own words, which an answer may repeat whatever the secrets of the call are.
+//! The caller's own words, which an answer may repeat for all secrets of the call.
 
 use super::runs::{Runs, letters};
 use super::spelling;

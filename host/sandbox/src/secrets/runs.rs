@@ -1,8 +1,8 @@
 //! Searches a text for runs of 12 characters of other texts.
 //!
 //! A run is kept as a number: the value of a polynomial modulo a prime at a random point. The
-//! number of a run follows from the number of the run before, and nobody can construct a text whose
-//! number equals that of another text.
+//! number of a run follows from the number of the run before, and a caller cannot construct a text
+//! whose number equals that of another text.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};

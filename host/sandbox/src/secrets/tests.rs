@@ -1,3 +1,5 @@
+//! Texts that are cleaned: echoes, guesses, and spellings of secrets.
+
 use super::*;
 use crate::bindings::secrets_engine::bulkhead::plugin::types::{Caller, Mount};
 use base64::Engine as _;

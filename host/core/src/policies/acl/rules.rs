@@ -23,8 +23,6 @@ pub(super) struct Rules {
     anywhere: Vec<usize>,
     /// What is denied besides; few callers have any.
     denials: Vec<Denial>,
-    /// What a path of the denials gets.
-    denied: Access,
 }
 
 /// A rule that denies, and cannot be resolved for the caller.
@@ -34,20 +32,22 @@ pub(super) struct Denial {
     pattern: Pattern,
     /// It counts however close another rule is.
     always: bool,
+    /// What those paths get.
+    access: Access,
 }
 
 impl Denial {
     /// The denial of a templated path that cannot be resolved because of `why`.
     pub(super) fn of(path: &RulePath, why: &Unresolved) -> Self {
         let always = matches!(why, Unresolved::Refused(_));
-        Self { pattern: path.whatever_it_is(why), always }
+        Self { pattern: path.whatever_it_is(why), always, access: Access::denial() }
     }
 }
 
 impl Rules {
     /// The rules that were joined by their patterns, and what is denied besides.
     pub(super) fn of(joined: BTreeMap<Pattern, Joined>, denials: Vec<Denial>) -> Self {
-        let mut rules = Self { denials, denied: Access::denial(), ..Self::default() };
+        let mut rules = Self { denials, ..Self::default() };
         for (pattern, joined) in joined.into_iter().rev() {
             let access = joined.finish();
             if pattern.is_exact() {
@@ -73,8 +73,8 @@ impl Rules {
 
     /// What the closest rule says of `path`.
     pub(super) fn access_to(&self, path: &str) -> Option<&Access> {
-        if self.denies_besides(path) {
-            return Some(&self.denied);
+        if let Some(denied) = self.denied_besides(path) {
+            return Some(denied);
         }
         self.exact.get(path).or_else(|| self.closest(path).map(|(_, access)| access))
     }
@@ -85,8 +85,9 @@ impl Rules {
     /// looked into either.
     pub(super) fn access_to_list(&self, path: &str) -> Option<&Access> {
         let folder = format!("{path}/");
-        if self.denies_besides(&folder) || self.denies_besides(path) {
-            return Some(&self.denied);
+        let denied = self.denied_besides(&folder).or_else(|| self.denied_besides(path));
+        if denied.is_some() {
+            return denied;
         }
         if let Some(exact) = self.exact.get(&folder).or_else(|| self.exact.get(path)) {
             return Some(exact);
@@ -114,13 +115,14 @@ impl Rules {
         counting.any(|(pattern, access)| pattern.meets(folder) && access.allows())
     }
 
-    /// Whether a rule that cannot be resolved denies the path. It counts as if the caller's value
+    /// What a rule that cannot be resolved says of the path. It counts as if the caller's value
     /// were the one that leads to this path, so that only a closer rule wins over it.
-    fn denies_besides(&self, path: &str) -> bool {
-        self.denials.iter().any(|denial| {
+    fn denied_besides(&self, path: &str) -> Option<&Access> {
+        let counts = |denial: &&Denial| {
             denial.pattern.matches(path)
                 && (denial.always || !self.has_closer(path, &denial.pattern.filled_by(path)))
-        })
+        };
+        self.denials.iter().find(counts).map(|denial| &denial.access)
     }
 
     fn has_closer(&self, path: &str, than: &Pattern) -> bool {
