@@ -20,8 +20,8 @@
 //! The third attack is on memory: a component adds secrets without end. When the set is full, the
 //! host hides every text.
 //!
-//! Most calls add secrets, and few calls have a text to clean. The set therefore only keeps what a
-//! call adds, and spells all secrets out before the first text.
+//! Most calls add secrets, many write names, and few have a text to clean. The set therefore only
+//! keeps what a call adds, and spells all secrets out before the first text.
 
 mod caller_words;
 mod runs;
@@ -54,14 +54,18 @@ pub struct SecretSet {
 
 #[derive(Default)]
 struct Known {
-    /// Secrets that were added after the last text was cleaned.
+    /// Secrets that are in no runs.
     added: Vec<Zeroizing<String>>,
+    /// Secrets that are in plain spelling in `plain`, and not in `spelled`.
+    unspelled: Vec<Zeroizing<String>>,
     /// Values of fields of the request that are marked secret.
     told: Vec<Zeroizing<String>>,
     /// Hashes of all secrets: a repeated secret takes no room.
     seen: HashSet<u64>,
     hashing: RandomState,
-    runs: Runs,
+    plain: Runs,
+    /// All other spellings.
+    spelled: Runs,
     /// Bytes of all secrets.
     size: usize,
     /// More secrets were added than the set keeps: any text may hold a piece of a secret.
@@ -87,17 +91,21 @@ impl SecretSet {
         self.caller.get_or_init(|| CallerWords::of(call));
     }
 
-    /// Returns whether `name` holds a piece of a secret that is not among the caller's words.
+    /// Returns whether `name` holds a piece of 12 characters of a secret that is not among the
+    /// caller's words. A name may equal a shorter secret: an operator may call a connection like
+    /// its password.
     pub(crate) fn shows(&self, name: &str) -> bool {
         let mut known = self.lock();
         if known.is_full {
             return true;
         }
-        // A shorter name holds no piece of 12 characters, and an ordinary name may equal a word.
-        if name.len() < RUN || !known.begin_to_look() {
+        known.learn();
+        if name.len() < RUN || known.plain.is_empty() {
             return false;
         }
-        known.hidden_positions(&letters(name), self.caller.get()).contains(&true)
+        let name = letters(name);
+        let found = known.plain.find(&name).into_iter().map(|found| found == Found::InRun);
+        known.without_own_words(&name, found.collect(), self.caller.get()).contains(&true)
     }
 
     /// Returns `text` for a log: without secrets, and cut at `limit` bytes.
@@ -119,7 +127,8 @@ impl SecretSet {
         if known.is_full {
             return HIDDEN.to_owned();
         }
-        if !known.begin_to_look() {
+        known.spell();
+        if known.plain.is_empty() {
             return shown.to_owned();
         }
         // Beyond the cut, too: a secret is found although the cut goes through the secret.
@@ -147,20 +156,38 @@ impl Known {
         }
     }
 
-    /// Spells out the secrets that were added last. Returns `false` where there are no secrets.
-    fn begin_to_look(&mut self) -> bool {
+    /// Adds new secrets to the runs in plain spelling.
+    fn learn(&mut self) {
         for value in self.added.drain(..) {
-            for spelled in spelling::of(&value) {
-                self.runs.add_secret(&letters(&spelled));
+            self.plain.add_secret(&letters(&value));
+            self.unspelled.push(value);
+        }
+    }
+
+    /// Adds new secrets to the runs in all spellings.
+    fn spell(&mut self) {
+        self.learn();
+        for value in self.unspelled.drain(..) {
+            for spelled in spelling::others(&value) {
+                self.spelled.add_secret(&letters(&spelled));
             }
         }
-        !self.runs.is_empty()
     }
 
     /// Returns for each character of `text` whether the character is to be hidden.
     fn hidden_positions(&self, text: &[char], caller: Option<&CallerWords>) -> Vec<bool> {
-        let found = self.runs.find(text).into_iter();
-        let mut hidden: Vec<bool> = found.map(|found| found != Found::Nowhere).collect();
+        let found = self.plain.find(text).into_iter().zip(self.spelled.find(text));
+        let is_found = |(plain, spelled)| plain != Found::Nowhere || spelled != Found::Nowhere;
+        self.without_own_words(text, found.map(is_found).collect(), caller)
+    }
+
+    /// Returns `hidden` without the positions of the caller's words.
+    fn without_own_words(
+        &self,
+        text: &[char],
+        mut hidden: Vec<bool>,
+        caller: Option<&CallerWords>,
+    ) -> Vec<bool> {
         let Some(caller) = caller.filter(|_| hidden.contains(&true)) else { return hidden };
         let own = caller.runs(&self.told).find(text);
         let mut own = own.as_slice();

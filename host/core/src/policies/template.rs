@@ -74,10 +74,10 @@ impl RulePath {
 
     /// The paths that the rule may speak of, for a caller for whom [`resolve`](Self::resolve) fails
     /// with `why`.
-    pub(super) fn whatever_it_is(&self, why: &Unresolved) -> Pattern {
+    pub(super) fn for_any_value(&self, why: &Unresolved) -> Pattern {
         match self {
             Self::Fixed(pattern) => pattern.clone(),
-            Self::Templated(template) => template.whatever_it_is(why),
+            Self::Templated(template) => template.for_any_value(why),
         }
     }
 
@@ -112,7 +112,7 @@ impl Template {
 
     /// A whole segment that the caller does not have may be any segment. Where a value is a part of
     /// a segment, and where it is unfit because it may be several, anything may follow.
-    fn whatever_it_is(&self, why: &Unresolved) -> Pattern {
+    fn for_any_value(&self, why: &Unresolved) -> Pattern {
         const VALUE: &str = "\u{0}";
         let text = self.filled(|_| VALUE);
         let is_part = |segment: &str| segment.contains(VALUE) && segment != VALUE;

@@ -35,7 +35,8 @@ impl CallerWords {
         }
         let mut runs = Runs::default();
         for word in &words {
-            for spelled in spelling::of(word) {
+            runs.add(&letters(word));
+            for spelled in spelling::others(word) {
                 runs.add(&letters(&spelled));
             }
         }

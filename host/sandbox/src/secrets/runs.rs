@@ -52,8 +52,8 @@ impl Runs {
             self.words.insert(text.to_vec());
             return;
         }
-        let (point, weight) = (self.point, self.weight);
-        self.numbers.extend(numbers(text, point, weight));
+        self.numbers.reserve(text.len());
+        self.numbers.extend(numbers(text, self.point, self.weight));
     }
 
     /// Adds a secret, unless the secret is an ordinary word.

@@ -8,12 +8,13 @@ use zeroize::Zeroizing;
 /// Bytes that base64 encodes together.
 const GROUP: usize = 3;
 
-/// Returns the value, and how SQL, URLs, JSON, `{:?}`, base64 and hexadecimal spell the value.
-pub(super) fn of(value: &str) -> Vec<Zeroizing<String>> {
-    let mut spelled: Vec<Zeroizing<String>> = vec![value.to_owned().into()];
+/// Returns how SQL, URLs, JSON, `{:?}`, base64 and hexadecimal spell the value, where the spelling
+/// is not the value itself.
+pub(super) fn others(value: &str) -> Vec<Zeroizing<String>> {
+    let mut spelled: Vec<Zeroizing<String>> = Vec::new();
     let mut add = |spelling: String| {
         let spelling = Zeroizing::new(spelling);
-        if !spelled.contains(&spelling) {
+        if spelling.as_str() != value && !spelled.contains(&spelling) {
             spelled.push(spelling);
         }
     };

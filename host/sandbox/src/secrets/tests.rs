@@ -130,7 +130,8 @@ fn a_full_set_hides_everything() {
     }
     assert_eq!(set.scrub("an ordinary word", TEXT), "[secret]");
     assert!(set.shows("role/reader"));
-    assert!(set.lock().added.is_empty() && set.lock().runs.is_empty(), "it costs nothing more");
+    let known = set.lock();
+    assert!(known.added.is_empty() && known.plain.is_empty(), "it costs nothing more");
 }
 
 #[test]
@@ -143,6 +144,13 @@ fn one_secret_fills_no_set_however_often_it_is_added() {
     assert_eq!(set.scrub("an ordinary word", TEXT), "an ordinary word");
     assert_eq!(set.scrub("-4711-horse-bat", TEXT), "[secret]");
     assert!(!set.shows("4711-horse") && set.shows("x-4711-horse-battery"));
+}
+
+#[test]
+fn a_name_may_be_a_short_secret_and_holds_no_long_piece_of_one() {
+    let set = set(&["vault-db1", "Reader-4711-Horse-Battery"]);
+    assert!(!set.shows("config/vault-db1") && !set.shows("role/reader"));
+    assert!(set.shows("role/x-4711-hORSE-bat"));
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl Denial {
     /// The denial of a templated path that cannot be resolved because of `why`.
     pub(super) fn of(path: &RulePath, why: &Unresolved) -> Self {
         let always = matches!(why, Unresolved::Refused(_));
-        Self { pattern: path.whatever_it_is(why), always, access: Access::denial() }
+        Self { pattern: path.for_any_value(why), always, access: Access::denial() }
     }
 }
 
