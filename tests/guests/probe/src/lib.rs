@@ -439,7 +439,7 @@ fn panics(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 
 fn tell(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let password = host.passwords().generate("")?;
-    let piece = password.get(2..12).unwrap_or_default().to_lowercase();
+    let piece = password.get(2..16).unwrap_or_default().to_lowercase();
     host.log().write(bulkhead_sdk::host::Level::Warn, "telling", &[("piece", &piece)]);
     Err(Failure::invalid(format!("unrecognised option {piece}")))
 }
@@ -452,7 +452,7 @@ fn conflict(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 fn warn(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let password = host.passwords().generate("")?;
     Ok(Answer::data(&json!({}))?
-        .warn([format!("it begins with {}", password.get(..6).unwrap_or_default())]))
+        .warn([format!("it begins with {}", password.get(..14).unwrap_or_default())]))
 }
 
 fn outside(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 pub(crate) const REQUEST: &[Field] = &[
     Field::text("url", "where to"),
     Field::text("method", "what to do there").or_text("GET"),
-    Field::map("headers", "texts by their names"),
+    Field::map("headers", "texts by their names").secret(),
     Field::text("body", "what to send"),
-    Field::text("secret", "what no text may show"),
+    Field::text("secret", "what no text may show").secret(),
     Field::text("roots", "PEM"),
     Field::flag("safe", "whether it changes nothing"),
     Field::text("identity", "in whose name"),

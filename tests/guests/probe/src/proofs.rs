@@ -18,7 +18,7 @@ pub(crate) const TOKEN: &[Field] = &[
 
 /// A key, and what is to be signed by it.
 pub(crate) const SIGNING: &[Field] = &[
-    Field::text("key", "the private key"),
+    Field::text("key", "the private key").secret(),
     Field::text("algorithm", "how to sign").or_text("RS256"),
     Field::any("claims", "what to sign"),
     Field::text("how", "ok or told").or_text("ok"),
@@ -43,7 +43,7 @@ pub(crate) const CERTIFICATE: &[Field] = &[
 
 /// A password.
 pub(crate) const PASSWORD: &[Field] = &[
-    Field::text("password", "the password"),
+    Field::text("password", "the password").secret(),
     Field::text("hash", "what to hold it against"),
     Field::text("how", "ok or told").or_text("ok"),
 ];
