@@ -18,13 +18,9 @@ pub fn until<T>(
     limit: Duration,
     mut probe: impl FnMut() -> Option<T>,
 ) -> (T, Duration) {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = probe() {
-            return (found, start.elapsed());
-        }
-        assert!(start.elapsed() < limit, "waited {limit:?} in vain: {what}");
-        std::thread::sleep(PAUSE);
+    match poll(limit, || probe().ok_or(())) {
+        Ok(found) => found,
+        Err(()) => panic!("waited {limit:?} in vain: {what}"),
     }
 }
 
@@ -46,20 +42,26 @@ pub fn until_true(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) 
 pub fn until_ok<T, E: Debug>(
     what: &str,
     limit: Duration,
-    mut probe: impl FnMut() -> Result<T, E>,
+    probe: impl FnMut() -> Result<T, E>,
 ) -> (T, Duration) {
+    match poll(limit, probe) {
+        Ok(found) => found,
+        Err(last) => panic!("waited {limit:?} in vain: {what}; last: {last:?}"),
+    }
+}
+
+/// Asks `probe` until it succeeds or `limit` has passed, and returns the last failure then.
+fn poll<T, E>(
+    limit: Duration,
+    mut probe: impl FnMut() -> Result<T, E>,
+) -> Result<(T, Duration), E> {
     let start = Instant::now();
     loop {
         match probe() {
-            Ok(found) => return (found, start.elapsed()),
-            Err(last) => {
-                assert!(
-                    start.elapsed() < limit,
-                    "waited {limit:?} in vain: {what}; last: {last:?}"
-                );
-            }
+            Ok(found) => return Ok((found, start.elapsed())),
+            Err(last) if start.elapsed() >= limit => return Err(last),
+            Err(_) => std::thread::sleep(PAUSE),
         }
-        std::thread::sleep(PAUSE);
     }
 }
 
