@@ -171,14 +171,14 @@ impl Call {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::{Call, Caller, Mount};
     use crate::field::Field;
     use bulkhead_wire::description::Operation;
     use bulkhead_wire::failure::Kind;
     use serde_json::{Value, json};
 
-    fn call(fields: Value) -> Call {
+    pub(crate) fn call(fields: Value) -> Call {
         Call {
             id: String::new(),
             operation: Operation::Update,

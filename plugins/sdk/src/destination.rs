@@ -96,34 +96,20 @@ pub fn has_another<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::{Caller, Mount};
-    use bulkhead_wire::description::Operation;
+    use crate::call::tests::call;
     use serde_json::json;
-
-    fn call(fields: &serde_json::Value) -> Call {
-        Call {
-            id: String::new(),
-            operation: Operation::Update,
-            route: String::new(),
-            fields: fields.as_object().unwrap().clone(),
-            resumed: false,
-            deadline: 0,
-            caller: Caller::default(),
-            mount: Mount::default(),
-        }
-    }
 
     #[test]
     fn a_place_changes_only_together_with_what_is_stored() {
         let moved = [Place::of("url", true), Place::of("certificate", false)];
         let held = [Held::of("password", "hunter2"), Held::of("key", "")];
-        let refused = check(&call(&json!({"url": "x"})), &moved, &held).unwrap_err();
+        let refused = check(&call(json!({"url": "x"})), &moved, &held).unwrap_err();
         assert!(refused.message.starts_with("url changes: give password in"), "{refused}");
         for given in [json!({"password": "other"}), json!({"password": ""})] {
-            assert_eq!(check(&call(&given), &moved, &held), Ok(()));
+            assert_eq!(check(&call(given), &moved, &held), Ok(()));
         }
-        assert_eq!(check(&call(&json!({})), &moved, &[Held::of("password", "")]), Ok(()));
-        assert_eq!(check(&call(&json!({})), &[Place::of("url", false)], &held), Ok(()));
+        assert_eq!(check(&call(json!({})), &moved, &[Held::of("password", "")]), Ok(()));
+        assert_eq!(check(&call(json!({})), &[Place::of("url", false)], &held), Ok(()));
     }
 
     #[test]
