@@ -92,9 +92,7 @@ pub(crate) fn rotate(
 ) -> Result<(), Failure> {
     let account = Account { host, name, role, connection };
     account.check_own_change()?;
-    let held = role.recipe()?.make(host, name, connection)?;
-    let targets = connection.targets(host, &role.db_name)?;
-    let candidate = Candidate { held, creation: None, targets };
+    let candidate = account.new_candidate(None)?;
     let intent = Intent::begin(host, &key(name), &role.db_name, candidate)?;
     account.store(account.change(intent)?)
 }
@@ -110,12 +108,10 @@ pub(crate) fn create(
     role: &StaticRole,
     connection: &Connection,
 ) -> Result<(), Failure> {
-    let held = role.recipe()?.make(host, name, connection)?;
-    role.claim_account(host, name)?;
-    let targets = connection.targets(host, &role.db_name)?;
-    let candidate = Candidate { held, creation: Some(Box::new(role.clone())), targets };
-    let intent = Intent::begin(host, &key(name), &role.db_name, candidate)?;
     let account = Account { host, name, role, connection };
+    let candidate = account.new_candidate(Some(Box::new(role.clone())))?;
+    role.claim_account(host, name)?;
+    let intent = Intent::begin(host, &key(name), &role.db_name, candidate)?;
     match account.change(intent) {
         Ok(proven) => account.store(proven),
         Err(why) if is_refusal(&why) => match account.withdraw() {
@@ -196,17 +192,17 @@ fn finish(
     };
     let connection = Connection::find(host, &role.db_name)?.ok_or_else(gone)?;
     let account = Account { host, name, role, connection: &connection };
-    let intent = match account.check_candidates(&intent) {
+    let (intent, is_known_to_hold) = match account.check_candidates(&intent) {
         Ok(()) => match account.look(intent)? {
             Found::InForce(proven) => return account.store(proven),
-            Found::Nowhere(intent) => intent,
+            Found::Nowhere(intent) => (intent, false),
         },
         // Made while the connection led elsewhere, and in force nowhere that counts.
-        Err(_) if account.holds()? => intent,
+        Err(_) if account.holds()? => (intent, true),
         Err(waits) => return Err(waits),
     };
     role.connection(host, name, &context.mount.path)?;
-    let holds = account.holds()?;
+    let holds = is_known_to_hold || account.holds()?;
     if holds
         && let Decision::Missed(next) = role.rotation.decide(&role.times, host.clock().now())?
     {
@@ -235,10 +231,14 @@ impl Account<'_> {
             (false, true) => Candidates::Kept,
             (false, false) => return self.change(intent),
         };
+        self.change(intent.restart(self.host, self.new_candidate(None)?, earlier)?)
+    }
+
+    /// Makes a credential for the servers of the connection.
+    fn new_candidate(&self, creation: Option<Box<StaticRole>>) -> Result<Candidate, Failure> {
         let held = self.role.recipe()?.make(self.host, self.name, self.connection)?;
         let targets = self.connection.targets(self.host, &self.role.db_name)?;
-        let fresh = Candidate { held, creation: None, targets };
-        self.change(intent.restart(self.host, fresh, earlier)?)
+        Ok(Candidate { held, creation, targets })
     }
 
     /// Puts the newest candidate in force, and proves it by logging in.

@@ -6,7 +6,8 @@
 
 use super::SECRET_SETTINGS;
 use crate::connection::Connection;
-use bulkhead_sdk::destination::{self, Held, Place, has_another};
+use crate::target;
+use bulkhead_sdk::destination::{self, Held, Place};
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::{Call, Failure};
 use serde_json::Value;
@@ -84,10 +85,9 @@ fn has_own_password(url: &str) -> bool {
 }
 
 fn leads_elsewhere(before: &Connection, after: &Connection) -> bool {
-    let known = before.targets.iter().flatten().map(String::as_str);
-    let now = after.targets.iter().flatten().map(String::as_str);
-    let is_moved = known.clone().next().is_some() && has_another(known, now);
-    is_moved || place_of(before.setting(CONNECTION_URL)) != place_of(after.setting(CONNECTION_URL))
+    let [known, now] = [before, after].map(|one| one.targets.as_deref().unwrap_or_default());
+    !target::keeps(known, now)
+        || place_of(before.setting(CONNECTION_URL)) != place_of(after.setting(CONNECTION_URL))
 }
 
 /// Returns `scheme://login@hosts/database?parameters` without login, database and harmless
