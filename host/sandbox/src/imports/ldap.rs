@@ -231,8 +231,8 @@ fn report<T>(
     done: Result<T, LdapFailure>,
 ) -> Result<T, LdapFailure> {
     done.map_err(|mut failure| {
-        let detail = state.scrub(&failure.message);
-        failure.message = state.scrub_for_caller(&failure.message);
+        let shown = state.scrub_for_caller(&failure.message);
+        let said = std::mem::replace(&mut failure.message, shown);
         let result = failure.result_code.map(|code| code.to_string());
         let mut pairs = vec![
             ("target".to_owned(), state.scrub(&target.urls.join(","))),
@@ -241,7 +241,7 @@ fn report<T>(
         ];
         // The server's own words may repeat what it was sent.
         if failure.result_code.is_none() {
-            pairs.push(("detail".to_owned(), detail));
+            pairs.push(("detail".to_owned(), state.scrub(&said)));
         }
         state.context.services.log(Level::Warn, &state.plugin.title(), "ldap-failed", &pairs);
         failure

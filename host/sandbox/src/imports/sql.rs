@@ -186,8 +186,8 @@ fn report<T>(
         {
             state.resources.pools.give_up(&key);
         }
-        let detail = state.scrub(&failure.message);
-        failure.message = state.scrub_for_caller(&failure.message);
+        let shown = state.scrub_for_caller(&failure.message);
+        let said = std::mem::replace(&mut failure.message, shown);
         if failure.code == NOT_GRANTED {
             state.refused_grant = Some(failure.message.clone());
         }
@@ -210,7 +210,7 @@ fn report<T>(
         ];
         // The server's own words repeat what it was sent, and a refused setting is one.
         if failure.sqlstate.is_none() && failure.code != "invalid-request" {
-            pairs.push(("detail".to_owned(), detail));
+            pairs.push(("detail".to_owned(), state.scrub(&said)));
         }
         state.context.services.log(Level::Warn, &state.plugin.title(), "sql-failed", &pairs);
         failure

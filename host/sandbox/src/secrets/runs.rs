@@ -6,13 +6,28 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::sync::LazyLock;
 
 /// Characters of the shortest piece of a secret that is no coincidence.
 pub(super) const RUN: usize = 12;
 /// 2^61 - 1, a prime.
 const PRIME: u64 = (1 << 61) - 1;
-/// Shortest word.
-const SHORTEST: usize = 1;
+/// The point, the same for all calls of the process.
+static POINT: LazyLock<Point> = LazyLock::new(Point::random);
+
+/// The point at which polynomials are evaluated.
+struct Point {
+    value: u64,
+    /// The value to the power of a run's length: the factor of the character that leaves the run.
+    weight: u64,
+}
+
+impl Point {
+    fn random() -> Self {
+        let value = RandomState::new().hash_one(RUN) % PRIME;
+        Self { value, weight: (0..RUN).fold(1, |power, _| multiply(power, value)) }
+    }
+}
 
 /// Says where a character of a text was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,21 +39,11 @@ pub(super) enum Found {
 }
 
 /// The runs of some texts, and those texts that are shorter than a run.
+#[derive(Default)]
 pub(super) struct Runs {
-    point: u64,
-    /// The point to the power of a run's length: the factor of the character that leaves the run.
-    weight: u64,
     numbers: HashSet<u64, BuildHasherDefault<Itself>>,
     /// Texts that are shorter than a run.
     words: HashSet<Vec<char>>,
-}
-
-impl Default for Runs {
-    fn default() -> Self {
-        let point = RandomState::new().hash_one(RUN) % PRIME;
-        let weight = (0..RUN).fold(1, |power, _| multiply(power, point));
-        Self { point, weight, numbers: HashSet::default(), words: HashSet::new() }
-    }
 }
 
 impl Runs {
@@ -53,7 +58,7 @@ impl Runs {
             return;
         }
         self.numbers.reserve(text.len());
-        self.numbers.extend(numbers(text, self.point, self.weight));
+        self.numbers.extend(numbers(text));
     }
 
     /// Adds a secret, unless the secret is an ordinary word.
@@ -72,7 +77,7 @@ impl Runs {
             self.mark_words(text, &mut found);
         }
         if !self.numbers.is_empty() {
-            for (start, number) in numbers(text, self.point, self.weight).enumerate() {
+            for (start, number) in numbers(text).enumerate() {
                 if self.numbers.contains(&number) {
                     mark(&mut found, (start, RUN), Found::InRun);
                 }
@@ -87,7 +92,7 @@ impl Runs {
             at == 0 || !inside(at) || !inside(at - 1)
         };
         for start in (0..text.len()).filter(|start| is_boundary(*start)) {
-            for length in SHORTEST..RUN.min(text.len() - start + 1) {
+            for length in 1..RUN.min(text.len() - start + 1) {
                 let word = text.get(start..start + length);
                 if is_boundary(start + length) && word.is_some_and(|word| self.words.contains(word))
                 {
@@ -103,10 +108,11 @@ fn mark(found: &mut [Found], (start, length): (usize, usize), how: Found) {
 }
 
 /// Returns the numbers of all runs of `text`, in order.
-fn numbers(text: &[char], point: u64, weight: u64) -> impl Iterator<Item = u64> {
+fn numbers(text: &[char]) -> impl Iterator<Item = u64> {
+    let Point { value, weight } = *POINT;
     let mut number = 0;
     text.iter().enumerate().filter_map(move |(at, letter)| {
-        number = add(multiply(number, point), u64::from(u32::from(*letter)));
+        number = add(multiply(number, value), u64::from(u32::from(*letter)));
         if let Some(first) = at.checked_sub(RUN).and_then(|at| text.get(at)) {
             let left = multiply(u64::from(u32::from(*first)), weight);
             number = add(number, PRIME - left);

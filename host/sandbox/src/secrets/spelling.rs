@@ -3,8 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use bulkhead_wire::hexadecimal;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use zeroize::Zeroizing;
 
+/// Characters that URLs escape.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// Bytes that base64 encodes together.
 const GROUP: usize = 3;
 
@@ -18,15 +21,10 @@ pub(super) fn others(value: &str) -> Vec<Zeroizing<String>> {
             spelled.push(spelling);
         }
     };
-    if value.contains('\'') {
-        add(value.replace('\'', "''"));
-    }
-    if value.bytes().any(|byte| !is_plain_in_urls(byte)) {
-        add(escape_for_urls(value));
-        add(within_quotes(&format!("{value:?}")));
-        add(serde_json::to_string(value)
-            .map_or_else(|_| String::new(), |text| within_quotes(&text)));
-    }
+    add(value.replace('\'', "''"));
+    add(utf8_percent_encode(value, ESCAPED).to_string());
+    add(within_quotes(&format!("{value:?}")));
+    add(serde_json::to_string(value).map_or_else(|_| String::new(), |text| within_quotes(&text)));
     // A value begins at one of three places of a group. Letters that depend on other text are left
     // out.
     for skipped in 0..GROUP {
@@ -42,21 +40,4 @@ pub(super) fn others(value: &str) -> Vec<Zeroizing<String>> {
 fn within_quotes(text: &str) -> String {
     let text = text.strip_prefix('"').unwrap_or(text);
     text.strip_suffix('"').unwrap_or(text).to_owned()
-}
-
-/// Returns whether a URL never escapes the byte.
-fn is_plain_in_urls(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
-}
-
-fn escape_for_urls(value: &str) -> String {
-    let mut escaped = String::with_capacity(value.len() * 3);
-    for byte in value.bytes() {
-        if is_plain_in_urls(byte) {
-            escaped.push(char::from(byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    escaped
 }
