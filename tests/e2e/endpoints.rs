@@ -17,6 +17,7 @@ mod identity;
 mod identity_oidc;
 mod inspected;
 mod operators;
+mod spellings;
 mod sys_audit;
 mod sys_auth;
 mod sys_capabilities;
@@ -148,12 +149,17 @@ fn all_rows() -> Vec<Row> {
 }
 
 fn send(client: &Client, row: &Row, latest: &Latest) -> bulkhead_tests::Answer {
+    send_to(client, row, &latest.fill(row.path), latest)
+}
+
+/// As [`send`], to another path.
+fn send_to(client: &Client, row: &Row, path: &str, latest: &Latest) -> bulkhead_tests::Answer {
     let body = match &row.body {
         Value::Null => Vec::new(),
         Value::String(component) => guest(component),
         body => latest.fill(&body.to_string()).into_bytes(),
     };
-    client.send(row.method(), &latest.fill(row.path), &body)
+    client.send(row.method(), path, &body)
 }
 
 /// As [`send`]; what goes on in the background is asked for until it has ended.
@@ -185,7 +191,9 @@ fn walk(world: &World, rows: &[Row]) {
                     row.golden
                 );
             }
+            spellings::assert_denied(world, &operator, row, &latest);
         }
+        spellings::allow(world);
         let served = send_until_settled(
             if row.is_about_self() { &operator } else { &world.root },
             row,

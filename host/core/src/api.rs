@@ -48,6 +48,7 @@ mod sys_seal_status;
 mod sys_unseal;
 mod table;
 
+use crate::policies::spelling;
 pub(crate) use auth_token::auth;
 pub(crate) use body_check::check_body;
 use bulkhead_wire::request::Request;
@@ -57,6 +58,7 @@ pub(crate) use row::{Answers, Endpoint};
 pub(crate) use serve::{
     PublicEndpoint, PublicRequest, read_public_fields, serve_while_sealed, serve_without_a_token,
 };
+use std::borrow::Cow;
 pub(crate) use table::{Found, HostTable, unsupported};
 
 /// The host's table.
@@ -108,10 +110,11 @@ fn endpoints() -> Vec<Endpoint> {
     .collect()
 }
 
-/// The request by the one path that its object has, where the caller wrote the object's name in
-/// another way: policy and audit must see the object that is meant. `None` for nearly every
-/// request.
+/// The request by the path with the object's name as the server reads the name: policy and audit
+/// must see the object that is meant. `None` for nearly every request.
 pub(crate) fn canonical(request: &Request) -> Option<Request> {
-    let path = sys_policies::canonical_path(&request.path)?;
-    Some(Request { path, ..request.clone() })
+    match spelling::fold(&request.path) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(path) => Some(Request { path, ..request.clone() }),
+    }
 }

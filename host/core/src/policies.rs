@@ -14,6 +14,7 @@ mod parameters;
 pub mod parse;
 pub mod pattern;
 pub mod reference;
+pub(crate) mod spelling;
 pub(crate) mod stored;
 pub mod template;
 

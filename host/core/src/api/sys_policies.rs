@@ -50,15 +50,6 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(respond(&call, data))
 }
 
-/// The path of a policy by its canonical name, where it was written in another way:
-/// `sys/policy/Admin` is `sys/policy/admin`, for rules about it too.
-pub(super) fn canonical_path(path: &str) -> Option<String> {
-    let (base, name) =
-        BASES.iter().find_map(|base| Some((base, path.strip_prefix(base)?.strip_prefix('/')?)))?;
-    let canonical = policies::canonical_name(name).ok().filter(|canonical| canonical != name)?;
-    Some(format!("{base}/{canonical}"))
-}
-
 /// The members of `data` stand at the top level too in the old spelling, where scripts read them.
 fn respond(call: &Call<'_>, data: Map<String, Value>) -> Reply {
     if is_old_spelling(call) { Body::Copied(data).into() } else { Body::Data(data).into() }

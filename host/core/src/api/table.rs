@@ -57,3 +57,86 @@ pub(crate) fn unsupported(path: &str) -> Failure {
     let message = format!("unsupported operation: {} does not answer this method", quoted(path));
     Failure::new(Kind::UnsupportedOperation, message).recordable()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::table;
+    use crate::policies::spelling;
+    use bulkhead_wire::description::Route;
+    use std::collections::BTreeMap;
+
+    /// Paths that policies do not know as one: an object is named in the path or in the body, by
+    /// its name or by its id. A rule about one of them says nothing of the other, as with every
+    /// server of this API.
+    const NAMED_OTHERWISE: [[&str; 2]; 12] = [
+        ["auth/token/lookup", "auth/token/lookup-accessor"],
+        ["auth/token/lookup", "auth/token/lookup-self"],
+        ["auth/token/renew", "auth/token/renew-accessor"],
+        ["auth/token/revoke", "auth/token/revoke-accessor"],
+        ["identity/entity", "identity/entity/name/{name+}"],
+        ["identity/entity/id/{id}", "identity/entity/name/{name+}"],
+        ["identity/group", "identity/group/name/{name+}"],
+        ["identity/group/id/{id}", "identity/group/name/{name+}"],
+        ["sys/capabilities", "sys/capabilities-accessor"],
+        ["sys/leases/lookup", "sys/leases/lookup/{prefix+}"],
+        ["sys/leases/renew", "sys/leases/renew/{lease_id+}"],
+        ["sys/leases/revoke", "sys/leases/revoke/{lease_id+}"],
+    ];
+
+    fn field_names(route: &Route) -> Vec<&str> {
+        route.fields.iter().map(|field| field.name.as_str()).collect()
+    }
+
+    /// The path of a row by the bases that took the place of its own.
+    fn newest(path: &str) -> String {
+        let pairs =
+            spelling::MOVED.iter().copied().chain([(spelling::TUNED[0], spelling::TUNED[1])]);
+        let newer = pairs.into_iter().find_map(|(old, new)| {
+            let rest = path.strip_prefix(old)?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| format!("{new}{rest}"))
+        });
+        newer.unwrap_or_else(|| path.to_owned())
+    }
+
+    #[test]
+    fn a_row_with_an_older_path_has_its_row_with_the_newer_one() {
+        let table = table().unwrap();
+        let rows = table.rows().routes();
+        for (old, _) in spelling::MOVED {
+            let is_old =
+                |route: &&Route| route.path != newest(&route.path) && route.path.starts_with(old);
+            let old_rows: Vec<&Route> = rows.iter().filter(is_old).collect();
+            assert!(!old_rows.is_empty(), "{old} leads nowhere");
+            for row in old_rows {
+                let newer = newest(&row.path);
+                let twin = rows.iter().find(|one| {
+                    one.path == newer
+                        && field_names(one) == field_names(row)
+                        && one.sudo == row.sudo
+                });
+                assert!(twin.is_some(), "{} has no row {newer}", row.path);
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_paths_serve_the_same_unless_policies_know_them_as_one() {
+        let table = table().unwrap();
+        let mut same: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
+        for row in table.rows().routes() {
+            let key = (format!("{:?}", row.verb), row.about.clone());
+            same.entry(key).or_default().push(&row.path);
+        }
+        let mut apart = Vec::new();
+        for paths in same.values() {
+            let mut paths: Vec<String> = paths.iter().map(|path| newest(path)).collect();
+            paths.sort_unstable();
+            paths.dedup();
+            if paths.len() > 1 && !apart.contains(&paths) {
+                apart.push(paths);
+            }
+        }
+        apart.sort_unstable();
+        assert_eq!(apart, NAMED_OTHERWISE);
+    }
+}

@@ -11,11 +11,12 @@ use super::capability::Capability;
 use super::identity::Identity;
 use super::parse::Policy;
 use super::pattern::Pattern;
+use super::spelling;
 use super::template::Unresolved;
 use crate::log::Cause;
 use access::{Access, Joined};
 use bulkhead_wire::description::{Field, Operation};
-use rules::{Denial, Rules};
+use rules::{Denial, Rules, Ruling};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -108,13 +109,16 @@ impl Acl {
             for rule in &policy.rules {
                 let why = match rule.path.resolve(identity) {
                     Ok(pattern) => {
-                        joined.entry(pattern.into_owned()).or_default().add(&name, rule);
+                        let pattern = pattern.into_owned();
+                        for pattern in spelling::respelt(&pattern).into_iter().chain([pattern]) {
+                            joined.entry(pattern).or_default().add(&name, rule);
+                        }
                         continue;
                     }
                     Err(why) => why,
                 };
                 if rule.capabilities.contains(&Capability::Deny) {
-                    denials.push(Denial::of(&rule.path, &why));
+                    denials.extend(Denial::of(&rule.path, &why));
                 }
                 if let Unresolved::Refused(why) = why {
                     skipped.push(Skipped { policy: policy.name.clone(), why });
@@ -141,7 +145,7 @@ impl Acl {
             Held::Everything(granted) => return Verdict::Granted(granted.clone()),
             Held::Rules(rules) => rules,
         };
-        judge(access_to(rules, question), question).map_or_else(Verdict::Denied, Verdict::Granted)
+        judge(ruling(rules, question), question).map_or_else(Verdict::Denied, Verdict::Granted)
     }
 
     /// Answers one request without asking what its parameters are.
@@ -151,7 +155,7 @@ impl Acl {
             Held::Everything(granted) => return Verdict::Granted(granted.clone()),
             Held::Rules(rules) => rules,
         };
-        let judged = judge_act(access_to(rules, question), question);
+        let judged = judge_act(ruling(rules, question), question);
         judged.map_or_else(Verdict::Denied, |(granted, _)| Verdict::Granted(granted))
     }
 
@@ -159,8 +163,9 @@ impl Acl {
     #[must_use]
     pub fn speaks_of_parameters(&self, question: &Question<'_>) -> bool {
         let Held::Rules(rules) = &self.held else { return false };
-        has_parameters(question.operation)
-            && access_to(rules, question).is_some_and(|access| !access.constraints.are_none())
+        let Ruling { access, other } = ruling(rules, question);
+        let mut counting = access.into_iter().chain(other);
+        has_parameters(question.operation) && counting.any(|access| !access.constraints.are_none())
     }
 
     /// May the token do anything at all at `folder`, which ends in a slash, or below it?
@@ -184,11 +189,12 @@ impl Acl {
             Held::Rules(rules) => rules,
         };
         let path = path.trim_start_matches('/');
-        let access = match path.strip_suffix('/') {
-            Some(folder) => rules.access_to_list(folder),
-            None => rules.access_to(path),
+        let ruling = match path.strip_suffix('/') {
+            Some(folder) => rules.ruling_of_list(folder),
+            None => rules.ruling(path),
         };
-        let words = access.map(|access| access.words.to_vec()).unwrap_or_default();
+        let granting = ruling.access.filter(|_| !ruling.denies());
+        let words = granting.map(|access| access.words.to_vec()).unwrap_or_default();
         if words.is_empty() { vec![Capability::Deny.word().to_owned()] } else { words }
     }
 
@@ -201,10 +207,10 @@ impl Acl {
     }
 }
 
-fn access_to<'a>(rules: &'a Rules, question: &Question<'_>) -> Option<&'a Access> {
+fn ruling<'a>(rules: &'a Rules, question: &Question<'_>) -> Ruling<'a> {
     match question.operation {
-        Operation::List => rules.access_to_list(question.path),
-        _ => rules.access_to(question.path),
+        Operation::List => rules.ruling_of_list(question.path),
+        _ => rules.ruling(question.path),
     }
 }
 
@@ -212,13 +218,15 @@ fn access_to<'a>(rules: &'a Rules, question: &Question<'_>) -> Option<&'a Access
 ///
 /// # Errors
 /// The sentence for the caller.
-fn judge(access: Option<&Access>, question: &Question<'_>) -> Result<Granted, String> {
-    let (granted, access) = judge_act(access, question)?;
+fn judge(ruling: Ruling<'_>, question: &Question<'_>) -> Result<Granted, String> {
+    let (granted, access) = judge_act(ruling, question)?;
     if has_parameters(question.operation) {
-        access
-            .constraints
-            .check(question.fields, question.schema)
-            .map_err(|why| refusal(Some(access), question, &why))?;
+        for access in std::iter::once(access).chain(ruling.other) {
+            access
+                .constraints
+                .check(question.fields, question.schema)
+                .map_err(|why| refusal(Some(access), question, &why))?;
+        }
     }
     Ok(granted)
 }
@@ -228,9 +236,10 @@ fn judge(access: Option<&Access>, question: &Question<'_>) -> Result<Granted, St
 /// # Errors
 /// The sentence for the caller.
 fn judge_act<'a>(
-    access: Option<&'a Access>,
+    ruling: Ruling<'a>,
     question: &Question<'_>,
 ) -> Result<(Granted, &'a Access), String> {
+    let access = ruling.access.filter(|_| !ruling.denies());
     let granting = access
         .and_then(|access| Some((access, access.granting(capability_for(question.operation))?)));
     let Some((access, policies)) = granting else {

@@ -33,14 +33,28 @@ impl Pattern {
         if let Some(why) = fault(path, body) {
             return Err(why);
         }
+        Ok(Self::of(body.to_owned(), closed))
+    }
+
+    fn of(body: String, closed: bool) -> Self {
         let is_plus = |segment: &&str| *segment == "+";
-        Ok(Self {
+        Self {
             certain: body.find('+').unwrap_or(body.len()),
             closed,
             plus: Reverse(body.split('/').filter(is_plus).count()),
             length: body.len(),
-            body: body.to_owned(),
-        })
+            body,
+        }
+    }
+
+    /// The pattern with another text before its end.
+    pub(super) fn with_body(&self, body: String) -> Self {
+        Self::of(body, self.closed)
+    }
+
+    /// The text, without a `/` in front and without the `*` at the end.
+    pub(super) fn body(&self) -> &str {
+        &self.body
     }
 
     /// The pattern `*`.

@@ -85,13 +85,26 @@ pub(super) fn fields() -> Vec<Field> {
             "the key at identity/oidc/key that signs the mount's identity tokens",
         ),
         field("delegated_auth_accessors", FieldKind::CommaList, "stored, without effect yet"),
-        field(
-            LOCKOUT,
-            FieldKind::Any,
-            "of auth methods: when names are locked after logins that failed",
-        ),
+        lockout(),
         grants::whole(),
     ]
+}
+
+/// When names are locked.
+fn lockout() -> Field {
+    let reset = field(
+        "lockout_counter_reset",
+        FieldKind::Any,
+        "seconds without a failure after which failures are forgotten",
+    );
+    let members = vec![
+        field("lockout_threshold", FieldKind::Any, "failures that lock a name"),
+        field("lockout_duration", FieldKind::Any, "seconds for which a name is locked"),
+        Field { aliases: vec!["lockout_counter_reset_duration".to_owned()], ..reset },
+        field("lockout_disable", FieldKind::Any, "whether no name is locked"),
+    ];
+    let about = "of auth methods: when names are locked after logins that failed";
+    field(LOCKOUT, FieldKind::Any, about).with_members(members)
 }
 
 /// The options of a mount, of which the host knows one.

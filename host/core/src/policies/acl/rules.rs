@@ -1,10 +1,11 @@
 //! Which rule counts on a path: the closest, by decision H10.
 //!
-//! The attack this file stops: listing a folder that is denied by its name. Every request asks
-//! here, so that it finds an exact rule by its path, and holds a path against the patterns of its
-//! own first segment only.
+//! The attacks this file stops: listing a folder that is denied by its name, and reaching an object
+//! by another path than the one that is denied. Every request asks here, so that it finds an exact
+//! rule by its path, and holds a path against the patterns of its own first segment only.
 
 use super::super::pattern::Pattern;
+use super::super::spelling::{self, OtherPath};
 use super::super::template::{RulePath, Unresolved};
 use super::access::{Access, Joined};
 use std::collections::{BTreeMap, HashMap};
@@ -37,10 +38,46 @@ pub(super) struct Denial {
 }
 
 impl Denial {
-    /// The denial of a templated path that cannot be resolved because of `why`.
-    pub(super) fn of(path: &RulePath, why: &Unresolved) -> Self {
+    /// The denial of a templated path that cannot be resolved because of `why`, in each spelling.
+    pub(super) fn of(path: &RulePath, why: &Unresolved) -> impl Iterator<Item = Self> {
         let always = matches!(why, Unresolved::Refused(_));
-        Self { pattern: path.for_any_value(why), always, access: Access::denial() }
+        let pattern = path.for_any_value(why);
+        let respelt = spelling::respelt(&pattern);
+        let patterns = std::iter::once(pattern).chain(respelt);
+        patterns.map(move |pattern| Self { pattern, always, access: Access::denial() })
+    }
+}
+
+/// What the rules say of one object.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ruling<'a> {
+    /// What is granted; `None` where no rule speaks of the object.
+    pub(super) access: Option<&'a Access>,
+    /// What the rules say of another path of the object. It grants nothing, and what it forbids is
+    /// forbidden.
+    pub(super) other: Option<&'a Access>,
+}
+
+impl Ruling<'_> {
+    /// Whether either path is denied.
+    pub(super) fn denies(&self) -> bool {
+        self.access.into_iter().chain(self.other).any(|access| access.denies)
+    }
+}
+
+/// A rule that counts on a path.
+#[derive(Clone, Copy)]
+struct Counting<'a> {
+    access: &'a Access,
+    /// Its pattern, without a `*`.
+    text: &'a str,
+}
+
+impl Counting<'_> {
+    /// Whether the rule counts on an object's `other` path: as one that was written for that path,
+    /// or as a deny of the newer path.
+    fn is_for(&self, other: &OtherPath) -> bool {
+        self.text.starts_with(other.base) || (other.is_newer && self.access.denies)
     }
 }
 
@@ -71,25 +108,51 @@ impl Rules {
         self.exact.len() + self.ranked.len() + self.denials.len()
     }
 
-    /// What the closest rule says of `path`.
-    pub(super) fn access_to(&self, path: &str) -> Option<&Access> {
-        if let Some(denied) = self.denied_besides(path) {
-            return Some(denied);
+    /// What the rules say of the object at `path`.
+    pub(super) fn ruling(&self, path: &str) -> Ruling<'_> {
+        self.ruling_by(path, Self::counting)
+    }
+
+    /// What the rules say of the listing of the object at `path`.
+    pub(super) fn ruling_of_list(&self, path: &str) -> Ruling<'_> {
+        self.ruling_by(path, Self::counting_for_list)
+    }
+
+    fn ruling_by<'a>(
+        &'a self,
+        path: &str,
+        count: impl Fn(&'a Self, &str) -> Option<Counting<'a>>,
+    ) -> Ruling<'a> {
+        let path = spelling::fold(path);
+        let own = count(self, &path);
+        let Some(place) = spelling::other_path(&path) else {
+            return Ruling { access: own.map(|own| own.access), other: None };
+        };
+        let other = count(self, &place.path).filter(|counting| counting.is_for(&place));
+        let (access, other) =
+            if place.decides && other.is_some() { (other, own) } else { (own, other) };
+        Ruling {
+            access: access.map(|counting| counting.access),
+            other: other.map(|counting| counting.access),
         }
-        self.exact.get(path).or_else(|| self.closest(path).map(|(_, access)| access))
+    }
+
+    /// What the closest rule says of `path`.
+    fn counting(&self, path: &str) -> Option<Counting<'_>> {
+        self.denied_besides(path).or_else(|| self.exact(path)).or_else(|| self.closest_rule(path))
     }
 
     /// A list speaks of the folder, `roles/`; rules that name it without its slash count where none
     /// names it with. A `deny` without the slash also counts where it is closer than what names the
     /// folder: `+` takes the name and not the folder, and what is denied by its name is not to be
     /// looked into either.
-    pub(super) fn access_to_list(&self, path: &str) -> Option<&Access> {
+    fn counting_for_list(&self, path: &str) -> Option<Counting<'_>> {
         let folder = format!("{path}/");
         let denied = self.denied_besides(&folder).or_else(|| self.denied_besides(path));
         if denied.is_some() {
             return denied;
         }
-        if let Some(exact) = self.exact.get(&folder).or_else(|| self.exact.get(path)) {
+        if let Some(exact) = self.exact(&folder).or_else(|| self.exact(path)) {
             return Some(exact);
         }
         let (by_folder, by_name) = (self.closest(&folder), self.closest(path));
@@ -98,7 +161,19 @@ impl Rules {
             (None, _) => by_name,
             (Some(_), _) => by_folder,
         };
-        found.map(|(_, access)| access)
+        found.and_then(|(rank, _)| self.ranked(rank))
+    }
+
+    fn exact(&self, path: &str) -> Option<Counting<'_>> {
+        self.exact.get_key_value(path).map(|(text, access)| Counting { access, text })
+    }
+
+    fn closest_rule(&self, path: &str) -> Option<Counting<'_>> {
+        self.closest(path).and_then(|(rank, _)| self.ranked(rank))
+    }
+
+    fn ranked(&self, rank: usize) -> Option<Counting<'_>> {
+        self.ranked.get(rank).map(|(pattern, access)| Counting { access, text: pattern.body() })
     }
 
     /// Does any rule allow something at `folder`, which ends in a slash, or below it? The closest
@@ -117,12 +192,14 @@ impl Rules {
 
     /// What a rule that cannot be resolved says of the path. It counts as if the caller's value
     /// were the one that leads to this path, so that only a closer rule wins over it.
-    fn denied_besides(&self, path: &str) -> Option<&Access> {
+    fn denied_besides<'a>(&'a self, path: &str) -> Option<Counting<'a>> {
         let counts = |denial: &&Denial| {
             denial.pattern.matches(path)
                 && (denial.always || !self.has_closer(path, &denial.pattern.filled_by(path)))
         };
-        self.denials.iter().find(counts).map(|denial| &denial.access)
+        let counting =
+            |denial: &'a Denial| Counting { access: &denial.access, text: denial.pattern.body() };
+        self.denials.iter().find(counts).map(counting)
     }
 
     fn has_closer(&self, path: &str, than: &Pattern) -> bool {

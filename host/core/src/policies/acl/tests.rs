@@ -500,3 +500,101 @@ fn a_token_reaches_a_folder_where_it_may_do_anything_at_all() {
     assert!(!acl(&[r#"path "+" { capabilities = ["read"] }"#]).reaches("a/b/"));
     assert!(Acl::root().reaches("a/") && !acl(&[]).reaches("a/"));
 }
+
+/// Everything but what `rules` say besides.
+fn all_but(rules: &str) -> Acl {
+    let all = r#"path "*" { capabilities = ["create", "read", "update", "delete", "list"] }"#;
+    acl(&[&format!("{all}\n{rules}")])
+}
+
+fn deny(path: &str) -> Acl {
+    all_but(&format!("path {path:?} {{ capabilities = [\"deny\"] }}"))
+}
+
+#[test]
+fn a_denied_name_is_denied_in_every_case() {
+    for (denied, asked) in [
+        ("identity/group/name/admins", "identity/group/name/ADMINS"),
+        ("identity/group/name/Admins", "identity/group/name/admins"),
+        ("identity/entity/name/É*", "identity/entity/name/éva"),
+        ("identity/+/name/Admins", "identity/group/name/aDMINS"),
+        ("sys/policies/acl/Ops", "sys/policies/acl/ops"),
+        ("sys/policies/acl/ops", "sys/policies/acl/ OPS"),
+    ] {
+        let acl = deny(denied);
+        assert!(!may(&ask(&acl, Operation::Update, asked)), "{denied} {asked}");
+        assert_eq!(acl.capabilities(asked), ["deny"], "{denied} {asked}");
+    }
+    assert!(may(&ask(&deny("database/roles/x"), Operation::Update, "database/roles/X")));
+}
+
+#[test]
+fn a_deny_counts_for_the_older_and_the_newer_path() {
+    for (denied, asked) in [
+        ("sys/policies/acl/ops", "sys/policy/ops"),
+        ("sys/policies/acl/*", "sys/policy/Ops"),
+        ("sys/policies/acl", "sys/policy"),
+        ("sys/policy/Ops", "sys/policies/acl/ops"),
+        ("sys/policy*", "sys/policies/acl/ops"),
+        ("sys/+/ops", "sys/policy/ops"),
+        ("sys/leases/renew", "sys/renew"),
+        ("sys/renew*", "sys/leases/renew/a"),
+        ("sys/leases/revoke/a/*", "sys/revoke/a/b"),
+        ("sys/revoke/a/b", "sys/leases/revoke/a/b"),
+        ("sys/leases/revoke-prefix/*", "sys/revoke-prefix/a"),
+        ("sys/leases/revoke-force/a", "sys/revoke-force/a"),
+        ("sys/auth/*", "sys/mounts/auth/a/tune"),
+        ("sys/auth/a/tune", "sys/mounts/auth/a/tune"),
+        ("sys/mounts/auth/a/tune", "sys/auth/a/tune"),
+    ] {
+        assert!(!may(&ask(&deny(denied), Operation::Update, asked)), "{denied} {asked}");
+    }
+    // A rule about secrets engines says nothing about auth methods.
+    assert!(may(&ask(&deny("sys/mounts/*"), Operation::Update, "sys/auth/a/tune")));
+}
+
+#[test]
+fn a_rule_for_the_newer_path_decides_for_the_older_one() {
+    let reads = all_but(r#"path "sys/policies/acl/*" { capabilities = ["read"] }"#);
+    for path in ["sys/policies/acl/x", "sys/policy/x"] {
+        assert!(may(&ask(&reads, Operation::Read, path)), "{path}");
+        assert!(!may(&ask(&reads, Operation::Update, path)), "{path}");
+        assert_eq!(reads.capabilities(path), ["read"], "{path}");
+    }
+    let text = r#"path "sys/auth/*" { capabilities = ["update"]
+                  denied_parameters = { "max_lease_ttl" = [] } }"#;
+    for (acl, path) in [
+        (all_but(&text.replace("sys/auth/*", "sys/leases/renew")), "sys/renew"),
+        (all_but(text), "sys/mounts/auth/a/tune"),
+    ] {
+        let ask = |name: &str| {
+            let fields = Map::from_iter([(name.to_owned(), json!("1h"))]);
+            let fields = &fields;
+            let operation = Operation::Update;
+            may(&acl.check(&Question { path, operation, sudo: false, fields, schema: &[] }))
+        };
+        assert!(ask("description") && !ask("max_lease_ttl"), "{path}");
+    }
+}
+
+#[test]
+fn a_rule_for_the_older_path_grants_both() {
+    let acl = acl(&[r#"path "sys/policy/*" { capabilities = ["update"] }
+                       path "sys/renew" { capabilities = ["update"] }
+                       path "sys/+/deep" { capabilities = ["update"] }
+                       path "sys/mounts/*" { capabilities = ["update"] }
+                       path "sys/auth/*" { capabilities = ["read"] }"#]);
+    for path in [
+        "sys/policy/x",
+        "sys/policies/acl/x",
+        "sys/renew",
+        "sys/leases/renew",
+        "sys/policy/deep",
+        "sys/mounts/auth/a/tune",
+    ] {
+        assert!(may(&ask(&acl, Operation::Update, path)), "{path}");
+    }
+    for path in ["sys/policies/password/x", "sys/leases/renew/x", "sys/auth/a/tune"] {
+        assert!(!may(&ask(&acl, Operation::Update, path)), "{path}");
+    }
+}
