@@ -110,19 +110,29 @@ pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
         return intent.give_up(host, Ended::Unwanted);
     };
     let root = Root { host, name, connection: &connection };
-    // Another user, or another server, came with a password of its own.
     let now = connection.targets(host, name)?;
     let is_of = |candidate: &Candidate| {
         candidate.username == root.username() && target::keeps(&candidate.targets, &now)
     };
     if !intent.candidates().all(is_of) {
-        connection.store(host, name)?;
-        return intent.give_up(host, Ended::Unwanted);
+        return root.replace(intent);
     }
     root.finish(intent).inspect_err(|_| tell(host, Outcome::Failed, name))
 }
 
 impl Root<'_> {
+    /// Ends what was begun for another user or server, which came with a password of its own. Until
+    /// that password is proven, the candidates are kept: one of them may be in force, and known to
+    /// nothing else.
+    fn replace(&self, intent: Intent<Candidate>) -> Result<(), Failure> {
+        if self.works(self.connection.setting("password"))? == Some(false) {
+            log(self.host, Level::Error, "root-credential-unknown", self.name);
+            return Err(self.unknown());
+        }
+        self.connection.store(self.host, self.name)?;
+        intent.give_up(self.host, Ended::Unwanted)
+    }
+
     fn finish(&self, intent: Intent<Candidate>) -> Result<(), Failure> {
         let look = |candidate: &Candidate| Ok(self.works(&candidate.password)? == Some(true));
         let intent = match intent.look(look)? {

@@ -152,7 +152,11 @@ fn what_was_begun_for_a_connection_that_is_gone_or_anothers_is_forgotten() {
         bed.write("rotate-root/orders", &json!({})).err().unwrap();
         match is_gone {
             true => bed.delete("config/orders").unwrap(),
-            false => bed.write("config/orders", &json!({"username": "other"})).unwrap(),
+            false => {
+                account_with(&bed, "orders", ("other", "hunter2-of-other"));
+                let other = json!({"username": "other", "password": "hunter2-of-other"});
+                bed.write("config/orders", &other).unwrap()
+            }
         };
         bed.run_guards().unwrap();
         assert!(is_settled(&bed));
@@ -206,14 +210,40 @@ fn a_password_of_an_unfinished_rotation_is_tried_at_no_other_server() {
     let bed = rooted();
     bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
     bed.write("rotate-root/orders", &json!({})).err().unwrap();
-    let elsewhere = json!({
-        "connection_url": "postgres://{{username}}:{{password}}@thief:5432/orders",
-        "password": "root-of-thief",
-    });
-    bed.write("config/orders", &elsewhere).unwrap();
+    let at = |host: &str, password: &str| {
+        let url = format!("postgres://{{{{username}}}}:{{{{password}}}}@{host}:5432/orders");
+        json!({"connection_url": url, "password": password, "verify_connection": false})
+    };
+    bed.write("config/orders", &at("thief", "root-of-thief")).unwrap();
     bed.host.steps();
+    let unknown = bed.run_guards().unwrap_err();
+    assert!(unknown.message.contains("write config/orders with its password"), "{unknown}");
+    let checks =
+        |steps: &[String]| steps.iter().filter(|step| step.starts_with("check-credential")).count();
+    assert_eq!(
+        checks(&bed.host.steps()),
+        1,
+        "the password that came with the server, and no other"
+    );
+    assert!(bed.host.stored(GUARD).is_some(), "the password in force is known to the intent alone");
+    account_with(&bed, "orders", ("root", "root-of-thief"));
     bed.run_guards().unwrap();
-    let steps = bed.host.steps();
-    assert!(!steps.iter().any(|step| step.starts_with("check-credential")), "{steps:?}");
-    assert!(is_settled(&bed), "{steps:?}");
+    assert!(stored(&bed).1 && is_settled(&bed));
+}
+
+#[test]
+fn a_connection_that_leads_back_goes_on_with_what_was_begun() {
+    let bed = rooted();
+    let before = bed.host.stored("config/orders").unwrap()["settings"].clone();
+    bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
+    bed.write("rotate-root/orders", &json!({})).err().unwrap();
+    let mut elsewhere = before.clone();
+    elsewhere["connection_url"] = json!("postgres://{{username}}:{{password}}@other:5432/orders");
+    elsewhere["verify_connection"] = json!(false);
+    bed.write("config/orders", &elsewhere).unwrap();
+    bed.run_guards().unwrap_err();
+    bed.write("config/orders", &before).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    assert!(is_settled(&bed));
 }
