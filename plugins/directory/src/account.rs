@@ -6,6 +6,7 @@
 
 use crate::directory::{Found, Identity};
 use crate::loan::Loan;
+use crate::place::Place;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,9 @@ pub(crate) struct Account {
     pub(crate) directory_rotated: Option<StoreTime>,
     /// Who has it.
     pub(crate) loan: Option<Loan>,
+    /// The servers of the password in force. `None` where an earlier release stored the password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) place: Option<Place>,
 }
 
 stored!(Account, "account", reads_stored_accounts);
@@ -55,6 +59,7 @@ impl Account {
             rotated: None,
             directory_rotated: None,
             loan: None,
+            place: None,
         };
         Ok(Self { dn: found.dn.clone(), ..kept.unwrap_or_else(new) })
     }

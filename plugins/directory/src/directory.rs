@@ -10,6 +10,7 @@ mod lookup;
 mod name;
 mod server;
 
+use crate::place::Place;
 use crate::settings::{AD, Config, OPENLDAP};
 use crate::times;
 use bulkhead_sdk::database_plugin::StoreTime;
@@ -71,6 +72,15 @@ impl<'a> Directory<'a> {
     ) -> Self {
         let target = config.target().log_in_as(name, password);
         Self { host, config, target, is_account: true }
+    }
+
+    /// Asks the servers only to which the password of the account `dn` may be sent.
+    ///
+    /// # Errors
+    /// Unreachable where the configuration has none of them.
+    pub(crate) fn narrowed_to(self, known: Option<&Place>, dn: &str) -> Result<Self, Failure> {
+        let target = Place::narrow(known, self.config, self.target, dn)?;
+        Ok(Self { target, ..self })
     }
 
     /// Gives an account another password, by the right to do so or, where the account asks itself,

@@ -14,6 +14,7 @@ mod fixture;
 mod library;
 mod loan;
 mod passwords;
+mod place;
 mod roles;
 mod rotate_root;
 mod rotation;

@@ -9,9 +9,10 @@ use crate::account::Account;
 use crate::directory::{Directory, Found, Identity, Proof};
 use crate::figures;
 use crate::passwords;
+use crate::place::Place;
 use crate::settings::Config;
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::intent::{self, Ended, Found as Looked, Intent, Proven};
+use bulkhead_sdk::intent::{self, Candidates, Ended, Found as Looked, Intent, Proven};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Mount};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,25 @@ struct Change {
     password: String,
     /// The loan that ends with it; empty where it ends none.
     returns: String,
+    /// The servers that are to take the password. `None` where an earlier release began the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<Place>,
+}
+
+impl Change {
+    /// A new password. An account that changes its own password logs in where the present one is
+    /// known.
+    fn new(
+        host: &dyn Host,
+        config: &Config,
+        account: &Account,
+        returns: String,
+    ) -> Result<Self, Failure> {
+        let password = passwords::generate(host, &config.password_rules())?;
+        let known = account.place.clone().filter(|_| config.self_rotation);
+        let place = Some(known.unwrap_or_else(|| Place::of(config)));
+        Ok(Self { password, returns, place })
+    }
 }
 
 /// Whether a change of the account is under way, or was left unfinished and goes on by itself.
@@ -63,10 +83,7 @@ pub(crate) fn rotate(
     account: &Account,
     returns: &str,
 ) -> Result<Account, Failure> {
-    let change = Change {
-        password: passwords::generate(host, &config.password_rules())?,
-        returns: returns.to_owned(),
-    };
+    let change = Change::new(host, config, account, returns.to_owned())?;
     // Calls that come for the same account wait, and then see what this one stored.
     let turn = turn(identity);
     drop(host.cache().get_or_lead(&turn)?);
@@ -109,7 +126,8 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
     let attempt = Attempt { host, config: &config, account: &account, is_unchanged: false.into() };
     let was_refused = Cell::new(false);
     let looked = intent.look(|change| {
-        let proof = attempt.directory().prove(&account.dn, &change.password)?;
+        let Some(directory) = attempt.directory_of(change)? else { return Ok(false) };
+        let proof = directory.prove(&account.dn, &change.password)?;
         was_refused.set(proof == Proof::NotInForce);
         Ok(proof == Proof::InForce)
     })?;
@@ -117,7 +135,7 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
         Looked::InForce(proven) => {
             return store(host, &config, &identity, &account, proven).map(drop);
         }
-        Looked::Nowhere(intent) => intent,
+        Looked::Nowhere(intent) => attempt.replace_elsewhere(intent)?,
     };
     match attempt.make(intent) {
         Ok(proven) => store(host, &config, &identity, &account, proven).map(drop),
@@ -140,13 +158,31 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// By the engine's login, or by the account's own where accounts change their own passwords.
-    fn directory(&self) -> Directory<'_> {
+    fn directory(&self) -> Result<Directory<'_>, Failure> {
         match &self.account.current {
             Some(current) if self.config.self_rotation => {
-                Directory::as_account(self.host, self.config, &self.account.dn, current)
+                by_account(self.host, self.config, self.account, current)
             }
-            _ => Directory::new(self.host, self.config),
+            _ => Ok(Directory::new(self.host, self.config)),
         }
+    }
+
+    /// The directory as far as the password of `change` may be sent there; `None` where the
+    /// configuration leads to other servers by now.
+    fn directory_of(&self, change: &Change) -> Result<Option<Directory<'_>>, Failure> {
+        Ok(self.directory()?.narrowed_to(change.place.as_ref(), &self.account.dn).ok())
+    }
+
+    /// Goes on with a fresh password where the newest one was made for other servers. The earlier
+    /// ones are kept until the fresh one is proven.
+    fn replace_elsewhere(&self, intent: Intent<Change>) -> Result<Intent<Change>, Failure> {
+        let Some(newest) = intent.candidates().next() else { return Ok(intent) };
+        if self.directory_of(newest)?.is_some() {
+            return Ok(intent);
+        }
+        let returns = newest.returns.clone();
+        let fresh = Change::new(self.host, self.config, self.account, returns)?;
+        intent.restart(self.host, fresh, Candidates::Kept)
     }
 
     fn make(&self, intent: Intent<Change>) -> Result<Proven<Change>, Failure> {
@@ -162,7 +198,8 @@ impl Attempt<'_> {
                 quoted(&self.account.dn)
             )));
         }
-        self.directory().set_password(&self.account.dn, password).map_err(|fault| {
+        let directory = self.directory().inspect_err(|_| self.is_unchanged.set(true))?;
+        directory.set_password(&self.account.dn, password).map_err(|fault| {
             self.is_unchanged.set(!fault.may_have_happened);
             let (why, dn) = (Failure::from(fault), quoted(&self.account.dn));
             Failure { message: format!("account {dn}: {}", why.message), ..why }
@@ -171,11 +208,12 @@ impl Attempt<'_> {
 
     /// A server that says that it changed a password, and did not, is not believed.
     fn prove(&self, change: &Change) -> Result<(), Failure> {
-        let directory = self.directory();
+        let directory = self.directory()?;
         if directory.prove(&self.account.dn, &change.password)? != Proof::NotInForce {
             return Ok(());
         }
-        if let Some(current) = &self.account.current {
+        let known = directory.narrowed_to(self.account.place.as_ref(), &self.account.dn);
+        if let (Some(current), Ok(directory)) = (&self.account.current, known) {
             let before = directory.prove(&self.account.dn, current)?;
             self.is_unchanged.set(before == Proof::InForce);
         }
@@ -197,7 +235,7 @@ pub(crate) fn find_again(
     identity: &Identity,
     account: &Account,
 ) -> Result<Option<Found>, Failure> {
-    looking(host, config, account).find_again(identity, &account.dn)
+    looking(host, config, account)?.find_again(identity, &account.dn)
 }
 
 /// The account where its entry stands now, and when the directory says that its password was
@@ -219,13 +257,29 @@ pub(crate) fn seen(
     Ok((Account { dn: found.dn, ..account }, found.changed))
 }
 
-fn looking<'a>(host: &'a dyn Host, config: &'a Config, account: &Account) -> Directory<'a> {
+fn looking<'a>(
+    host: &'a dyn Host,
+    config: &'a Config,
+    account: &Account,
+) -> Result<Directory<'a>, Failure> {
     match &account.current {
-        Some(current) if !config.has_login() => {
-            Directory::as_account(host, config, &account.dn, current)
-        }
-        _ => Directory::new(host, config),
+        Some(current) if !config.has_login() => by_account(host, config, account, current),
+        _ => Ok(Directory::new(host, config)),
     }
+}
+
+/// By the login of an account, at the servers where its password is known.
+///
+/// # Errors
+/// Unreachable where the configuration has none of them.
+fn by_account<'a>(
+    host: &'a dyn Host,
+    config: &'a Config,
+    account: &Account,
+    current: &str,
+) -> Result<Directory<'a>, Failure> {
+    let Account { dn, place, .. } = account;
+    Directory::as_account(host, config, dn, current).narrowed_to(place.as_ref(), dn)
 }
 
 /// Stores what is in force, in a commit of its own. `None` where the account is not kept any more.
@@ -237,12 +291,17 @@ fn store(
     proven: Proven<Change>,
 ) -> Result<Option<Account>, Failure> {
     proven.confirm(host, |change, ()| {
-        let now = Account { current: Some(change.password.clone()), ..before.clone() };
+        let now = Account {
+            current: Some(change.password.clone()),
+            place: change.place.clone(),
+            ..before.clone()
+        };
         // What the directory cannot tell is not known: then its clock alone decides.
         let seen = find_again(host, config, identity, &now).ok().flatten();
         let Some(mut account) = Account::find(host, identity)? else { return Ok(None) };
         account.dn.clone_from(&before.dn);
         account.last = account.current.replace(change.password.clone());
+        account.place.clone_from(&change.place);
         account.rotated = Some(host.clock().now());
         account.directory_rotated = seen.and_then(|seen| seen.changed);
         if account.loan.as_ref().is_some_and(|loan| loan.id == change.returns) {

@@ -1,7 +1,7 @@
 //! Passwords of roles: when they are rotated, and that none is lost.
 
 use crate::Directory;
-use crate::fixture::{configured, dn, with_role, works};
+use crate::fixture::{ENGINE_PASSWORD, configured, dn, with_role, works};
 use bulkhead_sdk::ldap::{Code, Fault};
 use bulkhead_sdk::testbed::{Flavour, Reply, TestBed};
 use bulkhead_sdk::{Failure, Kind};
@@ -290,6 +290,45 @@ fn accounts_rotate_themselves_by_their_present_password() {
         let set = bed.write("library/team", &json!({"service_account_names": "svc2"}));
         assert!(set.err().unwrap().message.contains("a set needs binddn"));
     }
+}
+
+#[test]
+fn an_account_tells_its_own_password_to_no_other_server() {
+    let bed = configured(Flavour::ActiveDirectory);
+    let own = json!({"self_rotation": true, "binddn": "", "bindpass": ""});
+    bed.write("config", &own).unwrap();
+    let role = json!({"service_account_name": dn("svc1"), "password": "first-of-svc1"});
+    bed.write("roles/build", &role).unwrap();
+    bed.write("config", &json!({"url": "ldaps://thief.example"})).unwrap();
+    bed.host.steps();
+    for body in [json!({}), json!({"ttl": "5m"})] {
+        let kept = match body.get("ttl") {
+            Some(_) => bed.write("roles/build", &body).map(drop),
+            None => bed.read("creds/build").map(drop),
+        };
+        let refused = kept.err().unwrap();
+        assert!(refused.message.contains("is not sent to the servers"), "{refused}");
+    }
+    let steps = bed.host.steps();
+    assert!(!steps.iter().any(|step| step.starts_with("ldap")), "{steps:?}");
+    bed.write("config", &json!({"url": "ldaps://dc2.corp.example,ldaps://dc1.corp.example"}))
+        .unwrap();
+    assert!(works(&bed, "svc1", &creds(&bed).data["current_password"]));
+}
+
+#[test]
+fn a_change_that_was_begun_at_another_server_begins_anew() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    bed.host.die_after("ldap-modify");
+    bed.read("creds/build").err().unwrap();
+    let moved = json!({"url": "ldaps://dc2.corp.example", "bindpass": ENGINE_PASSWORD});
+    bed.write("config", &moved).unwrap();
+    bed.host.steps();
+    bed.run_guards().unwrap();
+    let steps = bed.host.steps();
+    let binds = steps.iter().filter(|step| step.starts_with("ldap-bind")).count();
+    assert_eq!(binds, 1, "the fresh password is proven, and no other is tried: {steps:?}");
+    assert!(works(&bed, "svc1", &kept(&bed)) && !open_intents(&bed));
 }
 
 #[test]

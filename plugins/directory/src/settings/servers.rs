@@ -38,6 +38,16 @@ pub(crate) fn in_clear(list: &str) -> Option<&str> {
     of(list).find(|url| scheme_of(url) == Some("ldap") && !is_here(url))
 }
 
+/// The URLs that are asked. A server in clear behind one with TLS never is.
+pub(crate) fn asked(list: &str) -> impl Iterator<Item = &str> {
+    let mut is_secured = false;
+    of(list).filter(move |url| {
+        let is_clear = scheme_of(url) == Some("ldap");
+        is_secured |= !is_clear;
+        !(is_clear && is_secured)
+    })
+}
+
 /// The first URL that is never asked: in clear, behind one with TLS.
 pub(crate) fn never_asked(list: &str) -> Option<&str> {
     let mut behind = of(list).skip_while(|url| scheme_of(url) != Some("ldaps"));

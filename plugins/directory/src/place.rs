@@ -1,0 +1,119 @@
+//! The servers to which the password of an account may be sent.
+//!
+//! The attack this file prevents: a caller who may write the configuration points `url` at the
+//! caller's own server, with a `bindpass` of the caller's. The server claims that it changed the
+//! password of an account, refuses the new one, and receives the one in force, by which the engine
+//! finds out what happened (decision P22). An account remembers the servers of its password, and
+//! how these proved themselves. A login by the password goes to those servers only.
+
+use crate::settings::{Config, servers};
+use bulkhead_sdk::ldap::Target;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, Kind};
+use serde::{Deserialize, Serialize};
+
+/// Servers, and how they prove themselves. It is part of stored records: fields that come later
+/// have a default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// URLs of the servers that are asked, in lower case.
+    servers: Vec<String>,
+    starttls: bool,
+    insecure_tls: bool,
+    certificate: String,
+}
+
+impl Place {
+    /// Returns the place of a configuration.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self {
+            servers: servers::asked(&config.url).map(str::to_lowercase).collect(),
+            starttls: config.starttls,
+            insecure_tls: config.insecure_tls,
+            certificate: config.certificate.clone(),
+        }
+    }
+
+    /// Narrows the target of a configuration to the servers that were `known` already. Where nothing
+    /// is known, an earlier release stored the password, and the target stays as it is.
+    ///
+    /// # Errors
+    /// Unreachable where no server of the configuration is known, or servers prove themselves in
+    /// another way. The message names the account by its `dn`.
+    pub(crate) fn narrow(
+        known: Option<&Self>,
+        config: &Config,
+        target: Target,
+        dn: &str,
+    ) -> Result<Target, Failure> {
+        let Some(known) = known else { return Ok(target) };
+        let now = Self::of(config);
+        let is_alike = Self { servers: Vec::new(), ..known.clone() }
+            == Self { servers: Vec::new(), ..now.clone() };
+        let is_known = |url: &String| known.servers.contains(&url.to_lowercase());
+        let mut urls = target.urls;
+        urls.retain(|url| now.servers.contains(&url.to_lowercase()) && is_known(url));
+        if urls.is_empty() || !is_alike {
+            return Err(Failure::new(
+                Kind::Unreachable,
+                format!(
+                    "the password of {} is not sent to the servers of the configuration, because \
+                     the account got its password from others; write the configuration back",
+                    quoted(dn)
+                ),
+            ));
+        }
+        Ok(Target { urls, ..target })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(url: &str) -> Config {
+        Config { url: url.to_owned(), ..Config::default() }
+    }
+
+    fn narrowed(known: &str, now: &Config) -> Result<Vec<String>, String> {
+        let known = Place::of(&config(known));
+        let narrowed = Place::narrow(Some(&known), now, now.target(), "cn=app");
+        narrowed.map(|target| target.urls).map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn a_password_goes_to_known_servers_only() {
+        let both = "ldaps://a.example, ldaps://b.example";
+        assert_eq!(narrowed(both, &config(both)).unwrap().len(), 2);
+        let added = config("ldaps://new.example,LDAPS://B.example");
+        assert_eq!(narrowed(both, &added).unwrap(), ["LDAPS://B.example"]);
+        let other = narrowed(both, &config("ldaps://new.example")).unwrap_err();
+        assert!(other.contains("\"cn=app\"") && other.contains("write the configuration back"));
+        assert!(narrowed(both, &config("ldap://a.example")).is_err());
+    }
+
+    #[test]
+    fn a_server_that_was_never_asked_is_not_known() {
+        let behind = "ldaps://a.example, ldap://b.example";
+        assert!(narrowed(behind, &config("ldap://b.example")).is_err());
+        assert_eq!(narrowed(behind, &config(behind)).unwrap(), ["ldaps://a.example"]);
+    }
+
+    #[test]
+    fn servers_that_prove_themselves_in_another_way_are_others() {
+        for changed in [
+            Config { insecure_tls: true, ..config("ldaps://a.example") },
+            Config { starttls: true, ..config("ldaps://a.example") },
+            Config { certificate: "other".to_owned(), ..config("ldaps://a.example") },
+        ] {
+            assert!(narrowed("ldaps://a.example", &changed).is_err());
+        }
+    }
+
+    #[test]
+    fn a_password_of_an_earlier_release_goes_where_the_configuration_says() {
+        let now = config("ldaps://a.example");
+        let target = Place::narrow(None, &now, now.target(), "cn=app").unwrap();
+        assert_eq!(target.urls, ["ldaps://a.example"]);
+    }
+}
