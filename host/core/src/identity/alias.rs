@@ -1,5 +1,6 @@
 //! What an entity or a group is called at one mount.
 
+use super::proof::ProvenGroups;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,6 +25,10 @@ pub(crate) struct Alias {
     pub(crate) mount: AliasMount,
     /// As the auth method proved it at the latest login.
     pub(crate) metadata: BTreeMap<String, String>,
+    /// External groups of the latest login that spoke of groups. Always empty in the alias of a
+    /// group.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) groups: ProvenGroups,
     /// As operators wrote it.
     pub(crate) custom_metadata: BTreeMap<String, String>,
     pub(crate) created: u64,
@@ -37,6 +42,12 @@ impl Alias {
     pub(crate) fn new(id: String, mount: AliasMount, name: &str, now: u64) -> Self {
         let name = name.to_owned();
         Self { id, name, mount, created: now, updated: now, ..Self::default() }
+    }
+
+    /// Drops metadata and groups, which logins proved for another name or mount.
+    pub(super) fn forget_proven(&mut self) {
+        self.metadata.clear();
+        self.groups.clear();
     }
 
     /// Is it that name at that mount?

@@ -25,6 +25,7 @@ mod instance_reuse;
 mod leases;
 mod lending;
 mod lockouts;
+mod login_proofs;
 mod logins;
 mod metrics;
 mod mounts;

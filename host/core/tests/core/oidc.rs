@@ -48,7 +48,7 @@ fn bytes(text: &Value) -> Vec<u8> {
 }
 
 /// Header and claims of a token, not verified.
-fn opened(token: &str) -> [Value; 2] {
+pub(crate) fn opened(token: &str) -> [Value; 2] {
     let mut parts = token.split('.').map(|part| bytes(&json!(part)));
     [(); 2].map(|()| serde_json::from_slice(&parts.next().unwrap()).unwrap())
 }
