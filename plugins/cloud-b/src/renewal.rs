@@ -1,5 +1,5 @@
 //! Whether a login may live longer: its role, its account and its instance are looked at again, as
-//! they are now. What the token was shown with plays no part in it.
+//! they are now. What the token was shown with plays no part in that; it stays known of the alias.
 
 use crate::cloud::Cloud;
 use crate::held::Held;
@@ -38,7 +38,9 @@ pub(crate) fn renew(
         None => admit_account(&role, &held, &account),
     }
     .map_err(|why| refused(why, &held))?;
-    Login::of(&login.alias, &role.token).keeping(&held)
+    let known = login.metadata.iter();
+    let renewed = Login::of(&login.alias, &role.token);
+    known.fold(renewed, |renewed, (name, value)| renewed.with(name, value)).keeping(&held)
 }
 
 /// The role that the login came by, where it is still there and of the same type.

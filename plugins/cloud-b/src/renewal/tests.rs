@@ -38,6 +38,18 @@ fn a_login_is_renewed_with_what_its_role_says_now() {
 }
 
 #[test]
+fn a_renewal_leaves_known_what_the_login_proved() {
+    let bed = ready();
+    for held in [log_in_as_account(&bed, json!({})), log_in_as_instance(&bed, json!({}))] {
+        let held = held.unwrap();
+        let renewed = bed.renew_login(&held, 60).unwrap();
+        assert_eq!(held.alias_metadata["project_id"], "p1");
+        assert_eq!(renewed.alias_metadata, held.alias_metadata);
+        assert_eq!(renewed.group_aliases, None, "the groups stay those that were proven");
+    }
+}
+
+#[test]
 fn a_login_of_which_nothing_is_shown_is_renewed_and_keeps_its_alias() {
     let bed = ready();
     bed.write("config", &json!({"iam_metadata": [], "gce_metadata": []})).unwrap();
