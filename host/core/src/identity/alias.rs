@@ -1,6 +1,5 @@
 //! What an entity or a group is called at one mount.
 
-use super::proof::ProvenGroups;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,6 +13,19 @@ pub(crate) struct AliasMount {
     /// Its type.
     pub(crate) kind: String,
 }
+
+/// Evidence of one membership in an external group. The membership ends when the group loses this
+/// alias or gets another name for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GroupProof {
+    /// Id of the group's alias.
+    pub(crate) alias: String,
+    /// Name that the alias had at the login.
+    pub(crate) name: String,
+}
+
+/// External groups, by group id.
+pub(crate) type ProvenGroups = BTreeMap<String, GroupProof>;
 
 /// A name at one mount. Times are in milliseconds of store time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,7 @@
 //! Groups as they are stored. Times are in milliseconds of store time.
 
-use super::alias::Alias;
+use super::alias::{Alias, GroupProof};
 use super::index::{self, Noun, Ways, follow};
-use super::proof::GroupProof;
 use bulkhead_store::{Address, Index, Unit};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::stored;

@@ -4,12 +4,11 @@
 //! group is in no other login's way, and a group may be large. What of it changes in one request is
 //! bounded by what one commit can hold.
 
-use super::alias::Alias;
+use super::alias::{Alias, GroupProof};
 use super::bounds::at_most;
 use super::entity::{self, Entity};
 use super::group::{self, Group, GroupKind};
 use super::index;
-use super::proof::GroupProof;
 use bulkhead_store::{Address, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use std::collections::BTreeSet;
@@ -84,8 +83,8 @@ pub(crate) async fn count(store: &Store, group: &str) -> Result<u32, Failure> {
 }
 
 /// Schedules the removal of memberships that the group's present alias does not prove;
-/// [`all_leave`] removes them after the commit. They give no rights from the commit on, because each
-/// request compares a membership's proof with the group's alias.
+/// [`all_leave`] removes them after the commit. Such memberships give no rights from the commit on,
+/// because each request compares a membership's proof with the group's alias.
 pub(super) fn let_all_leave(unit: &mut Unit, group: &str) -> Result<(), Failure> {
     index::mark_leaving(unit, group)
 }

@@ -4,22 +4,9 @@
 //! callers the same alias (every login by one role), which makes them one entity. Each token
 //! therefore keeps its own [`Proof`]. The entity's record describes the latest login only.
 
-use super::alias::Alias;
+use super::alias::{Alias, ProvenGroups};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Evidence of one membership in an external group. The membership ends when the group loses this
-/// alias or gets another name for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct GroupProof {
-    /// Id of the group's alias.
-    pub(crate) alias: String,
-    /// Name that the alias had at the login.
-    pub(crate) name: String,
-}
-
-/// External groups, by group id.
-pub(crate) type ProvenGroups = BTreeMap<String, GroupProof>;
 
 /// Facts that the login of one token proved. They count for this token and its descendants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,13 +4,13 @@
 //! alias at once each but one meets a conflict, begins anew, and finds the entity. A login that
 //! says what is known already writes nothing.
 
-use super::alias::{Alias, AliasMount};
+use super::alias::{Alias, AliasMount, GroupProof, ProvenGroups};
 use super::bounds::{MOST_GROUPS, at_most, check_metadata, check_name};
 use super::entity::{self, Entity};
 use super::group::{self, GroupKind};
 use super::index::Noun;
 use super::names;
-use super::proof::{GroupProof, Proof, ProvenGroups};
+use super::proof::Proof;
 use crate::random;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
@@ -35,10 +35,10 @@ pub(crate) struct SignedIn {
     pub(crate) proof: Proof,
 }
 
-/// Finds or makes the entity behind a proven alias, and records alias metadata and external groups of
-/// this login (a write only if they changed). Works in the login's own unit; `now` is store time in
-/// milliseconds. `None` if the entity is disabled: the caller refuses the login, and nothing was
-/// written.
+/// Finds or makes the entity behind a proven alias, and records the login's metadata and external
+/// groups in the alias (a write only if they changed). Works in the login's own unit; `now` is
+/// store time in milliseconds. `None` if the entity is disabled: the caller refuses the login, and
+/// nothing was written.
 ///
 /// # Errors
 /// 400 for an impossible alias or metadata, and for more groups than an entity can have.

@@ -3,10 +3,10 @@
 //! Nothing of it is kept: each request reads the records anew, which the store has in memory, so
 //! that a change of an entity or a group counts from its commit on.
 
-use super::alias::Alias;
+use super::alias::{Alias, ProvenGroups};
 use super::entity::{self, Entity};
 use super::group::{self, Group, GroupKind};
-use super::proof::{Proof, ProvenGroups, counted};
+use super::proof::{Proof, counted};
 use crate::policies::identity as values;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
@@ -79,8 +79,8 @@ pub(crate) async fn groups_of(unit: &mut Unit, entity: &Entity) -> Result<Groups
     groups_by(unit, entity, |alias| Some(&alias.groups)).await
 }
 
-/// Reads the internal groups of the entity, and the external groups that `of_alias` selects for each
-/// alias and whose own alias still matches.
+/// Reads the internal groups of the entity, and those external groups that `of_alias` selects for
+/// an alias and that still have the proven alias.
 async fn groups_by<'a>(
     unit: &mut Unit,
     entity: &'a Entity,

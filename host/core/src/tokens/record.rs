@@ -76,8 +76,8 @@ pub(crate) struct TokenRecord {
     /// Proof of that login, or of the `entity_alias` that the token was made with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) proof: Option<Proof>,
-    /// Key of the ancestor whose proof counts for this token; empty if the token has its own proof or
-    /// none.
+    /// Key of the ancestor whose proof counts for this token; empty if the token has its own proof,
+    /// or none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) prover: String,
 }

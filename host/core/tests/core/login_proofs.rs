@@ -264,7 +264,10 @@ async fn what_an_alias_proved_ends_with_it_or_goes_with_it_to_another_entity() {
 async fn merged_entities_keep_what_the_aliases_that_are_kept_proved() {
     let bed = open("proof-merged").await;
     bed.second_doorman().await;
-    let merged = |from: &str, to: &Value| json!({"from_entity_ids": [from], "to_entity_id": to, "force": true});
+    let merged = |from: &str, to: &Value| {
+        let (from, to) = ([from], to);
+        json!({"from_entity_ids": from, "to_entity_id": to, "force": true})
+    };
     let kept = bed.person("kept").await;
     let to = bed.let_in_elsewhere("bob").await;
     bed.written("identity/entity/merge", merged(&kept.entity, &to["entity_id"])).await;

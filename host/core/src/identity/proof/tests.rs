@@ -1,7 +1,7 @@
 //! What counts of an alias for the token of one login.
 
 use super::*;
-use crate::identity::AliasMount;
+use crate::identity::alias::{AliasMount, GroupProof};
 
 fn texts(value: &str) -> BTreeMap<String, String> {
     BTreeMap::from([("project".to_owned(), value.to_owned())])
