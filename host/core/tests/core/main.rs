@@ -34,6 +34,7 @@ mod passwords;
 mod policies;
 mod probe;
 mod quotas;
+mod second_opinion;
 mod strangers;
 mod tokens;
 mod uploads;
