@@ -36,7 +36,8 @@ fn configured(google: &Google, more: &str) -> Online {
         "type": "gce", "bound_projects": "p1", "bound_regions": "us-east1",
         "bound_instance_groups": "web", "bound_labels": "team:blue", "token_policies": "app",
     });
-    root.write("auth/gcp/role/vm", &vm).expect(204);
+    let shared = root.write("auth/gcp/role/vm", &vm).expect(200);
+    assert!(shared.body["warnings"][0].as_str().is_some_and(|told| told.contains("gce_alias")));
     online
 }
 

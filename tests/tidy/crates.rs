@@ -12,7 +12,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("host/store", &["wire"]),
     ("host/crypto", &["wire", "fuzz"]),
     ("host/sandbox", &["store", "crypto", "wire", "fuzz"]),
-    ("host/core", &["sandbox", "store", "wire", "fuzz"]),
+    ("host/core", &["sandbox", "store", "crypto", "wire", "fuzz"]),
     ("host/cli", &["wire"]),
     ("host/server", &["core", "sandbox", "store", "cli", "wire", "fuzz"]),
     // Cryptography for its test bed alone: a component asks the host.

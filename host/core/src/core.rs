@@ -5,7 +5,7 @@
 use crate::audit::Audit;
 use crate::background::{Background, Claims};
 use crate::catalog::{Catalog, PluginLoader};
-use crate::identity::{self, Standing};
+use crate::identity::Standing;
 use crate::leases::Leases;
 use crate::lifetimes::Lifetimes;
 use crate::lockouts::Lockouts;
@@ -18,7 +18,7 @@ use crate::process::Process;
 use crate::quotas::Quotas;
 use crate::sealing::Sealing;
 use crate::tables::Documents;
-use crate::tokens::{TokenRecord, Tokens};
+use crate::tokens::{self, TokenRecord, Tokens};
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
 use bulkhead_wire::failure::Failure;
@@ -125,7 +125,7 @@ impl Core {
     /// # Errors
     /// 403 where its entity is disabled or gone.
     pub(crate) async fn rights_of(&self, token: &TokenRecord) -> Result<Rights, Failure> {
-        let standing = identity::standing(&mut self.store.begin(), &token.entity_id).await?;
+        let standing = tokens::standing(&mut self.store.begin(), token).await?;
         if standing.is_empty() {
             let acl = self.policies.acl(&self.store, &token.policies).await?;
             return Ok(Rights { acl, standing });

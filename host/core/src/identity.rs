@@ -11,7 +11,8 @@
 //! The attacks these files stop: two entities for one alias, which would give one caller the rights
 //! of two (the alias is read and written in the login's own unit of work, so that of two first
 //! logins one begins anew); and a caller who stays what it was after it was taken out of a group,
-//! disabled or deleted (nothing of it is kept besides what is stored).
+//! disabled or deleted (nothing of it is kept besides what is stored). A token uses
+//! the groups and alias metadata of its own login, never those of another login ([`proof`]).
 
 mod alias;
 mod alias_change;
@@ -25,6 +26,7 @@ pub(crate) mod membership;
 mod merge;
 mod mount_gone;
 mod names;
+mod proof;
 mod sign_in;
 mod standing;
 mod visible;
@@ -38,6 +40,7 @@ pub(crate) use entity::Entity;
 pub(crate) use group::{Group, GroupKind};
 pub(crate) use merge::{Merge, merge};
 pub(crate) use mount_gone::forget_mount;
-pub(crate) use sign_in::{Proven, sign_in};
-pub(crate) use standing::{Standing, is_in_force, standing, with_those_above};
+pub(crate) use proof::Proof;
+pub(crate) use sign_in::{Proven, SignedIn, sign_in};
+pub(crate) use standing::{Groups, Standing, entity_in_force, groups_of, is_in_force, standing};
 pub(crate) use visible::{Viewer, visible};

@@ -9,6 +9,7 @@
 
 mod algorithm;
 mod claims;
+mod crypto_provider;
 mod introspection;
 mod issuer;
 mod key_pair;

@@ -3,6 +3,7 @@
 
 use crate::cloud::Cloud;
 use crate::endpoints::Service;
+use crate::role::Role;
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::provider::nonsense;
 use bulkhead_sdk::wire::failure::quoted;
@@ -30,11 +31,23 @@ struct ResourceId {
     id: String,
 }
 
+/// Finds the groups of a login by `role` from that project; none unless the role asks for groups.
+///
+/// # Errors
+/// Those of [`of_project`].
+pub(crate) fn of_login(
+    cloud: &Cloud<'_>,
+    role: &Role,
+    project: &str,
+) -> Result<Vec<String>, Failure> {
+    if role.add_group_aliases { of_project(cloud, project) } else { Ok(Vec::new()) }
+}
+
 /// `project-<id>`, `folder-<id>` and `organization-<id>` of a project, itself first.
 ///
 /// # Errors
 /// Why they cannot be found out; unreachable where the answer is about another project.
-pub(crate) fn of_project(cloud: &Cloud<'_>, project: &str) -> Result<Vec<String>, Failure> {
+fn of_project(cloud: &Cloud<'_>, project: &str) -> Result<Vec<String>, Failure> {
     let url = cloud.url(Service::Crm, &["v1", "projects", project])?.verb("getAncestry");
     let shown = quoted(project);
     let ancestry: Ancestry = cloud

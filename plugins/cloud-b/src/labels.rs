@@ -2,6 +2,7 @@
 
 use crate::role::{GCE, Role, name_in_path};
 use crate::service_accounts::expect_type;
+use crate::settings::Config;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
@@ -56,5 +57,5 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     role.bound_labels.extend(read(add, "given invalid labels to add")?);
     role.bound_labels.retain(|key, _| !remove.contains(key));
     role.store(host, name)?;
-    Ok(Answer::nothing().warn(role.warnings()))
+    Ok(Answer::nothing().warn(role.warnings(&Config::find(host)?)))
 }

@@ -263,10 +263,7 @@ pub(crate) fn bound(role: &Role, account: &ServiceAccount) -> Result<((), String
 
 impl Verified {
     fn login(self, cloud: &Cloud<'_>, role: &Role) -> Result<Login, Failure> {
-        let groups = match role.add_group_aliases {
-            true => group_aliases::of_project(cloud, &self.project)?,
-            false => Vec::new(),
-        };
+        let groups = group_aliases::of_login(cloud, role, &self.project)?;
         let login = Login::of(self.alias, &role.token).named(self.name).in_groups(groups);
         let shown =
             self.known.into_iter().filter(|(name, _)| self.shown.iter().any(|it| it == name));

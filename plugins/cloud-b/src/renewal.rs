@@ -1,7 +1,9 @@
 //! Whether a login may live longer: its role, its account and its instance are looked at again, as
-//! they are now. What the token was shown with plays no part in it.
+//! they are now, and so are the groups of its project. Metadata of the token plays no part in the
+//! decision; the alias keeps it.
 
 use crate::cloud::Cloud;
+use crate::group_aliases;
 use crate::held::Held;
 use crate::instance::{self, Instance};
 use crate::instance_identity::InstanceIdentity;
@@ -38,7 +40,11 @@ pub(crate) fn renew(
         None => admit_account(&role, &held, &account),
     }
     .map_err(|why| refused(why, &held))?;
-    Login::of(&login.alias, &role.token).keeping(&held)
+    let project = held.instance.as_ref().map_or(&account.project_id, |found| &found.project_id);
+    let groups = group_aliases::of_login(&cloud, &role, project)?;
+    let known = login.metadata.iter();
+    let renewed = Login::of(&login.alias, &role.token).in_groups(groups);
+    known.fold(renewed, |renewed, (name, value)| renewed.with(name, value)).keeping(&held)
 }
 
 /// The role that the login came by, where it is still there and of the same type.

@@ -1,6 +1,7 @@
 //! A role as it is stored: of service accounts (`iam`) or of compute instances (`gce`), and whom it
 //! admits.
 
+use crate::settings::{Config, ROLE_ID};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Call, Failure, Host, Kind, TokenParams, stored};
@@ -190,8 +191,20 @@ impl Role {
         Ok(())
     }
 
+    /// What to set in the configuration so that not all callers that log in by it are one entity;
+    /// `None` where they are not, or where it admits one caller alone.
+    fn shares_entity(&self, config: &Config) -> Option<&'static str> {
+        let is_one = self.bound_service_accounts.len() == 1 && !self.admits_all_accounts();
+        let (alias, setting) = match self.is_of_accounts() {
+            true if is_one => return None,
+            true => (config.iam_alias(), "iam_alias=unique_id"),
+            false => (config.gce_alias(), "gce_alias=instance_id"),
+        };
+        (alias == ROLE_ID).then_some(setting)
+    }
+
     /// What an operator should know of it.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self, config: &Config) -> Vec<String> {
         let (accounts, projects) = (&self.bound_service_accounts, &self.bound_projects);
         let is_open = projects.is_empty() && (accounts.is_empty() || self.admits_all_accounts());
         let open = is_open.then(|| {
@@ -204,7 +217,14 @@ impl Role {
         let is_ignored = !self.bound_zones.is_empty() && !self.bound_regions.is_empty();
         let ignored =
             is_ignored.then(|| "bound_regions are ignored where there are bound_zones".to_owned());
-        open.into_iter().chain(ignored).collect()
+        let shared = self.shares_entity(config).map(|setting| {
+            format!(
+                "all logins by this role are one entity: policies, groups and metadata that are \
+                 given to the entity count for each of them, and disabling it stops them all; set \
+                 {setting} at config for an entity each"
+            )
+        });
+        open.into_iter().chain(ignored).chain(shared).collect()
     }
 }
 

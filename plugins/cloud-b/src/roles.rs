@@ -199,7 +199,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let deprecated = role.merge(call)?;
     role.check_period(&call.mount)?;
     role.store(host, name)?;
-    let warnings = deprecated.into_iter().chain(role.warnings());
+    let warnings = deprecated.into_iter().chain(role.warnings(&Config::find(host)?));
     Ok(Answer::nothing().warn(warnings.chain(role.token.warnings(&call.mount))))
 }
 

@@ -1,6 +1,7 @@
 //! `role/{name}/service-accounts`: adds and removes accounts that a role admits.
 
 use crate::role::{IAM, Role, name_in_path, sorted};
+use crate::settings::Config;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
@@ -23,7 +24,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let kept = all.filter(|account| !remove.contains(account)).collect::<Vec<_>>();
     role.bound_service_accounts = sorted(kept);
     role.store(host, name)?;
-    Ok(Answer::nothing().warn(role.warnings()))
+    Ok(Answer::nothing().warn(role.warnings(&Config::find(host)?)))
 }
 
 /// Refuses to edit what a role's type has not.

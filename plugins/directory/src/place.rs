@@ -34,8 +34,8 @@ impl Place {
         }
     }
 
-    /// Narrows the target of a configuration to the servers that were `known` already. Where nothing
-    /// is known, an earlier release stored the password, and the target stays as it is.
+    /// Narrows the target of a configuration to the servers that were `known` already. Where
+    /// nothing is known, an earlier release stored the password, and the target stays as it is.
     ///
     /// # Errors
     /// Unreachable where no server of the configuration is known, or servers prove themselves in

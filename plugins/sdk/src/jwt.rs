@@ -249,4 +249,6 @@ fn malformed(why: &str) -> Fault {
 }
 
 #[cfg(test)]
+mod second_opinion;
+#[cfg(test)]
 mod tests;

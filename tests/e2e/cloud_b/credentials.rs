@@ -2,7 +2,7 @@
 //! knows no more; and what Google says of a project.
 
 use super::google::{EMAIL, Google, OWN};
-use super::{configured, login, ready};
+use super::{client, configured, login, ready, renew};
 use crate::ambient::metadata::{Metadata, TOKEN};
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
@@ -104,11 +104,21 @@ fn a_project_its_folders_and_its_organization_are_groups() {
     given.sort_unstable();
     assert_eq!(given, ["of-folder-123", "of-organization-456", "of-project-p1"]);
     assert_eq!(answer.body["auth"]["metadata"]["service_account_email"], EMAIL);
+    let first = client(&online, &answer);
+    let of_first = || {
+        let own = first.read("auth/token/lookup-self").expect(200);
+        own.body["data"]["identity_policies"].clone()
+    };
     // The project moves elsewhere.
     google.cloud.put_below("p1", &[("organization", "9")]);
     let answer = login(&online, "dev", &google.of_account(&json!({}))).expect(200);
     let given = &answer.body["auth"]["identity_policies"];
-    assert_eq!(given, &json!(["of-organization-9", "of-project-p1"]));
+    let moved = json!(["of-organization-9", "of-project-p1"]);
+    assert_eq!(given, &moved);
+    let proven = json!(["of-folder-123", "of-organization-456", "of-project-p1"]);
+    assert_eq!(of_first(), proven, "another login of the role changes nothing for the first");
+    renew(&first).expect(200);
+    assert_eq!(of_first(), moved, "proven anew");
 }
 
 #[test]

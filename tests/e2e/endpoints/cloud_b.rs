@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 pub(super) fn rows() -> Vec<Row> {
     let config = json!({
-        "iam_alias": "unique_id", "gce_metadata": "role,zone", "rotation_period": "24h",
+        "iam_alias": "unique_id", "gce_alias": "instance_id", "gce_metadata": "role,zone",
+        "rotation_period": "24h",
         "custom_endpoint": { "compute": "https://compute.example" },
     });
     let iam = json!({

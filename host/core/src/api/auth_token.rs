@@ -154,7 +154,7 @@ async fn renew_named(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
         None => core.tokens.renew(unit, &token, increment, core.token_lifetimes()).await?,
     };
     token.record = Arc::new(record);
-    let standing = identity::standing(unit, &token.record.entity_id).await?;
+    let standing = tokens::standing(unit, &token.record).await?;
     let body = Body::Auth(Box::new(auth(core, text, &token, &standing)));
     Ok(Reply::from(body).with_warnings(warning))
 }
@@ -281,7 +281,7 @@ async fn show(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
         data.insert("period".to_owned(), json!(bounds.period));
     }
     if identity::is_in_force(unit, &token.record.entity_id).await? {
-        let standing = identity::standing(unit, &token.record.entity_id).await?;
+        let standing = tokens::standing(unit, &token.record).await?;
         if !standing.is_empty() {
             data.insert("identity_policies".to_owned(), json!(standing.policies()));
         }

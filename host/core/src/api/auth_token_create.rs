@@ -7,7 +7,7 @@ use super::auth_token::auth;
 use super::call::Call;
 use super::reply::{Body, Reply};
 use super::row::{Endpoint, field, write};
-use crate::identity::{self, Proven};
+use crate::identity::{self, Proven, SignedIn};
 use crate::mounts::Builtin;
 use crate::policies::{self, ROOT, stored};
 use crate::tokens::roles::{self, RoleType, TokenRole};
@@ -124,7 +124,7 @@ async fn make(
     let Call { core, unit, caller, .. } = call;
     let made = core.tokens.create(unit, caller, new, core.token_lifetimes()).await?;
     warnings.extend(made.warning);
-    let standing = identity::standing(unit, &made.caller.record.entity_id).await?;
+    let standing = tokens::standing(unit, &made.caller.record).await?;
     let body = Body::Auth(Box::new(auth(core, made.token, &made.caller, &standing)));
     Ok(Reply::from(body).with_warnings(warnings))
 }
@@ -136,7 +136,7 @@ async fn new_token(
     role: Option<(String, TokenRole)>,
 ) -> Result<(NewToken, Vec<String>), Failure> {
     let of_role = role.as_ref().map(|(_, role)| role);
-    let entity_id = entity(call, of_role).await?;
+    let signed_in = signed_in(call, of_role).await?;
     let policies = selection::select(&asked_policies(call, of_role)?)?;
     let warnings = warn_of_unknown(call.unit, &policies).await?;
     let is_orphan = is_orphan(call, parent, of_role)?;
@@ -149,7 +149,7 @@ async fn new_token(
         meta: meta(call),
         path: shown_path(call, role.as_ref()),
         is_orphan,
-        entity_id,
+        signed_in,
         bound_cidrs: bound_cidrs(call, is_orphan, of_role),
         ttl: fields.seconds("ttl"),
         explicit_max_ttl: fields.seconds("explicit_max_ttl"),
@@ -162,7 +162,10 @@ async fn new_token(
 }
 
 /// The entity that `entity_alias` names at this mount, which is made where there is none.
-async fn entity(call: &mut Call<'_>, role: Option<&TokenRole>) -> Result<Option<String>, Failure> {
+async fn signed_in(
+    call: &mut Call<'_>,
+    role: Option<&TokenRole>,
+) -> Result<Option<SignedIn>, Failure> {
     let alias = call.fields.text("entity_alias");
     if alias.is_empty() {
         return Ok(None);
@@ -182,10 +185,8 @@ async fn entity(call: &mut Call<'_>, role: Option<&TokenRole>) -> Result<Option<
         group_aliases: None,
     };
     let signed_in = identity::sign_in(call.unit, call.core.store.now(), &proven).await?;
-    if signed_in.is_disabled {
-        return Err(Failure::denied("the entity of this entity_alias is disabled"));
-    }
-    Ok(Some(signed_in.entity_id))
+    let disabled = || Failure::denied("the entity of this entity_alias is disabled");
+    signed_in.ok_or_else(disabled).map(Some)
 }
 
 /// What cannot be honoured here.

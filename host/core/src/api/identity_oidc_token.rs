@@ -6,6 +6,7 @@ use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field, required};
 use crate::identity;
 use crate::oidc::Role;
+use crate::tokens;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use serde_json::{Map, json};
@@ -31,7 +32,7 @@ async fn sign(call: Call<'_>) -> Result<Reply, Failure> {
     let role = Role::read(unit, name).await?.ok_or_else(|| {
         Failure::new(Kind::NotFound, format!("there is no role {}", quoted(name)))
     })?;
-    let standing = identity::standing(unit, &caller.record.entity_id).await?;
+    let standing = tokens::standing(unit, &caller.record).await?;
     let signed = core.oidc.role_token(&role, &standing.values()).await?;
     let members = [
         ("client_id", json!(role.client_id)),

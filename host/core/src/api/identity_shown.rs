@@ -4,13 +4,14 @@ use super::call::Fields;
 use super::reply::{Body, Reply, timestamp};
 use super::row::field;
 use crate::core::Core;
-use crate::identity::{Alias, Entity, Group, membership, with_those_above};
+use crate::identity::{self, Alias, Entity, Group, Groups, membership};
 use crate::paging::Paging;
 use bulkhead_store::{Address, Scan, Space, Unit};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// The only namespace.
 const NAMESPACE: &str = "root";
@@ -35,16 +36,19 @@ fn or_null(value: Value) -> Value {
     if is_empty { Value::Null } else { value }
 }
 
+fn ids(groups: &[Arc<Group>]) -> BTreeSet<&str> {
+    groups.iter().map(|group| group.id.as_str()).collect()
+}
+
 /// An entity as it is read.
 pub(super) async fn entity(
     core: &Core,
     unit: &mut Unit,
     entity: &Entity,
 ) -> Result<Map<String, Value>, Failure> {
-    let groups = with_those_above(unit, &entity.groups).await?;
-    let groups: BTreeSet<&str> = groups.iter().map(|group| group.id.as_str()).collect();
-    let (direct, inherited): (Vec<&str>, Vec<&str>) =
-        groups.iter().partition(|id| entity.groups.contains(**id));
+    let Groups { direct, inherited } = identity::groups_of(unit, entity).await?;
+    let (direct, inherited) = (ids(&direct), ids(&inherited));
+    let groups: BTreeSet<&str> = direct.union(&inherited).copied().collect();
     let aliases = entity.aliases.iter().map(|alias| {
         let mut data = alias_of(core, alias, &entity.id);
         data.remove("namespace_id");

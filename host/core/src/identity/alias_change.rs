@@ -1,4 +1,8 @@
 //! What operators write of aliases: which name at which mount is which entity or external group.
+//!
+//! Prevents rights that outlive the alias by which a login proved them. An alias owns the external
+//! groups and the metadata of its logins: they move with the alias to another entity, and end when
+//! the alias is deleted or renamed.
 
 use super::alias::{Alias, AliasMount};
 use super::bounds::{check_metadata, check_name};
@@ -228,8 +232,7 @@ impl AliasChange {
         alias.name = self.name.clone().unwrap_or(alias.name);
         alias.mount = self.mount.clone().unwrap_or(alias.mount);
         if !alias.is(&before.0, &before.1) {
-            // It was proven of another name.
-            alias.metadata.clear();
+            alias.forget_proven();
         }
         alias.custom_metadata = self.custom_metadata.clone().unwrap_or(alias.custom_metadata);
         Ok(alias)

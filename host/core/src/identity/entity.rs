@@ -27,7 +27,9 @@ pub(crate) struct Entity {
     pub(crate) updated: u64,
     /// At most one a mount.
     pub(crate) aliases: Vec<Alias>,
-    /// Ids of the groups that it is in by itself. One that is gone may stand here for a while.
+    /// Ids of internal groups with this entity as a direct member. Ids of deleted groups may stay
+    /// for a while. Ids of external groups come from earlier releases and give no rights; external
+    /// groups are kept in the alias whose login proved them.
     pub(crate) groups: BTreeSet<String>,
     /// Ids of the entities that were merged into it: their tokens are its tokens.
     pub(crate) merged: Vec<String>,
@@ -46,6 +48,11 @@ impl Entity {
         self.aliases.iter().find(|alias| alias.mount.accessor == accessor)
     }
 
+    /// Ids of all groups with this entity as a direct member, as the record has them.
+    fn direct_groups(&self) -> impl Iterator<Item = &String> {
+        self.groups.iter().chain(self.aliases.iter().flat_map(|alias| alias.groups.keys()))
+    }
+
     /// All that leads to it.
     fn ways(&self, unit: &Unit) -> Ways {
         let mut ways = Ways::from([(Noun::Entity.name(unit, &self.name), String::new())]);
@@ -54,7 +61,7 @@ impl Entity {
             ways.insert(Noun::Entity.alias(unit, accessor, &alias.name), String::new());
             ways.insert(Noun::Entity.alias_id(&alias.id), accessor.clone());
         }
-        let members = self.groups.iter().map(|group| index::member(group, &self.id));
+        let members = self.direct_groups().map(|group| index::member(group, &self.id));
         let merged = self.merged.iter().map(|id| index::merged(id));
         ways.extend(members.chain(merged).map(|address| (address, String::new())));
         ways
@@ -62,7 +69,8 @@ impl Entity {
 
     fn check(&self) -> Result<(), Failure> {
         at_most(self.aliases.len(), MOST_ALIASES, "the aliases of the entity")?;
-        at_most(self.groups.len(), MOST_GROUPS, "the groups that the entity is in by itself")?;
+        let groups = self.direct_groups().count();
+        at_most(groups, MOST_GROUPS, "the groups that the entity is in by itself")?;
         at_most(self.merged.len(), MOST_MERGED, "the entities that were merged into this one")
     }
 }

@@ -1,6 +1,6 @@
 //! Groups as they are stored. Times are in milliseconds of store time.
 
-use super::alias::Alias;
+use super::alias::{Alias, GroupProof};
 use super::index::{self, Noun, Ways, follow};
 use bulkhead_store::{Address, Index, Unit};
 use bulkhead_wire::failure::{Failure, quoted};
@@ -77,10 +77,11 @@ impl Group {
         Self { id, name, kind, created: now, updated: now, ..Self::default() }
     }
 
-    /// Does it hold what is said to be in it? Of an external group without an alias no auth method
-    /// says so any more.
-    pub(crate) fn holds(&self) -> bool {
-        self.kind == GroupKind::Internal || self.alias.is_some()
+    /// Whether the proof of a login at the mount with that accessor matches the group's present
+    /// alias.
+    pub(super) fn is_proven_by(&self, accessor: &str, proof: &GroupProof) -> bool {
+        let alias = self.alias.as_ref();
+        alias.is_some_and(|alias| alias.is(accessor, &proof.name) && alias.id == proof.alias)
     }
 
     /// All that leads to it.

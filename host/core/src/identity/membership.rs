@@ -4,8 +4,10 @@
 //! group is in no other login's way, and a group may be large. What of it changes in one request is
 //! bounded by what one commit can hold.
 
+use super::alias::{Alias, GroupProof};
 use super::bounds::at_most;
 use super::entity::{self, Entity};
+use super::group::{self, Group, GroupKind};
 use super::index;
 use bulkhead_store::{Address, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind, quoted};
@@ -80,8 +82,9 @@ pub(crate) async fn count(store: &Store, group: &str) -> Result<u32, Failure> {
     Ok(store.count(Space::Core, &index::members_prefix(group), most).await?)
 }
 
-/// Writes down that the entities in that group by themselves are to leave it, which
-/// [`all_leave`] does behind the commit.
+/// Schedules the removal of memberships that the group's present alias does not prove;
+/// [`all_leave`] removes them after the commit. Such memberships give no rights from the commit on,
+/// because each request compares a membership's proof with the group's alias.
 pub(super) fn let_all_leave(unit: &mut Unit, group: &str) -> Result<(), Failure> {
     index::mark_leaving(unit, group)
 }
@@ -91,34 +94,74 @@ pub(crate) async fn leaving(store: &Arc<Store>) -> Result<Vec<String>, Failure> 
     Ok(store.begin().names(Space::Core, index::LEAVING, "", usize::MAX).await?)
 }
 
-/// Takes all entities out of the group in which they are by themselves, page by page, and forgets
-/// that this is to be done. It may be begun again wherever it ended.
+/// Removes all memberships that the group's present alias does not prove, page by page, and then
+/// the schedule. A walk that was interrupted may start again from the beginning.
 pub(crate) async fn all_leave(store: &Arc<Store>, group: &str) -> Result<(), Failure> {
-    while !some_leave(store, group).await? {}
+    let changes = group::read(&mut store.begin(), group).await?.map(|group| group.modify_index);
+    let mut sweep = Sweep { store, group, changes, after: String::new() };
+    while !sweep.some_leave().await? {}
     Ok(())
 }
 
-/// Takes a page of them out; `true` when none is left. Of a conflict with a login nothing is
-/// written, and the page is taken anew.
-async fn some_leave(store: &Arc<Store>, group: &str) -> Result<bool, Failure> {
-    let mut unit = store.begin();
-    let prefix = index::members_prefix(group);
-    let keys = unit.keys(Space::Core, &prefix, "", PAGE).await?;
-    for key in &keys {
-        let id = key.strip_prefix(&prefix).unwrap_or_default();
-        if let Some(before) = entity::read(&mut unit, id).await? {
-            let mut after = Entity::clone(&before);
-            after.groups.remove(group);
-            entity::put(&mut unit, Some(&before), &after)?;
+/// A walk over the members of a group.
+struct Sweep<'a> {
+    store: &'a Arc<Store>,
+    group: &'a str,
+    /// Modify index of the group at the start of the walk; `None` for a deleted group.
+    changes: Option<u64>,
+    /// Key of the last member of the page before.
+    after: String,
+}
+
+impl Sweep<'_> {
+    /// Handles one page of members; `true` after the last page. A conflict with a login writes
+    /// nothing, and the page is repeated. If the group changed meanwhile, the walk starts again,
+    /// because members of earlier pages may have to leave now.
+    async fn some_leave(&mut self) -> Result<bool, Failure> {
+        let mut unit = self.store.begin();
+        let group = group::read(&mut unit, self.group).await?;
+        let changes = group.as_ref().map(|group| group.modify_index);
+        if changes != self.changes {
+            (self.changes, self.after) = (changes, String::new());
         }
-        unit.delete(Address::new(Space::Core, key.as_str()));
+        let prefix = index::members_prefix(self.group);
+        let keys = unit.keys(Space::Core, &prefix, &self.after, PAGE).await?;
+        for key in &keys {
+            let id = key.strip_prefix(&prefix).unwrap_or_default();
+            match entity::read(&mut unit, id).await? {
+                Some(before) => self.leave(&mut unit, group.as_deref(), &before)?,
+                None => unit.delete(Address::new(Space::Core, key.as_str())),
+            }
+        }
+        if keys.is_empty() {
+            index::forget_leaving(&mut unit, self.group);
+        }
+        match unit.commit().await {
+            Ok(_) => {}
+            Err(StoreFault::Conflict) => return Ok(false),
+            Err(fault) => return Err(fault.into()),
+        }
+        self.after = keys.last().cloned().unwrap_or_default();
+        Ok(keys.is_empty())
     }
-    if keys.is_empty() {
-        index::forget_leaving(&mut unit, group);
-    }
-    match unit.commit().await {
-        Ok(_) => Ok(keys.is_empty()),
-        Err(StoreFault::Conflict) => Ok(false),
-        Err(fault) => Err(fault.into()),
+
+    /// Removes the entity's membership unless it still holds.
+    fn leave(
+        &self,
+        unit: &mut Unit,
+        group: Option<&Group>,
+        before: &Entity,
+    ) -> Result<(), Failure> {
+        let mut after = before.clone();
+        if !group.is_some_and(|group| group.kind == GroupKind::Internal) {
+            after.groups.remove(self.group);
+        }
+        for Alias { mount, groups, .. } in &mut after.aliases {
+            let holds = |proof: &GroupProof| {
+                group.is_some_and(|group| group.is_proven_by(&mount.accessor, proof))
+            };
+            groups.retain(|id, proof| id != self.group || holds(proof));
+        }
+        if after == *before { Ok(()) } else { entity::put(unit, Some(before), &after) }
     }
 }

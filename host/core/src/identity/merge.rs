@@ -16,7 +16,8 @@ pub(crate) struct Merge {
 }
 
 /// Moves aliases, policies and groups of the entities to the one that stays; name and metadata of
-/// that one stay as they are. `now` is store time in milliseconds.
+/// that one stay as they are. External groups and metadata follow their alias: a kept alias brings
+/// them along, a dropped alias takes them away. `now` is store time in milliseconds.
 ///
 /// # Errors
 /// 400 for an entity that does not exist, and for two aliases at one mount of which nothing is

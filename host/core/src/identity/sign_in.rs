@@ -4,12 +4,13 @@
 //! alias at once each but one meets a conflict, begins anew, and finds the entity. A login that
 //! says what is known already writes nothing.
 
-use super::alias::{Alias, AliasMount};
+use super::alias::{Alias, AliasMount, GroupProof, ProvenGroups};
 use super::bounds::{MOST_GROUPS, at_most, check_metadata, check_name};
 use super::entity::{self, Entity};
-use super::group;
+use super::group::{self, GroupKind};
 use super::index::Noun;
 use super::names;
+use super::proof::Proof;
 use crate::random;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
@@ -30,40 +31,44 @@ pub(crate) struct Proven {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SignedIn {
     pub(crate) entity_id: String,
-    /// It may not: the login is to be refused. Nothing was written then.
-    pub(crate) is_disabled: bool,
+    /// Proof for the token of this login.
+    pub(crate) proof: Proof,
 }
 
-/// Finds or makes the entity behind a proven alias, refreshes its metadata (a write only when it
-/// changed) and its external groups. In the login's own unit; `now` is store time in milliseconds.
+/// Finds or makes the entity behind a proven alias, and records the login's metadata and external
+/// groups in the alias (a write only if they changed). Works in the login's own unit; `now` is
+/// store time in milliseconds. `None` if the entity is disabled: the caller refuses the login, and
+/// nothing was written.
 ///
 /// # Errors
-/// 400 for an alias, metadata or groups that no entity can have.
+/// 400 for an impossible alias or metadata, and for more groups than an entity can have.
 pub(crate) async fn sign_in(
     unit: &mut Unit,
     now: u64,
     proven: &Proven,
-) -> Result<SignedIn, Failure> {
+) -> Result<Option<SignedIn>, Failure> {
     check_name("the alias of the login", &proven.alias)?;
     check_metadata("the metadata of the alias", &proven.metadata)?;
     let known = entity::by_alias(unit, &proven.mount.accessor, &proven.alias).await?;
-    if let Some(known) = known.as_ref().filter(|known| known.is_disabled) {
-        return Ok(SignedIn { entity_id: known.id.clone(), is_disabled: true });
+    if known.as_ref().is_some_and(|known| known.is_disabled) {
+        return Ok(None);
     }
     let mut entity = match &known {
         Some(known) => Entity::clone(known),
         None => first_seen(unit, now, proven).await?,
     };
-    refresh_alias(&mut entity, now, proven);
-    if let Some(names) = &proven.group_aliases {
-        let (left, joined) = external_groups(unit, &entity, &proven.mount.accessor, names).await?;
-        entity.groups.retain(|group| !left.contains(group));
-        entity.groups.extend(joined);
-    }
+    let groups = match &proven.group_aliases {
+        Some(names) => {
+            drop_external(unit, &mut entity).await?;
+            Some(external_groups(unit, &proven.mount.accessor, names).await?)
+        }
+        None => None,
+    };
+    let proof = refresh_alias(&mut entity, now, proven, groups)?;
     if known.as_deref() != Some(&entity) {
         entity::put(unit, known.as_deref(), &entity)?;
     }
-    Ok(SignedIn { entity_id: entity.id, is_disabled: false })
+    Ok(Some(SignedIn { entity_id: entity.id, proof }))
 }
 
 async fn first_seen(unit: &mut Unit, now: u64, proven: &Proven) -> Result<Entity, Failure> {
@@ -73,37 +78,53 @@ async fn first_seen(unit: &mut Unit, now: u64, proven: &Proven) -> Result<Entity
     Ok(entity)
 }
 
-fn refresh_alias(entity: &mut Entity, now: u64, proven: &Proven) {
+/// Records the login in its alias, and returns the proof for its token.
+fn refresh_alias(
+    entity: &mut Entity,
+    now: u64,
+    proven: &Proven,
+    groups: Option<ProvenGroups>,
+) -> Result<Proof, Failure> {
     let is_it = |alias: &&mut Alias| alias.is(&proven.mount.accessor, &proven.alias);
-    let Some(alias) = entity.aliases.iter_mut().find(is_it) else { return };
+    let alias = entity.aliases.iter_mut().find(is_it);
+    let alias = alias.ok_or_else(|| Failure::internal("an alias leads to another entity"))?;
+    let proof = Proof::of(alias, proven.metadata.clone(), groups.clone());
     if alias.metadata != proven.metadata {
         alias.metadata.clone_from(&proven.metadata);
         alias.updated = now;
     }
+    alias.groups = groups.unwrap_or_else(|| std::mem::take(&mut alias.groups));
+    Ok(proof)
 }
 
-/// The external groups of that mount that the entity is no more in, and those that it is now in.
-/// Groups are never made: of names that no group has, nothing follows.
+/// Finds the external groups with those aliases at the mount. Names without a group are ignored;
+/// a login never makes groups.
 async fn external_groups(
     unit: &mut Unit,
-    entity: &Entity,
     accessor: &str,
     names: &[String],
-) -> Result<(BTreeSet<String>, BTreeSet<String>), Failure> {
+) -> Result<ProvenGroups, Failure> {
     at_most(names.len(), MOST_GROUPS, "the group aliases of the login")?;
-    let mut joined = BTreeSet::new();
+    let mut found = ProvenGroups::new();
     for name in names {
-        joined.extend(group::by_alias(unit, accessor, name).await?.map(|group| group.id.clone()));
+        let Some(group) = group::by_alias(unit, accessor, name).await? else { continue };
+        let Some(alias) = &group.alias else { continue };
+        let proof = GroupProof { alias: alias.id.clone(), name: alias.name.clone() };
+        found.insert(group.id.clone(), proof);
     }
-    let mut left = BTreeSet::new();
-    for id in entity.groups.difference(&joined) {
-        let group = group::read(unit, id).await?;
-        let alias = group.as_ref().and_then(|group| group.alias.as_ref());
-        if group.is_none() || alias.is_some_and(|alias| alias.mount.accessor == accessor) {
-            left.insert(id.clone());
-        }
+    Ok(found)
+}
+
+/// Removes deleted groups from the entity's own list, and external groups, which earlier releases
+/// kept there.
+async fn drop_external(unit: &mut Unit, entity: &mut Entity) -> Result<(), Failure> {
+    let mut internal = BTreeSet::new();
+    for id in std::mem::take(&mut entity.groups) {
+        let group = group::read(unit, &id).await?;
+        internal.extend(group.filter(|group| group.kind == GroupKind::Internal).map(|_| id));
     }
-    Ok((left, joined))
+    entity.groups = internal;
+    Ok(())
 }
 
 #[cfg(test)]

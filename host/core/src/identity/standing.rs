@@ -3,37 +3,66 @@
 //! Nothing of it is kept: each request reads the records anew, which the store has in memory, so
 //! that a change of an entity or a group counts from its commit on.
 
+use super::alias::{Alias, ProvenGroups};
 use super::entity::{self, Entity};
-use super::group::{self, Group};
+use super::group::{self, Group, GroupKind};
+use super::proof::{Proof, counted};
 use crate::policies::identity as values;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// An entity with its groups. The empty one is that of a token without an entity.
+/// An entity with its groups, as they count for one token. Empty for a token without an entity.
 #[derive(Clone, Default)]
 pub(crate) struct Standing {
     entity: Option<Arc<Entity>>,
-    /// Those that it is in by itself first, then those above them, each once.
+    /// Proof of the token's login.
+    proof: Option<Proof>,
+    /// The entity's direct groups first, then the groups above them, each once.
     groups: Vec<Arc<Group>>,
 }
 
-/// What the unit says of the entity with that id, or of the one that it was merged into; an empty
-/// id is of no entity.
+/// Groups of an entity, each once.
+pub(crate) struct Groups {
+    /// Groups with the entity itself as a member.
+    pub(crate) direct: Vec<Arc<Group>>,
+    /// Groups above the direct groups.
+    pub(crate) inherited: Vec<Arc<Group>>,
+}
+
+/// Reads the entity with that id, or its heir after a merge, and the groups that count for a token
+/// with this proof. An empty id stands for no entity.
 ///
 /// # Errors
-/// 403 for one that is disabled or gone.
-pub(crate) async fn standing(unit: &mut Unit, entity_id: &str) -> Result<Standing, Failure> {
+/// 403 for an entity that is disabled or gone.
+pub(crate) async fn standing(
+    unit: &mut Unit,
+    entity_id: &str,
+    proof: Option<&Proof>,
+) -> Result<Standing, Failure> {
     if entity_id.is_empty() {
         return Ok(Standing::default());
     }
+    let entity = entity_in_force(unit, entity_id).await?;
+    let of_alias = |alias| counted(alias, proof).and_then(|counted| counted.groups);
+    let Groups { direct, inherited } = groups_by(unit, &entity, of_alias).await?;
+    let groups = direct.into_iter().chain(inherited).collect();
+    Ok(Standing { entity: Some(entity), proof: proof.cloned(), groups })
+}
+
+/// Reads the entity with that id, or its heir after a merge.
+///
+/// # Errors
+/// 403 for an entity that is disabled or gone.
+pub(crate) async fn entity_in_force(
+    unit: &mut Unit,
+    entity_id: &str,
+) -> Result<Arc<Entity>, Failure> {
     let entity = entity::current(unit, entity_id).await?;
-    let entity = entity
+    entity
         .filter(|entity| !entity.is_disabled)
-        .ok_or_else(|| Failure::denied("the entity of the token is disabled or was deleted"))?;
-    let groups = with_those_above(unit, &entity.groups).await?;
-    Ok(Standing { entity: Some(entity), groups })
+        .ok_or_else(|| Failure::denied("the entity of the token is disabled or was deleted"))
 }
 
 /// Whether tokens of that entity can be used, as the unit sees it. Those of no entity can.
@@ -45,26 +74,45 @@ pub(crate) async fn is_in_force(unit: &mut Unit, entity_id: &str) -> Result<bool
     Ok(entity.is_some_and(|entity| !entity.is_disabled))
 }
 
-/// These groups, and all that they are in directly or through another, each once.
-pub(crate) async fn with_those_above(
+/// Reads the groups of the entity as operators and the latest logins set them.
+pub(crate) async fn groups_of(unit: &mut Unit, entity: &Entity) -> Result<Groups, Failure> {
+    groups_by(unit, entity, |alias| Some(&alias.groups)).await
+}
+
+/// Reads the internal groups of the entity, and those external groups that `of_alias` selects for
+/// an alias and that still have the proven alias.
+async fn groups_by<'a>(
     unit: &mut Unit,
-    direct: &BTreeSet<String>,
-) -> Result<Vec<Arc<Group>>, Failure> {
-    let mut seen: BTreeSet<String> = direct.clone();
-    let mut next: Vec<String> = direct.iter().cloned().collect();
-    let mut groups = Vec::with_capacity(next.len());
-    while !next.is_empty() {
-        let mut above = Vec::new();
-        for id in next {
-            let Some(group) = group::read(unit, &id).await?.filter(|group| group.holds()) else {
-                continue;
-            };
-            above.extend(group.parents.iter().filter(|id| seen.insert((*id).clone())).cloned());
-            groups.push(group);
-        }
-        next = above;
+    entity: &'a Entity,
+    of_alias: impl Fn(&'a Alias) -> Option<&'a ProvenGroups>,
+) -> Result<Groups, Failure> {
+    let mut direct = Vec::new();
+    for id in &entity.groups {
+        let group = group::read(unit, id).await?;
+        direct.extend(group.filter(|group| group.kind == GroupKind::Internal));
     }
-    Ok(groups)
+    for alias in &entity.aliases {
+        for (id, proof) in of_alias(alias).into_iter().flatten() {
+            let group = group::read(unit, id).await?;
+            direct.extend(group.filter(|group| group.is_proven_by(&alias.mount.accessor, proof)));
+        }
+    }
+    let inherited = those_above(unit, &direct).await?;
+    Ok(Groups { direct, inherited })
+}
+
+/// Reads all groups above these, without these.
+async fn those_above(unit: &mut Unit, direct: &[Arc<Group>]) -> Result<Vec<Arc<Group>>, Failure> {
+    let mut seen: BTreeSet<String> = direct.iter().map(|group| group.id.clone()).collect();
+    let (mut found, mut next) = (Vec::new(), direct.to_vec());
+    while let Some(below) = next.pop() {
+        for id in below.parents.iter().filter(|id| seen.insert((*id).clone())) {
+            let above = group::read(unit, id).await?;
+            found.extend(above.clone());
+            next.extend(above);
+        }
+    }
+    Ok(found)
 }
 
 impl Standing {
@@ -101,26 +149,27 @@ impl Standing {
             metadata: group.metadata.clone(),
         };
         values::Identity {
-            entity: self.entity.as_deref().map(entity_values),
+            entity: self.entity.as_deref().map(|entity| self.entity_values(entity)),
             groups: self.groups.iter().map(group).collect(),
         }
     }
-}
 
-fn entity_values(entity: &Entity) -> values::Entity {
-    let aliases = entity.aliases.iter().map(|alias| {
-        let values = values::Alias {
-            id: alias.id.clone(),
-            name: alias.name.clone(),
-            metadata: alias.metadata.clone(),
-            custom_metadata: alias.custom_metadata.clone(),
-        };
-        (alias.mount.accessor.clone(), values)
-    });
-    values::Entity {
-        id: entity.id.clone(),
-        name: entity.name.clone(),
-        metadata: entity.metadata.clone(),
-        aliases: BTreeMap::from_iter(aliases),
+    fn entity_values(&self, entity: &Entity) -> values::Entity {
+        let aliases = entity.aliases.iter().map(|alias| {
+            let counted = counted(alias, self.proof.as_ref());
+            let values = values::Alias {
+                id: alias.id.clone(),
+                name: alias.name.clone(),
+                metadata: counted.map(|counted| counted.metadata.clone()).unwrap_or_default(),
+                custom_metadata: alias.custom_metadata.clone(),
+            };
+            (alias.mount.accessor.clone(), values)
+        });
+        values::Entity {
+            id: entity.id.clone(),
+            name: entity.name.clone(),
+            metadata: entity.metadata.clone(),
+            aliases: BTreeMap::from_iter(aliases),
+        }
     }
 }

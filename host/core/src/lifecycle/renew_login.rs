@@ -125,11 +125,13 @@ async fn store(
     unit: Unit,
     (proven, increment): (&ProvenLogin, u64),
 ) -> Result<(TokenRecord, Option<String>), Failure> {
-    let (of_mount, renewed) = (mount.lifetimes(core.lifetimes), proven.renewed(increment));
+    let of_mount = mount.lifetimes(core.lifetimes);
     let mut finish = unit.finish();
     loop {
         let unit = finish.restart_host_part();
-        logins::sign_in_again(core, unit, mount, proven, &token.record.entity_id).await?;
+        let entity = &token.record.entity_id;
+        let proof = logins::sign_in_again(core, unit, mount, proven, entity).await?;
+        let renewed = proven.renewed(increment, proof);
         let stored = core.tokens.renew_login(unit, &token.hash, &renewed, of_mount).await?;
         if finish.try_commit().await? {
             return Ok(stored);

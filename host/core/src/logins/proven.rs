@@ -3,7 +3,7 @@
 //! What is beyond them is the component's fault (500, naming it): it is to refuse a caller before
 //! it answers a login. Only policies are the operator's, who wrote them into a role (400).
 
-use crate::identity::Proven;
+use crate::identity::{Proof, Proven};
 use crate::mounts::Mount;
 use crate::policies::{self, DEFAULT, RESPONSE_WRAPPING, ROOT};
 use crate::tokens::{KeptLogin, RenewedLogin, Times, TokenType};
@@ -112,10 +112,10 @@ impl ProvenLogin {
     }
 
     /// As the renewal of a token that is asked to live `increment` seconds from now.
-    pub(crate) fn renewed(&self, increment: u64) -> RenewedLogin {
+    pub(crate) fn renewed(&self, increment: u64, proof: Proof) -> RenewedLogin {
         let Self { times, renewable, kept, .. } = self;
         let (times, renewable, kept) = (*times, *renewable, kept.clone());
-        RenewedLogin { times, increment, renewable, kept }
+        RenewedLogin { times, increment, renewable, kept, proof }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::proven::ProvenLogin;
 use crate::core::Core;
-use crate::identity::{self, Standing};
+use crate::identity::{self, Proof, Standing};
 use crate::mounts::{self, Mount};
 use crate::tokens::{Made, NewLogin, TokenType};
 use bulkhead_store::Unit;
@@ -41,8 +41,9 @@ pub(crate) async fn sign_in(
     if !networks.is_empty() && !networks.iter().any(|network| network.contains(remote)) {
         return Err(Failure::denied("this login may not come from your address"));
     }
-    let entity_id = enter_identity(unit, core.store.now(), mount, proven).await?;
-    let standing = identity::standing(unit, &entity_id).await?;
+    let signed_in = enter_identity(unit, core.store.now(), mount, proven).await?;
+    let identity::SignedIn { entity_id, proof } = &signed_in;
+    let standing = identity::standing(unit, entity_id, Some(proof)).await?;
     let new = NewLogin {
         kind: choose_kind(mount.record.settings.token_type, proven.kind),
         policies: proven.policies.clone(),
@@ -50,7 +51,7 @@ pub(crate) async fn sign_in(
         meta: proven.metadata.clone(),
         path: path.to_owned(),
         mount: mount.record.uuid.clone(),
-        entity_id,
+        signed_in,
         bound_cidrs: proven.bound_cidrs.clone(),
         times: proven.times,
         num_uses: proven.num_uses,
@@ -61,7 +62,7 @@ pub(crate) async fn sign_in(
     Ok(SignedIn { made, standing })
 }
 
-/// Lets the entity of a token be the one that its login proves again.
+/// Checks that a renewed login proves the entity of its token, and returns the new proof.
 ///
 /// # Errors
 /// 403 where it is disabled; 400 where the alias is another entity's by now.
@@ -71,28 +72,26 @@ pub(crate) async fn sign_in_again(
     mount: &Mount,
     proven: &ProvenLogin,
     entity_id: &str,
-) -> Result<(), Failure> {
-    let known = identity::standing(unit, entity_id).await?.entity_id().to_owned();
-    if enter_identity(unit, core.store.now(), mount, proven).await? == known {
-        return Ok(());
+) -> Result<Proof, Failure> {
+    let known = identity::entity_in_force(unit, entity_id).await?;
+    let signed_in = enter_identity(unit, core.store.now(), mount, proven).await?;
+    if signed_in.entity_id == known.id {
+        return Ok(signed_in.proof);
     }
     Err(Failure::invalid(
         "what this login proves is another entity by now than the one of the token: log in again",
     ))
 }
 
-/// The id of the entity behind the proven alias.
+/// The entity behind the proven alias.
 async fn enter_identity(
     unit: &mut Unit,
     now: u64,
     mount: &Mount,
     proven: &ProvenLogin,
-) -> Result<String, Failure> {
+) -> Result<identity::SignedIn, Failure> {
     let signed_in = identity::sign_in(unit, now, &proven.identity(mount)).await?;
-    match signed_in.is_disabled {
-        true => Err(Failure::denied("the entity behind this login is disabled")),
-        false => Ok(signed_in.entity_id),
-    }
+    signed_in.ok_or_else(|| Failure::denied("the entity behind this login is disabled"))
 }
 
 /// The mount's word is final, or holds where the login says nothing.

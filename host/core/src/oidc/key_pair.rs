@@ -4,20 +4,21 @@
 //! are wiped from memory, and are read by what signs and by what seals them in the store alone.
 
 use super::algorithm::Algorithm;
-use super::public_key::{self, PublicKey};
+use super::public_key::PublicKey;
 use crate::random;
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
-use aws_lc_rs::error::Unspecified;
-use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa;
 use aws_lc_rs::signature::{
-    self, EcdsaKeyPair, EcdsaSigningAlgorithm, EcdsaVerificationAlgorithm, Ed25519KeyPair,
-    KeyPair as _, RsaEncoding, RsaKeyPair, RsaParameters, RsaPublicKeyComponents,
-    UnparsedPublicKey, VerificationAlgorithm,
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING,
+    ECDSA_P521_SHA512_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair,
+    KeyPair as _,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bulkhead_crypto::{VerifyingKey, armour};
 use bulkhead_wire::failure::Failure;
+use jsonwebtoken::errors::Error;
+use jsonwebtoken::{DecodingKey, EncodingKey};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use zeroize::Zeroizing;
@@ -44,51 +45,30 @@ pub(super) struct SigningKey {
     private: PrivateKey,
 }
 
-/// What keys of an algorithm sign with, and are read with.
-enum Scheme {
-    Rsa {
-        signs: &'static dyn RsaEncoding,
-        reads: &'static RsaParameters,
-    },
-    Ecdsa {
-        signs: &'static EcdsaSigningAlgorithm,
-        reads: &'static EcdsaVerificationAlgorithm,
-        curve: &'static str,
-    },
+/// Kind of an algorithm's keys.
+enum Kind {
+    Rsa,
+    Elliptic(&'static EcdsaSigningAlgorithm, &'static str),
     Ed25519,
 }
 
 impl Algorithm {
-    fn scheme(self) -> Scheme {
+    fn kind(self) -> Kind {
         match self {
-            Self::Rs256 => Scheme::Rsa {
-                signs: &signature::RSA_PKCS1_SHA256,
-                reads: &signature::RSA_PKCS1_2048_8192_SHA256,
-            },
-            Self::Rs384 => Scheme::Rsa {
-                signs: &signature::RSA_PKCS1_SHA384,
-                reads: &signature::RSA_PKCS1_2048_8192_SHA384,
-            },
-            Self::Rs512 => Scheme::Rsa {
-                signs: &signature::RSA_PKCS1_SHA512,
-                reads: &signature::RSA_PKCS1_2048_8192_SHA512,
-            },
-            Self::Es256 => Scheme::Ecdsa {
-                signs: &signature::ECDSA_P256_SHA256_FIXED_SIGNING,
-                reads: &signature::ECDSA_P256_SHA256_FIXED,
-                curve: "P-256",
-            },
-            Self::Es384 => Scheme::Ecdsa {
-                signs: &signature::ECDSA_P384_SHA384_FIXED_SIGNING,
-                reads: &signature::ECDSA_P384_SHA384_FIXED,
-                curve: "P-384",
-            },
-            Self::Es512 => Scheme::Ecdsa {
-                signs: &signature::ECDSA_P521_SHA512_FIXED_SIGNING,
-                reads: &signature::ECDSA_P521_SHA512_FIXED,
-                curve: "P-521",
-            },
-            Self::EdDsa => Scheme::Ed25519,
+            Self::Rs256 | Self::Rs384 | Self::Rs512 => Kind::Rsa,
+            Self::Es256 => Kind::Elliptic(&ECDSA_P256_SHA256_FIXED_SIGNING, "P-256"),
+            Self::Es384 => Kind::Elliptic(&ECDSA_P384_SHA384_FIXED_SIGNING, "P-384"),
+            Self::Es512 => Kind::Elliptic(&ECDSA_P521_SHA512_FIXED_SIGNING, "P-521"),
+            Self::EdDsa => Kind::Ed25519,
+        }
+    }
+
+    /// Curve of the algorithm's keys, as published keys name it.
+    pub(super) fn curve(self) -> Option<&'static str> {
+        match self.kind() {
+            Kind::Rsa => None,
+            Kind::Elliptic(_, name) => Some(name),
+            Kind::Ed25519 => Some("Ed25519"),
         }
     }
 }
@@ -99,10 +79,10 @@ impl SigningKey {
     /// # Errors
     /// 500 when the machine's random generator fails.
     pub(super) fn make(alg: Algorithm) -> Result<Self, Failure> {
-        let made = match alg.scheme() {
-            Scheme::Rsa { .. } => make_rsa(),
-            Scheme::Ecdsa { signs, curve, .. } => make_ecdsa(signs, curve),
-            Scheme::Ed25519 => make_ed25519(),
+        let made = match alg.kind() {
+            Kind::Rsa => make_rsa(),
+            Kind::Elliptic(curve, name) => make_ecdsa(curve, name),
+            Kind::Ed25519 => make_ed25519(),
         };
         let (private, public) =
             made.ok_or_else(|| Failure::internal(format!("no {} key was made", alg.word())))?;
@@ -116,41 +96,45 @@ impl SigningKey {
     /// 500 when the stored key is none.
     pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Failure> {
         let (alg, PrivateKey(private)) = (self.published.alg, &self.private);
-        let signed = match alg.scheme() {
-            Scheme::Rsa { signs, .. } => sign_rsa(signs, private, message),
-            Scheme::Ecdsa { signs, .. } => EcdsaKeyPair::from_pkcs8(signs, private)
-                .map_err(Unspecified::from)
-                .and_then(|pair| pair.sign(&SystemRandom::new(), message))
-                .map(|signed| signed.as_ref().to_vec()),
-            Scheme::Ed25519 => Ed25519KeyPair::from_pkcs8(private)
-                .map_err(Unspecified::from)
-                .map(|pair| pair.sign(message).as_ref().to_vec()),
-        };
-        let kid = &self.published.kid;
-        signed.map_err(|_| Failure::internal(format!("the {} key {kid} signs nothing", alg.word())))
+        let pem = Zeroizing::new(armour("PRIVATE KEY", private));
+        bulkhead_crypto::PrivateKey::read(&pem)
+            .and_then(|key| bulkhead_crypto::sign(alg.word(), &key, message))
+            .map_err(|_| self.signs_nothing())
+    }
+
+    /// The failure of a stored key that is damaged.
+    pub(super) fn signs_nothing(&self) -> Failure {
+        let (alg, kid) = (self.published.alg.word(), &self.published.kid);
+        Failure::internal(format!("the {alg} key {kid} signs nothing"))
+    }
+
+    /// The private half for `jsonwebtoken`, which wipes its copy, too.
+    pub(super) fn encoding_key(&self) -> EncodingKey {
+        let PrivateKey(private) = &self.private;
+        match self.published.alg.kind() {
+            Kind::Rsa => EncodingKey::from_rsa_der(private),
+            Kind::Elliptic(..) => EncodingKey::from_ec_der(private),
+            Kind::Ed25519 => EncodingKey::from_ed_der(private),
+        }
     }
 }
 
 impl PublishedKey {
     /// Whether the private half of this key signed `message`.
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
-        let verifies = |by: &'static dyn VerificationAlgorithm, key: Vec<u8>| {
-            UnparsedPublicKey::new(by, key).verify(message, signature).is_ok()
-        };
-        match (self.alg.scheme(), &self.public) {
-            (Scheme::Rsa { reads, .. }, PublicKey::Rsa { n, e }) => {
-                let (Some(n), Some(e)) = (public_key::bytes(n), public_key::bytes(e)) else {
-                    return false;
-                };
-                RsaPublicKeyComponents { n, e }.verify(reads, message, signature).is_ok()
-            }
-            (Scheme::Ecdsa { reads, .. }, key) => {
-                key.point().is_some_and(|key| verifies(reads, key))
-            }
-            (Scheme::Ed25519, PublicKey::Okp { x, .. }) => {
-                public_key::bytes(x).is_some_and(|key| verifies(&signature::ED25519, key))
-            }
-            _ => false,
+        let key = VerifyingKey::read(self.alg.word(), &self.public.jwk());
+        key.and_then(|key| key.verify(message, signature)) == Ok(true)
+    }
+
+    /// The key for `jsonwebtoken`.
+    ///
+    /// # Errors
+    /// Refuses a key whose numbers are not in base64.
+    pub(super) fn decoding_key(&self) -> Result<DecodingKey, Error> {
+        match &self.public {
+            PublicKey::Rsa { n, e } => DecodingKey::from_rsa_components(n, e),
+            PublicKey::Ec { x, y, .. } => DecodingKey::from_ec_components(x, y),
+            PublicKey::Okp { x, .. } => DecodingKey::from_ed_components(x),
         }
     }
 }
@@ -174,17 +158,6 @@ fn make_ed25519() -> Made {
     let pair = Ed25519KeyPair::generate().ok()?;
     let private = pair.to_pkcs8().ok()?;
     Some((PrivateKey::of(private.as_ref()), PublicKey::of_ed25519(pair.public_key().as_ref())))
-}
-
-fn sign_rsa(
-    encoding: &'static dyn RsaEncoding,
-    private: &[u8],
-    message: &[u8],
-) -> Result<Vec<u8>, Unspecified> {
-    let pair = RsaKeyPair::from_pkcs8(private)?;
-    let mut signed = vec![0; pair.public_modulus_len()];
-    pair.sign(encoding, &SystemRandom::new(), message, &mut signed)?;
-    Ok(signed)
 }
 
 impl PrivateKey {

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 /// The tags of the DER encoding that are met here.
 const SEQUENCE: u8 = 0x30;
@@ -47,10 +48,14 @@ impl PublicKey {
 }
 
 impl PublicKey {
-    /// The point of a curve, written out; `None` for other keys.
-    pub(super) fn point(&self) -> Option<Vec<u8>> {
-        let Self::Ec { x, y, .. } = self else { return None };
-        Some([vec![4], bytes(x)?, bytes(y)?].concat())
+    /// A JSON Web Key.
+    pub(super) fn jwk(&self) -> String {
+        let jwk = match self {
+            Self::Rsa { n, e } => json!({ "kty": "RSA", "n": n, "e": e }),
+            Self::Ec { crv, x, y } => json!({ "kty": "EC", "crv": crv, "x": x, "y": y }),
+            Self::Okp { crv, x } => json!({ "kty": "OKP", "crv": crv, "x": x }),
+        };
+        jwk.to_string()
     }
 }
 

@@ -8,6 +8,7 @@
 use super::keys::{BATCH, LONGEST};
 use super::login_mount::serves;
 use super::record::{TokenRecord, read};
+use crate::identity::Proof;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
@@ -40,6 +41,11 @@ struct Sealed {
     /// Uuid of the auth mount whose login made it; empty for others.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     mount: String,
+    /// See [`TokenRecord::proof`] and [`TokenRecord::prover`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proof: Option<Proof>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    prover: String,
 }
 
 stored!(Sealed, "batch-token", reads_sealed_batch_tokens);
@@ -63,6 +69,8 @@ pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failur
         ttl: record.creation_ttl,
         expires: record.expires,
         mount: record.mount,
+        proof: record.proof,
+        prover: record.prover,
     };
     let token = Secret::new(format!("{BATCH}{}", store.seal_text(PURPOSE, &sealed.to_bytes()?)?));
     let length = token.expose().len();
@@ -102,6 +110,8 @@ pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
         ended: None,
         mount: sealed.mount,
         login: None,
+        proof: sealed.proof,
+        prover: sealed.prover,
     })
 }
 

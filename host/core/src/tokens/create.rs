@@ -9,6 +9,7 @@ use super::record::{TokenRecord, TokenType, put, read};
 use super::roles::TokenRole;
 use super::table::Tokens;
 use super::{batch, keys};
+use crate::identity::{Proof, SignedIn};
 use crate::lifetimes::Lifetimes;
 use crate::policies::ROOT;
 use bulkhead_store::{Address, Hashes, Index, Store, Unit};
@@ -31,8 +32,8 @@ pub(crate) struct NewToken {
     /// The path that makes it.
     pub(crate) path: String,
     pub(crate) is_orphan: bool,
-    /// The entity for which it stands; `None` is that of its parent, if it has one.
-    pub(crate) entity_id: Option<String>,
+    /// Entity and proof; `None` inherits those of the parent.
+    pub(crate) signed_in: Option<SignedIn>,
     /// Where it may be used from; empty for everywhere.
     pub(crate) bound_cidrs: Vec<Cidr>,
     /// Seconds; 0 leaves it to the system, or, for root, to never end.
@@ -111,6 +112,7 @@ impl Tokens {
         let (role, of_role) = new.role.unzip();
         let num_uses =
             shorter(new.num_uses, of_role.as_ref().map(|role| role.num_uses).unwrap_or_default());
+        let stands = stands_for(maker, new.signed_in, new.is_orphan);
         let mut record = TokenRecord {
             accessor: String::new(),
             policies: new.policies,
@@ -118,7 +120,7 @@ impl Tokens {
             parent: (!new.is_orphan).then(|| maker.hash.clone()),
             path: new.path,
             role: role.unwrap_or_default(),
-            entity_id: new.entity_id.unwrap_or_else(|| inherited_entity(maker, new.is_orphan)),
+            entity_id: stands.entity_id,
             meta: new.meta,
             bound_cidrs: new.bound_cidrs,
             issued: now,
@@ -133,6 +135,8 @@ impl Tokens {
             ended: None,
             mount: String::new(),
             login: None,
+            proof: stands.proof,
+            prover: stands.prover,
         };
         let bounds = bounds(&record, of_role.as_ref(), system);
         if new.kind == TokenType::Batch {
@@ -150,9 +154,25 @@ impl Tokens {
     }
 }
 
-/// A child stands for the entity of its parent.
-fn inherited_entity(maker: &Caller, is_orphan: bool) -> String {
-    if is_orphan { String::new() } else { maker.record.entity_id.clone() }
+/// Entity of a new token, and where its proof is.
+#[derive(Default)]
+struct StandsFor {
+    entity_id: String,
+    proof: Option<Proof>,
+    prover: String,
+}
+
+/// A child stands for the entity of its parent, and uses the proof that the parent uses.
+fn stands_for(maker: &Caller, signed_in: Option<SignedIn>, is_orphan: bool) -> StandsFor {
+    if let Some(SignedIn { entity_id, proof }) = signed_in {
+        return StandsFor { entity_id, proof: Some(proof), prover: String::new() };
+    }
+    if is_orphan {
+        return StandsFor::default();
+    }
+    let above = &maker.record;
+    let prover = if above.proof.is_some() { &maker.hash } else { &above.prover };
+    StandsFor { entity_id: above.entity_id.clone(), proof: None, prover: prover.clone() }
 }
 
 /// The record with its accessor, under its key.
@@ -243,6 +263,8 @@ fn root(now: u64) -> TokenRecord {
         ended: None,
         mount: String::new(),
         login: None,
+        proof: None,
+        prover: String::new(),
     }
 }
 

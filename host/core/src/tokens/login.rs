@@ -12,6 +12,7 @@ use super::lifetime::{first_whole_second, shorter};
 use super::record::{Ending, KeptLogin, TokenRecord, TokenType, owner, put, read, try_commit};
 use super::table::Tokens;
 use super::{batch, keys};
+use crate::identity::{Proof, SignedIn};
 use crate::lifetimes::Lifetimes;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::cidr::Cidr;
@@ -31,7 +32,7 @@ pub(crate) struct NewLogin {
     pub(crate) path: String,
     /// Uuid of the mount.
     pub(crate) mount: String,
-    pub(crate) entity_id: String,
+    pub(crate) signed_in: SignedIn,
     /// Where it may be used from; empty for everywhere.
     pub(crate) bound_cidrs: Vec<Cidr>,
     pub(crate) times: Times,
@@ -72,6 +73,8 @@ pub(crate) struct RenewedLogin {
     pub(crate) increment: u64,
     pub(crate) renewable: bool,
     pub(crate) kept: KeptLogin,
+    /// Replaces the proof of the token.
+    pub(crate) proof: Proof,
 }
 
 impl Tokens {
@@ -98,7 +101,7 @@ impl Tokens {
             parent: None,
             path: new.path,
             role: String::new(),
-            entity_id: new.entity_id,
+            entity_id: new.signed_in.entity_id,
             meta: new.meta,
             bound_cidrs: new.bound_cidrs,
             issued: now,
@@ -113,6 +116,8 @@ impl Tokens {
             ended: None,
             mount: new.mount,
             login: Some(new.kept),
+            proof: Some(new.signed_in.proof),
+            prover: String::new(),
         };
         if kind == TokenType::Batch {
             let token = batch::seal(&self.store, &record)?;
@@ -153,6 +158,7 @@ impl Tokens {
             period: times.period,
             renewable: renewed.renewable,
             login: Some(renewed.kept.clone()),
+            proof: Some(renewed.proof.clone().after(record.proof.as_ref())),
             ..TokenRecord::clone(&record)
         };
         put(unit, key, &record)?;

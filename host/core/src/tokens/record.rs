@@ -1,5 +1,6 @@
 //! A token as it is stored. Times are in whole seconds of store time, unless said otherwise.
 
+use crate::identity::Proof;
 use crate::policies::ROOT;
 use bulkhead_store::{Address, Index, Space, StoreFault, Unit};
 use bulkhead_wire::cidr::Cidr;
@@ -72,6 +73,13 @@ pub(crate) struct TokenRecord {
     /// What is kept of that login for its renewal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) login: Option<KeptLogin>,
+    /// Proof of that login, or of the `entity_alias` that the token was made with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) proof: Option<Proof>,
+    /// Key of the ancestor whose proof counts for this token; empty if the token has its own proof,
+    /// or none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) prover: String,
 }
 
 /// What is kept of a login for the renewal of its token.

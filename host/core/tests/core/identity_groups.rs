@@ -8,12 +8,12 @@ use std::time::Instant;
 
 impl Bed {
     /// The id of a group of those settings.
-    async fn group(&self, fields: Value) -> String {
+    pub(crate) async fn group(&self, fields: Value) -> String {
         text(&self.written("identity/group", fields).await["id"]).to_owned()
     }
 
     /// Waits until the group has no entities.
-    async fn emptied(&self, group: &str) {
+    pub(crate) async fn emptied(&self, group: &str) {
         let began = Instant::now();
         let path = format!("identity/group/id/{group}");
         while self.seen_at(&path).await["member_entity_ids"] != json!([]) {

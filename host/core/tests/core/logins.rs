@@ -10,7 +10,7 @@ use std::sync::Arc;
 const LOGIN: &str = "auth/doorman/login";
 
 /// A service with the probe, and the doorman at `auth/doorman`.
-async fn open(name: &str) -> Bed {
+pub(crate) async fn open(name: &str) -> Bed {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
     let officials = ["probe", "doorman"].map(official);
@@ -24,7 +24,7 @@ impl Bed {
     }
 
     /// The `auth` of a login that is let in.
-    async fn let_in(&self, say: Value) -> Value {
+    pub(crate) async fn let_in(&self, say: Value) -> Value {
         let (status, answer) = self.login(say.clone()).await;
         assert_eq!(status, 200, "{say}: {answer}");
         answer["auth"].clone()
@@ -35,7 +35,7 @@ impl Bed {
         self.call_as(token, Verb::Read, "auth/token/lookup-self", json!({})).await
     }
 
-    async fn renew(&self, token: &Value) -> (u16, Value) {
+    pub(crate) async fn renew(&self, token: &Value) -> (u16, Value) {
         let token = token.as_str().unwrap();
         self.call_as(token, Verb::Write, "auth/token/renew-self", json!({})).await
     }

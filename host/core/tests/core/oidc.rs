@@ -21,7 +21,7 @@ const PUBLIC_KEYS: &str = "identity/oidc/plugins/.well-known/keys";
 
 impl Bed {
     /// As [`Bed::new`], with an issuer.
-    async fn with_issuer(name: &str) -> Self {
+    pub(crate) async fn with_issuer(name: &str) -> Self {
         let bed = Self::new(name).await;
         let (status, answer) = bed.write("identity/oidc/config", json!({"issuer": ISSUER})).await;
         assert!(status == 200 && answer["warnings"].is_array(), "{answer}");
@@ -48,7 +48,7 @@ fn bytes(text: &Value) -> Vec<u8> {
 }
 
 /// Header and claims of a token, not verified.
-fn opened(token: &str) -> [Value; 2] {
+pub(crate) fn opened(token: &str) -> [Value; 2] {
     let mut parts = token.split('.').map(|part| bytes(&json!(part)));
     [(); 2].map(|()| serde_json::from_slice(&parts.next().unwrap()).unwrap())
 }
@@ -287,7 +287,7 @@ async fn a_mount_sees_the_callers_own_entity_and_none_that_it_does_not_know() {
 
 impl Bed {
     /// A token of ours for eve, who may ask for tokens of roles.
-    async fn eve(&self) -> (String, String) {
+    pub(crate) async fn eve(&self) -> (String, String) {
         let policy = r#"path "identity/oidc/token/*" { capabilities = ["read"] }"#;
         assert_eq!(self.write("sys/policies/acl/signed", json!({"policy": policy})).await.0, 204);
         let people = json!({"allowed_entity_aliases": "*", "allowed_policies": "signed"});
@@ -299,7 +299,7 @@ impl Bed {
         (text("client_token"), text("entity_id"))
     }
 
-    async fn is_active(&self, token: &str, client_id: &str) -> bool {
+    pub(crate) async fn is_active(&self, token: &str, client_id: &str) -> bool {
         let asked = json!({"token": token, "client_id": client_id});
         let (status, answer) = self.write("identity/oidc/introspect", asked).await;
         assert_eq!((status, answer["active"].is_boolean()), (200, true), "{answer}");

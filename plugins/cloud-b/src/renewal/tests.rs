@@ -38,6 +38,40 @@ fn a_login_is_renewed_with_what_its_role_says_now() {
 }
 
 #[test]
+fn a_renewal_leaves_known_what_the_login_proved() {
+    let bed = ready();
+    for held in [log_in_as_account(&bed, json!({})), log_in_as_instance(&bed, json!({}))] {
+        let held = held.unwrap();
+        let renewed = bed.renew_login(&held, 60).unwrap();
+        assert_eq!(held.alias_metadata["project_id"], "p1");
+        assert_eq!(renewed.alias_metadata, held.alias_metadata);
+        assert_eq!(renewed.group_aliases, Some(Vec::new()), "the role asks for none");
+    }
+}
+
+#[test]
+fn a_renewal_finds_the_groups_of_the_project_anew() {
+    for role in ["dev", "vm"] {
+        let bed = ready();
+        let held = match role {
+            "dev" => log_in_as_account(&bed, json!({})),
+            _ => log_in_as_instance(&bed, json!({})),
+        };
+        let held = held.unwrap();
+        assert_eq!(held.group_aliases, Some(Vec::new()));
+        bed.write(&format!("role/{role}"), &json!({ "add_group_aliases": true })).unwrap();
+        let of = |kind: &str, id: &str| json!({"resourceId": {"type": kind, "id": id}});
+        let all = [of("project", "p1"), of("folder", "123"), of("organization", "456")];
+        bed.host.answer(
+            "POST https://cloudresourcemanager.googleapis.com/v1/projects/p1:getAncestry",
+            answer(200, &json!({ "ancestor": all })),
+        );
+        let groups = bed.renew_login(&held, 60).unwrap().group_aliases.unwrap();
+        assert_eq!(groups, ["project-p1", "folder-123", "organization-456"], "{role}");
+    }
+}
+
+#[test]
 fn a_login_of_which_nothing_is_shown_is_renewed_and_keeps_its_alias() {
     let bed = ready();
     bed.write("config", &json!({"iam_metadata": [], "gce_metadata": []})).unwrap();

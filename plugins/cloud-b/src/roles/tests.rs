@@ -202,8 +202,29 @@ fn a_role_that_admits_almost_everyone_is_told_of() {
 }
 
 #[test]
+fn a_role_whose_logins_are_one_entity_is_told_of() {
+    let bed = empty();
+    let shared = |path: &str, body: Value| {
+        let warnings = bed.write(path, &body).unwrap().warnings;
+        warnings.into_iter().find(|warning| warning.contains("are one entity")).unwrap_or_default()
+    };
+    let all = json!({"type": "iam", "bound_service_accounts": "*", "bound_projects": "p1"});
+    let one = json!({"type": "iam", "bound_service_accounts": "a@p.com"});
+    assert!(shared("role/all", all.clone()).contains("set iam_alias=unique_id at config"));
+    assert_eq!(shared("role/one", one), "", "of one account");
+    assert!(shared("role/dev", iam()).contains("iam_alias"));
+    let more = json!({"add": "b@p.com"});
+    assert!(shared("role/one/service-accounts", more).contains("iam_alias"));
+    assert!(shared("role/vm", gce()).contains("set gce_alias=instance_id at config"));
+    assert!(shared("role/vm/labels", json!({"add": "a:b"})).contains("gce_alias"));
+    bed.write("config", &json!({"iam_alias": "unique_id", "gce_alias": "instance_id"})).unwrap();
+    assert_eq!([shared("role/all", all), shared("role/vm", gce())], [String::new(), String::new()]);
+}
+
+#[test]
 fn fields_that_no_role_has_are_told_of_and_ignored() {
     let bed = empty();
+    bed.write("config", &json!({"gce_alias": "instance_id"})).unwrap();
     let mut body = gce();
     body["bound_zonez"] = json!("x");
     assert_eq!(bed.write("role/dev", &body).unwrap().warnings, ["ignored: bound_zonez"]);

@@ -47,6 +47,7 @@ fn prove(host: &TestHost, jwt: &str, algorithms: &[&str], set: &[u8]) -> Result<
     let key = keys.key_of(&token)?;
     let claims = token.prove(host, key)?;
     claims.check(host.clock().now(), &EXPECTED)?;
+    second_opinion::agrees(jwt, key, &EXPECTED, &claims);
     Ok(claims)
 }
 

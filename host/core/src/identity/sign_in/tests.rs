@@ -10,11 +10,16 @@ const NOW: u64 = 1_767_225_600_000;
 impl Scratch {
     /// Signs in; gives the entity and whether anything was written.
     async fn sign_in(&self, proven: &Proven) -> (String, bool) {
+        let (signed_in, wrote) = self.signed_in(proven).await;
+        (signed_in.entity_id, wrote)
+    }
+
+    async fn signed_in(&self, proven: &Proven) -> (SignedIn, bool) {
         let mut unit = self.store.begin();
-        let signed_in = sign_in(&mut unit, NOW, proven).await.unwrap();
+        let signed_in = sign_in(&mut unit, NOW, proven).await.unwrap().unwrap();
         let wrote = unit.wrote();
         unit.commit().await.unwrap();
-        (signed_in.entity_id, wrote)
+        (signed_in, wrote)
     }
 
     /// An external group that is called so at that mount.
@@ -30,8 +35,11 @@ impl Scratch {
         id
     }
 
-    async fn policies(&self, entity: &str) -> Vec<String> {
-        standing(&mut self.store.begin(), entity).await.unwrap().policies()
+    /// The policies of a token of that login.
+    async fn policies(&self, login: &SignedIn) -> Vec<String> {
+        let mut unit = self.store.begin();
+        let standing = standing(&mut unit, &login.entity_id, Some(&login.proof)).await;
+        standing.unwrap().policies()
     }
 }
 
@@ -70,17 +78,20 @@ async fn a_login_brings_its_entity_into_external_groups_of_its_mount_and_out_of_
     let project = scratch.group("one", "project-1", "a").await;
     scratch.group("one", "folder-1", "b").await;
     scratch.group("two", "project-1", "c").await;
-    let (eve, _) =
-        scratch.sign_in(&proven("one", "eve", Some(&["project-1", "folder-1", "none"]))).await;
-    assert_eq!(scratch.policies(&eve).await, ["a", "b"]);
+    let names = Some(["project-1", "folder-1", "none"].as_slice());
+    let (first, _) = scratch.signed_in(&proven("one", "eve", names)).await;
+    assert_eq!(scratch.policies(&first).await, ["a", "b"]);
     let again = proven("one", "eve", Some(&["project-1", "folder-1"]));
-    assert_eq!(scratch.sign_in(&again).await, (eve.clone(), false), "nothing is new");
-    assert_eq!(scratch.sign_in(&proven("one", "eve", None)).await, (eve.clone(), false));
-    assert_eq!(scratch.policies(&eve).await, ["a", "b"], "it did not speak of groups");
-    scratch.sign_in(&proven("one", "eve", Some(&["folder-1"]))).await;
-    assert_eq!(scratch.policies(&eve).await, ["b"]);
-    let members = membership::members(&scratch.store, &project).await.unwrap();
-    assert_eq!(members, (Vec::new(), false));
+    assert_eq!(scratch.signed_in(&again).await, (first.clone(), false), "nothing is new");
+    let members = || membership::members(&scratch.store, &project);
+    let eve = std::slice::from_ref(&first.entity_id);
+    let (silent, wrote) = scratch.signed_in(&proven("one", "eve", None)).await;
+    assert!(!wrote && members().await.unwrap().0 == eve, "it did not speak of groups");
+    assert_eq!(scratch.policies(&silent).await, Vec::<String>::new(), "and proved none");
+    let (last, _) = scratch.signed_in(&proven("one", "eve", Some(&["folder-1"]))).await;
+    assert_eq!(scratch.policies(&last).await, ["b"]);
+    assert_eq!(members().await.unwrap(), (Vec::new(), false));
+    assert_eq!(scratch.policies(&first).await, ["a", "b"], "what its own login proved");
     scratch.end().await;
 }
 
@@ -94,8 +105,8 @@ async fn a_login_leaves_groups_alone_that_others_say_it_is_in() {
     group::put(&mut unit, None, &internal).unwrap();
     membership::set_members(&mut unit, &internal.id, &BTreeSet::from([eve.clone()])).await.unwrap();
     unit.commit().await.unwrap();
-    scratch.sign_in(&proven("one", "eve", Some(&[]))).await;
-    assert_eq!(scratch.policies(&eve).await, ["crew"]);
+    let (login, _) = scratch.signed_in(&proven("one", "eve", Some(&[]))).await;
+    assert_eq!(scratch.policies(&login).await, ["crew"]);
     scratch.end().await;
 }
 
@@ -103,7 +114,7 @@ async fn a_login_leaves_groups_alone_that_others_say_it_is_in() {
 async fn an_external_group_gives_nothing_once_its_alias_is_gone_and_its_members_leave() {
     let scratch = Scratch::new("alias-gone").await;
     let project = scratch.group("one", "project-1", "a").await;
-    let (eve, _) = scratch.sign_in(&proven("one", "eve", Some(&["project-1"]))).await;
+    let (eve, _) = scratch.signed_in(&proven("one", "eve", Some(&["project-1"]))).await;
     assert_eq!(scratch.policies(&eve).await, ["a"]);
     crate::identity::forget_mount(&scratch.store, "one").await.unwrap();
     assert_eq!(scratch.policies(&eve).await, Vec::<String>::new());
@@ -113,7 +124,41 @@ async fn an_external_group_gives_nothing_once_its_alias_is_gone_and_its_members_
     assert_eq!(membership::leaving(&scratch.store).await.unwrap(), Vec::<String>::new());
     assert_eq!(membership::members(&scratch.store, &project).await.unwrap().0.len(), 0);
     let (anew, _) = scratch.sign_in(&proven("one", "eve", None)).await;
-    assert_ne!(anew, eve, "the alias went with the mount");
+    assert_ne!(anew, eve.entity_id, "the alias went with the mount");
+    scratch.end().await;
+}
+
+#[tokio::test]
+async fn of_a_renamed_group_those_leave_who_did_not_prove_its_name_of_now() {
+    let scratch = Scratch::new("renamed").await;
+    let project = scratch.group("one", "project-1", "a").await;
+    scratch.sign_in(&proven("one", "eve", Some(&["project-1"]))).await;
+    let mut unit = scratch.store.begin();
+    let before = group::read(&mut unit, &project).await.unwrap().unwrap();
+    let alias = before.alias.clone().map(|alias| Alias { name: "project-2".to_owned(), ..alias });
+    group::put(&mut unit, Some(&before), &Group { alias, ..Group::clone(&before) }).unwrap();
+    membership::let_all_leave(&mut unit, &project).unwrap();
+    unit.commit().await.unwrap();
+    let (amy, _) = scratch.sign_in(&proven("one", "amy", Some(&["project-2"]))).await;
+    membership::all_leave(&scratch.store, &project).await.unwrap();
+    let (members, _) = membership::members(&scratch.store, &project).await.unwrap();
+    assert_eq!(members, [amy]);
+    scratch.end().await;
+}
+
+#[tokio::test]
+async fn an_external_group_of_an_earlier_release_counts_for_nothing_and_is_forgotten() {
+    let scratch = Scratch::new("earlier").await;
+    let project = scratch.group("one", "project-1", "a").await;
+    let (eve, _) = scratch.signed_in(&proven("one", "eve", Some(&[]))).await;
+    let mut unit = scratch.store.begin();
+    let before = entity::read(&mut unit, &eve.entity_id).await.unwrap().unwrap();
+    let groups = BTreeSet::from([project.clone()]);
+    entity::put(&mut unit, Some(&before), &Entity { groups, ..Entity::clone(&before) }).unwrap();
+    unit.commit().await.unwrap();
+    assert_eq!(scratch.policies(&eve).await, Vec::<String>::new());
+    scratch.sign_in(&proven("one", "eve", Some(&[]))).await;
+    assert_eq!(membership::members(&scratch.store, &project).await.unwrap().0.len(), 0);
     scratch.end().await;
 }
 

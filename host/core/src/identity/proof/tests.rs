@@ -1,0 +1,69 @@
+//! What counts of an alias for the token of one login.
+
+use super::*;
+use crate::identity::alias::{AliasMount, GroupProof};
+
+fn texts(value: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([("project".to_owned(), value.to_owned())])
+}
+
+fn groups(id: &str) -> ProvenGroups {
+    let proof = GroupProof { alias: format!("alias-of-{id}"), name: id.to_owned() };
+    ProvenGroups::from([(id.to_owned(), proof)])
+}
+
+/// An alias of which the latest login said p2.
+fn alias(accessor: &str, id: &str, name: &str) -> Alias {
+    let mount = AliasMount { accessor: accessor.to_owned(), ..AliasMount::default() };
+    let alias = Alias::new(id.to_owned(), mount, name, 1);
+    Alias { metadata: texts("p2"), groups: groups("p2"), ..alias }
+}
+
+/// What counts: the project of the metadata, and the ids of groups.
+fn seen(alias: &Alias, own: Option<&Proof>) -> Option<(String, Vec<String>)> {
+    let counted = counted(alias, own)?;
+    let groups = counted.groups.into_iter().flatten().map(|(id, _)| id.clone()).collect();
+    Some((counted.metadata.get("project").cloned().unwrap_or_default(), groups))
+}
+
+fn told(project: &str, groups: &[&str]) -> Option<(String, Vec<String>)> {
+    Some((project.to_owned(), groups.iter().map(|id| (*id).to_owned()).collect()))
+}
+
+#[test]
+fn a_token_has_what_its_own_login_proved_and_elsewhere_what_the_latest_said() {
+    let shared = alias("one", "a", "role");
+    let own = Proof::of(&shared, texts("p"), Some(groups("p")));
+    assert_eq!(seen(&shared, Some(&own)), told("p", &["p"]));
+    let silent = Proof::of(&shared, BTreeMap::new(), None);
+    assert_eq!(seen(&shared, Some(&silent)), told("", &[]), "what others proved is not its own");
+    assert_eq!(seen(&alias("two", "b", "role"), Some(&own)), told("p2", &["p2"]));
+    assert_eq!(seen(&shared, None), None, "a token of an earlier release");
+}
+
+#[test]
+fn a_proof_ends_with_its_alias_and_with_the_name_that_was_proven() {
+    let own = Proof::of(&alias("one", "a", "role"), texts("p"), Some(groups("p")));
+    for other in [
+        alias("one", "a", "renamed"),
+        alias("one", "made anew", "role"),
+        alias("one", "b", "of a merged entity"),
+    ] {
+        assert_eq!(seen(&other, Some(&own)), None, "{other:?}");
+    }
+    let moved = alias("two", "a", "role");
+    assert_eq!(seen(&moved, Some(&own)), told("p2", &["p2"]), "proven there by another login");
+}
+
+#[test]
+fn a_renewal_that_tells_of_no_groups_keeps_those_of_the_same_alias() {
+    let shared = alias("one", "a", "role");
+    let first = Proof::of(&shared, texts("p"), Some(groups("p")));
+    let again = Proof::of(&shared, texts("p"), None).after(Some(&first));
+    assert_eq!(seen(&shared, Some(&again)), told("p", &["p"]));
+    let none = Proof::of(&shared, texts("p"), Some(ProvenGroups::new())).after(Some(&first));
+    assert_eq!(seen(&shared, Some(&none)), told("p", &[]));
+    let anew = alias("one", "made anew", "role");
+    let other = Proof::of(&anew, texts("p"), None).after(Some(&first));
+    assert_eq!(seen(&anew, Some(&other)), told("p", &[]), "of another alias");
+}

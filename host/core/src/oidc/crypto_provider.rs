@@ -1,0 +1,125 @@
+//! Cryptography for `jsonwebtoken`: keys and signatures of `host/crypto`.
+//!
+//! Prevents a key from serving another algorithm than its own: `host/crypto` reads each key for one
+//! algorithm, as it does for components.
+
+use super::algorithm::Algorithm;
+use super::public_key::{self, PublicKey};
+use bulkhead_crypto::{PrivateKey, SigningKey, VerifyingKey, armour};
+use bulkhead_wire::failure::Failure;
+use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
+use jsonwebtoken::errors::{Error, ErrorKind, new_error};
+use jsonwebtoken::signature;
+use jsonwebtoken::{Algorithm as Jose, AlgorithmFamily, DecodingKey, DecodingKeyKind, EncodingKey};
+use std::sync::OnceLock;
+use zeroize::Zeroizing;
+
+/// The provider of this process.
+static PROVIDER: CryptoProvider = CryptoProvider {
+    signer_factory: signer,
+    verifier_factory: verifier,
+    // The library needs these for key sets and thumbprints, which this crate makes itself.
+    key_utils: KeyUtils {
+        rsa_pub_components_from_private_key: |_| Err(unserved()),
+        rsa_pub_components_from_public_key: |_| Err(unserved()),
+        ec_pub_components_from_private_key: |_, _| Err(unserved()),
+        ed_pub_components_from_private_key: |_, _| Err(unserved()),
+        compute_digest: |_, _| Err(unserved()),
+    },
+};
+
+static INSTALLED: OnceLock<bool> = OnceLock::new();
+
+/// Installs the provider. Every use of the library comes after this call.
+///
+/// # Errors
+/// 500 if the process has another provider already.
+pub(super) fn install() -> Result<(), Failure> {
+    match INSTALLED.get_or_init(|| PROVIDER.install_default().is_ok()) {
+        true => Ok(()),
+        false => Err(Failure::internal("another provider of cryptography signs in this process")),
+    }
+}
+
+impl Algorithm {
+    /// The library's name of the algorithm; `None` for ES512, which the library lacks.
+    pub(super) fn in_library(self) -> Option<Jose> {
+        self.word().parse().ok()
+    }
+
+    /// The algorithm with that name in the library. The library's other algorithms are refused.
+    fn of_library(word: Jose) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|one| one.in_library() == Some(word));
+        found.ok_or_else(unserved)
+    }
+}
+
+struct Signer(Jose, SigningKey);
+
+impl signature::Signer<Vec<u8>> for Signer {
+    fn try_sign(&self, message: &[u8]) -> Result<Vec<u8>, signature::Error> {
+        self.1.sign(message).map_err(|failure| signature::Error::from_source(failure.message))
+    }
+}
+
+impl JwtSigner for Signer {
+    fn algorithm(&self) -> Jose {
+        self.0
+    }
+}
+
+struct Verifier(Jose, VerifyingKey);
+
+impl signature::Verifier<Vec<u8>> for Verifier {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
+        match self.1.verify(message, signature) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(signature::Error::new()),
+            Err(failure) => Err(signature::Error::from_source(failure.message)),
+        }
+    }
+}
+
+impl JwtVerifier for Verifier {
+    fn algorithm(&self) -> Jose {
+        self.0
+    }
+}
+
+fn signer(algorithm: &Jose, key: &EncodingKey) -> Result<Box<dyn JwtSigner>, Error> {
+    let word = Algorithm::of_library(*algorithm)?.word();
+    let pem = Zeroizing::new(armour("PRIVATE KEY", key.as_bytes()));
+    let key = PrivateKey::read(&pem).and_then(|key| SigningKey::read(word, &key));
+    Ok(Box::new(Signer(*algorithm, key.map_err(refused)?)))
+}
+
+fn verifier(algorithm: &Jose, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
+    let algorithm_of_ours = Algorithm::of_library(*algorithm)?;
+    let jwk = public_half(algorithm_of_ours, key)?.jwk();
+    let key = VerifyingKey::read(algorithm_of_ours.word(), &jwk).map_err(refused)?;
+    Ok(Box::new(Verifier(*algorithm, key)))
+}
+
+/// Converts a key of the library into a published key.
+fn public_half(algorithm: Algorithm, key: &DecodingKey) -> Result<PublicKey, Error> {
+    let unfit = || new_error(ErrorKind::InvalidKeyFormat);
+    match (key.kind(), key.family()) {
+        (DecodingKeyKind::RsaModulusExponent { n, e }, _) => {
+            Ok(PublicKey::Rsa { n: public_key::text(n), e: public_key::text(e) })
+        }
+        (DecodingKeyKind::SecretOrDer(point), AlgorithmFamily::Ec) => {
+            let curve = algorithm.curve().ok_or_else(unfit)?;
+            PublicKey::of_point(curve, point).ok_or_else(unfit)
+        }
+        (DecodingKeyKind::SecretOrDer(key), AlgorithmFamily::Ed) => Ok(PublicKey::of_ed25519(key)),
+        _ => Err(unfit()),
+    }
+}
+
+fn refused(failure: Failure) -> Error {
+    new_error(ErrorKind::Provider(failure.message))
+}
+
+fn unserved() -> Error {
+    new_error(ErrorKind::UnsupportedAlgorithm)
+}

@@ -1,0 +1,105 @@
+//! Tokens as the provider signs them, and tokens that are nearly so.
+
+use super::super::key_pair::SigningKey;
+use super::super::public_key;
+use super::*;
+use crate::oidc::Algorithm;
+use serde_json::json;
+
+const EXPECTED: Expected<'_> = Expected { issuer: "https://a", client_id: "web" };
+
+fn claims() -> Value {
+    json!({"iss": "https://a", "sub": "5e1c", "aud": "web", "exp": 100, "iat": 50})
+}
+
+/// A token of the key, whose header and claims are those texts.
+fn by_hand(key: &SigningKey, header: &str, claims: &str) -> String {
+    let part = |text: &str| public_key::text(text.as_bytes());
+    let message = format!("{}.{}", part(header), part(claims));
+    let signature = key.sign(message.as_bytes()).unwrap();
+    format!("{message}.{}", public_key::text(&signature))
+}
+
+fn header(key: &SigningKey) -> Value {
+    json!({"alg": key.published.alg, "kid": key.published.kid, "typ": "JWT"})
+}
+
+/// Whom a token is about that is read, proven by the key, and checked at 99.
+fn subject(token: &str, key: &SigningKey) -> Result<String, &'static str> {
+    crypto_provider::install().unwrap();
+    let unproven = Unproven::read(token).ok_or("it is no signed token")?;
+    let claims = unproven.prove(&key.published, &EXPECTED)?;
+    check(&claims, &EXPECTED, 99)
+}
+
+#[test]
+fn a_token_of_each_algorithm_is_proven_by_its_own_key_alone() {
+    for alg in Algorithm::ALL {
+        let key = SigningKey::make(alg).unwrap();
+        let token = by_hand(&key, &header(&key).to_string(), &claims().to_string());
+        assert_eq!(subject(&token, &key).as_deref(), Ok("5e1c"), "{alg:?}");
+        assert_eq!(subject(&token, &SigningKey::make(alg).unwrap()), Err(UNSIGNED), "{alg:?}");
+        let (message, _) = token.rsplit_once('.').unwrap();
+        assert_eq!(subject(&format!("{message}.AAAA"), &key), Err(UNSIGNED), "{alg:?}");
+        for other in Algorithm::ALL.into_iter().filter(|other| *other != alg) {
+            let header = json!({"alg": other, "kid": "k"}).to_string();
+            let token = by_hand(&key, &header, &claims().to_string());
+            assert_eq!(subject(&token, &key), Err(UNSIGNED), "{alg:?} as {other:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_library_would_take_is_refused_before_it_is_asked() {
+    let key = SigningKey::make(Algorithm::EdDsa).unwrap();
+    let (plain, named) = (claims().to_string(), header(&key).to_string());
+    let twice = plain.replace("{", r#"{"role":"a","role":"b","#);
+    let crit = named.replace("{", r#"{"crit":["exp"],"#);
+    for (header, claims) in [
+        (&named, twice),
+        (&crit, plain.clone()),
+        (&named, "[]".to_owned()),
+        (&named, String::new()),
+    ] {
+        let token = by_hand(&key, header, &claims);
+        assert_eq!(subject(&token, &key), Err("it is no signed token"), "{header} {claims}");
+    }
+    for (name, value) in [
+        ("iss", json!(["https://a"])),
+        ("aud", json!(["web"])),
+        ("exp", json!(100.4)),
+        ("exp", json!("100")),
+        ("sub", json!(null)),
+        ("sub", json!(7)),
+    ] {
+        let mut wrong = claims();
+        wrong[name] = value;
+        let token = by_hand(&key, &named, &wrong.to_string());
+        assert_eq!(subject(&token, &key), Err(NOT_OURS), "{wrong}");
+    }
+}
+
+#[test]
+fn a_token_is_of_the_issuer_for_the_client_and_not_over() {
+    let claims = claims();
+    let check = |issuer, client_id, now| {
+        check(claims.as_object().unwrap(), &Expected { issuer, client_id }, now)
+    };
+    assert_eq!(check("https://a", "", 99).as_deref(), Ok("5e1c"));
+    assert_eq!(check("https://a", "web", 99).as_deref(), Ok("5e1c"));
+    for (issuer, client, now) in
+        [("https://b", "", 99), ("https://a", "ci", 99), ("https://a", "", 100)]
+    {
+        assert!(check(issuer, client, now).is_err(), "{issuer} {client} {now}");
+    }
+}
+
+#[test]
+fn what_is_no_token_is_taken_apart_without_harm() {
+    for wrong in ["", ".", "..", "a.b.c", "e30.e30", "e30.W10.e30", "e30.e30.!", "e30.e30.AA"] {
+        assert!(Unproven::read(wrong).is_none(), "{wrong}");
+    }
+    let header = public_key::text(br#"{"alg":"EdDSA","kid":"k"}"#);
+    assert!(Unproven::read(&format!("{header}.e30.AA")).is_some());
+    assert!(Unproven::read(&format!("{header}.e30.{}", "A".repeat(LONGEST))).is_none());
+}
