@@ -4,6 +4,7 @@
 //! What proves it goes to the provider's own endpoints alone, which no configuration moves.
 
 use crate::credentials::Credentials;
+use crate::endpoints;
 use crate::settings::Config;
 use bulkhead_sdk::access_token::{Access, AccessToken};
 use bulkhead_sdk::http::Request;
@@ -27,7 +28,8 @@ const USUAL: u64 = 3_600;
 /// The access of the method.
 ///
 /// # Errors
-/// What the provider or the host refused.
+/// What the provider or the host refused. Invalid request where another access than by
+/// `credentials` would go outside the provider.
 pub(crate) fn of_method<'a>(
     provider: Provider<'a>,
     config: &'a Config,
@@ -37,6 +39,12 @@ pub(crate) fn of_method<'a>(
     if let Some(key) = &config.credentials {
         let credential = format!("key/{generation}/{}", key.private_key_id);
         return Access::kept(host, &credential, SCOPE, move || by_key(&provider, key));
+    }
+    if let Some(service) = endpoints::foreign(&config.custom_endpoint) {
+        return Err(Failure::invalid(format!(
+            "custom_endpoint {service} is outside googleapis.com, and gets access tokens by \
+             credentials only; write config with credentials and custom_endpoint"
+        )));
     }
     if !config.identity_token_audience.is_empty() {
         let credential = format!("federation/{generation}");

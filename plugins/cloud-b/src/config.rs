@@ -115,12 +115,20 @@ impl Config {
     }
 
     fn warnings(&self, call: &Call) -> Vec<String> {
+        let foreign =
+            endpoints::foreign(&self.custom_endpoint).filter(|_| self.credentials.is_none());
+        let foreign = foreign.map(|service| {
+            format!(
+                "custom_endpoint {service} is outside googleapis.com: logins that need access to \
+                 the provider fail until config has credentials"
+            )
+        });
         let relic = call.is_given("google_certs_endpoint").then(|| {
             "google_certs_endpoint is deprecated and has no effect; see custom_endpoint".to_owned()
         });
         let is_idle = self.rotation.has_time() && self.credentials.is_none();
         let idle = is_idle.then(|| "nothing is rotated while there are no credentials".to_owned());
-        relic.into_iter().chain(idle).collect()
+        relic.into_iter().chain(idle).chain(foreign).collect()
     }
 
     fn shown(&self, mount: &Mount) -> Map<String, Value> {

@@ -8,6 +8,8 @@ use bulkhead_sdk::wire::failure::quoted;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+/// The domain of the provider's services, those behind private service connections included.
+const PROVIDER: &str = "googleapis.com";
 /// Longest endpoint, in bytes.
 const LONGEST: usize = 512;
 
@@ -88,6 +90,20 @@ pub(crate) fn merge(
         into.insert(word.clone(), text.clone());
     }
     Ok(())
+}
+
+/// Returns the first service whose configured place is not the provider's own. Such a place gets
+/// access tokens by `credentials`, which came in the same write, and no other: with a token of this
+/// machine, or of the account that trusts this machine, whoever writes the place could act as the
+/// machine.
+pub(crate) fn foreign(custom: &BTreeMap<String, String>) -> Option<&str> {
+    let is_own = |text: &str| {
+        let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+        let authority = rest.split('/').next().unwrap_or_default().to_ascii_lowercase();
+        host_of(&authority)
+            .is_some_and(|host| host == PROVIDER || host.ends_with(&format!(".{PROVIDER}")))
+    };
+    custom.iter().find(|(_, text)| !is_own(text)).map(|(word, _)| word.as_str())
 }
 
 /// The URL of an endpoint: `scheme://host:port/path`, of which only the host is required. Without a

@@ -1,6 +1,6 @@
 //! Endpoints: their forms, what they keep of the service's path, and what is refused.
 
-use super::{Service, merge};
+use super::{Service, foreign, merge};
 use std::collections::BTreeMap;
 
 fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -112,4 +112,17 @@ fn what_is_no_endpoint_is_refused() {
     ] {
         assert!(merge(&map(&[("compute", text)]), &mut BTreeMap::new()).is_err(), "{text}");
     }
+}
+
+#[test]
+fn a_place_of_the_provider_is_told_from_any_other() {
+    let custom = |text: &str| BTreeMap::from([("api".to_owned(), text.to_owned())]);
+    for own in ["googleapis.com", "https://WWW.googleapis.com/x", "iam-psc.p.googleapis.com:443"] {
+        assert_eq!(foreign(&custom(own)), None, "{own}");
+    }
+    for other in ["p.example", "https://googleapis.com.evil.example", "evilgoogleapis.com", "[::1]"]
+    {
+        assert_eq!(foreign(&custom(other)), Some("api"), "{other}");
+    }
+    assert_eq!(foreign(&BTreeMap::new()), None);
 }

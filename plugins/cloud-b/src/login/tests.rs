@@ -652,6 +652,18 @@ fn custom_endpoints_are_asked_in_place_of_the_usual_ones() {
 }
 
 #[test]
+fn a_token_of_the_machine_goes_to_the_provider_alone() {
+    let bed = ready();
+    let machine = json!({"credentials": "", "custom_endpoint": {"iam": "iam.thief.example"}});
+    let warned = bed.write("config", &machine).unwrap();
+    assert!(warned.warnings[0].contains("custom_endpoint iam is outside"), "{:?}", warned.warnings);
+    bed.host.steps();
+    let why = refusal(log_in_as_account(&bed, json!({})));
+    assert!(why.contains("gets access tokens by credentials only"), "{why}");
+    assert!(bed.host.requests().iter().all(|asked| !asked.url.contains("thief")));
+}
+
+#[test]
 fn a_login_from_another_network_is_refused_before_the_provider_is_asked_about_it() {
     let mut bed = ready();
     bed.write("role/dev", &json!({ "token_bound_cidrs": "10.0.0.0/8" })).unwrap();
