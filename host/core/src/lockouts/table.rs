@@ -1,0 +1,213 @@
+//! The counters of all mounts, and which of them give way.
+//!
+//! The attack this file stops: failed logins with other names that push the counter of a guessed
+//! name out of memory, so that it is guessed for ever. A name that is locked never gives way before
+//! its time. Of the others, the client that made most counters loses the one of its own with the
+//! fewest failures. A client has room for more names than it can try at the rate of strangers
+//! (`strangers.rs`) within the usual 15 minutes of a counter; a client that has locked as many
+//! names as it may is let in with no further name.
+//!
+//! A counter is found by a keyed hash of its name, and only a locked one keeps the name, which an
+//! operator is shown: so each takes some 250 bytes.
+
+use bulkhead_wire::client::Client;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Keyed hashes of mount and name.
+pub(super) type Key = [u64; 2];
+
+/// How many counters there may be.
+pub(super) struct Bounds {
+    pub(super) all: usize,
+    pub(super) of_client: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        // At 50 a second after the first thousand, a client tries 46,000 names in 15 minutes.
+        Self { all: 128 << 10, of_client: 48 << 10 }
+    }
+}
+
+/// The failures of one name. Times are in milliseconds of store time.
+pub(super) struct Counter {
+    /// The mount's uuid.
+    pub(super) mount: Arc<str>,
+    /// The client of the first failure.
+    pub(super) client: Client,
+    pub(super) number: u64,
+    pub(super) last: u64,
+    pub(super) ends_at: u64,
+    /// The name, where it is locked.
+    pub(super) locked_name: Option<Box<str>>,
+}
+
+impl Counter {
+    pub(super) fn is_locked(&self) -> bool {
+        self.locked_name.is_some()
+    }
+
+    /// Its place among those of its client that may give way: the first one does.
+    fn rank(&self, key: Key) -> (u64, u64, Key) {
+        (self.number, self.last, key)
+    }
+}
+
+/// Every counter, and the orders in which they are looked for.
+pub(super) struct Table {
+    bounds: Bounds,
+    counters: HashMap<Key, Counter>,
+    by_end: BTreeSet<(u64, Key)>,
+    of_mounts: HashMap<Arc<str>, OfMount>,
+    of_clients: HashMap<Client, OfClient>,
+    /// Clients by how many counters of theirs may give way.
+    by_most: BTreeSet<(usize, Client)>,
+}
+
+#[derive(Default)]
+struct OfMount {
+    number: usize,
+    locked: BTreeMap<Box<str>, Key>,
+}
+
+#[derive(Default)]
+struct OfClient {
+    /// Counters that may give way.
+    unlocked: BTreeSet<(u64, u64, Key)>,
+    locked: usize,
+}
+
+impl Table {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            counters: HashMap::new(),
+            by_end: BTreeSet::new(),
+            of_mounts: HashMap::new(),
+            of_clients: HashMap::new(),
+            by_most: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<&Counter> {
+        self.counters.get(key)
+    }
+
+    /// Whether any name of the mount is counted.
+    pub(super) fn counts(&self, mount: &str) -> bool {
+        self.of_mounts.contains_key(mount)
+    }
+
+    /// The locked names of a mount, in order.
+    pub(super) fn locked(&self, mount: &str) -> Vec<String> {
+        let names = self.of_mounts.get(mount).into_iter().flat_map(|it| it.locked.keys());
+        names.map(ToString::to_string).collect()
+    }
+
+    /// Whether the client may have another name counted, also at the cost of one of its own.
+    pub(super) fn may_add(&self, client: Client) -> bool {
+        let of_client = self.of_clients.get(&client);
+        of_client.is_none_or(|it| !it.unlocked.is_empty() || it.locked < self.bounds.of_client)
+    }
+
+    /// Makes room for a new counter of `client`. `false` where only locked names could give way.
+    pub(super) fn make_room(&mut self, client: Client) -> bool {
+        let own = self.of_clients.get(&client);
+        if own.is_some_and(|own| own.unlocked.len() + own.locked >= self.bounds.of_client) {
+            return self.give_way(client);
+        }
+        if self.counters.len() < self.bounds.all {
+            return true;
+        }
+        match self.by_most.last() {
+            Some((_, most)) => self.give_way(*most),
+            None => false,
+        }
+    }
+
+    fn give_way(&mut self, client: Client) -> bool {
+        let first = self.of_clients.get(&client).and_then(|own| own.unlocked.first().copied());
+        first.is_some_and(|(_, _, key)| self.remove(&key).is_some())
+    }
+
+    /// Forgets the counters whose time is over.
+    pub(super) fn forget_ended(&mut self, now: u64) {
+        while let Some((ends_at, key)) = self.by_end.first().copied()
+            && ends_at <= now
+        {
+            self.remove(&key);
+        }
+    }
+
+    /// Puts a counter in the place of the one that was there.
+    pub(super) fn put(&mut self, key: Key, counter: Counter) {
+        self.remove(&key);
+        self.by_end.insert((counter.ends_at, key));
+        let of_mount = self.of_mounts.entry(Arc::clone(&counter.mount)).or_default();
+        of_mount.number += 1;
+        if let Some(name) = &counter.locked_name {
+            of_mount.locked.insert(name.clone(), key);
+        }
+        let of_client = self.of_clients.entry(counter.client).or_default();
+        let before = of_client.unlocked.len();
+        if counter.is_locked() {
+            of_client.locked += 1;
+        } else {
+            of_client.unlocked.insert(counter.rank(key));
+        }
+        self.rank_client(counter.client, before);
+        self.counters.insert(key, counter);
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) -> Option<Counter> {
+        let counter = self.counters.remove(key)?;
+        self.by_end.remove(&(counter.ends_at, *key));
+        if let Some(of_mount) = self.of_mounts.get_mut(&counter.mount) {
+            of_mount.number -= 1;
+            if let Some(name) = &counter.locked_name {
+                of_mount.locked.remove(name);
+            }
+            if of_mount.number == 0 {
+                self.of_mounts.remove(&counter.mount);
+            }
+        }
+        if let Some(of_client) = self.of_clients.get_mut(&counter.client) {
+            let before = of_client.unlocked.len();
+            if counter.is_locked() {
+                of_client.locked -= 1;
+            } else {
+                of_client.unlocked.remove(&counter.rank(*key));
+            }
+            self.rank_client(counter.client, before);
+        }
+        Some(counter)
+    }
+
+    /// Moves a client to its place, after it had so many counters that may give way.
+    fn rank_client(&mut self, client: Client, before: usize) {
+        self.by_most.remove(&(before, client));
+        let Some(of_client) = self.of_clients.get(&client) else { return };
+        let now = of_client.unlocked.len();
+        if now > 0 {
+            self.by_most.insert((now, client));
+        } else if of_client.locked == 0 {
+            self.of_clients.remove(&client);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.counters.len()
+    }
+
+    /// Whether nothing is left in any of the orders.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.counters.is_empty()
+            && self.by_end.is_empty()
+            && self.of_mounts.is_empty()
+            && self.of_clients.is_empty()
+            && self.by_most.is_empty()
+    }
+}
