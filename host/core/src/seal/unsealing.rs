@@ -18,7 +18,7 @@ use bulkhead_wire::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most sets of shares of one pool that are tried for a share.
-const MOST_SETS: usize = 128;
+const MOST_SETS: usize = 64;
 /// Bounds the time that finding the keys of all these sets takes: each set takes the square of its
 /// shares. With more than 128 shares to a set, none is left to try others beside the right ones.
 const MOST_EFFORT: usize = 1 << 15;

@@ -19,7 +19,7 @@ use tokio_rustls::client::TlsStream;
 /// Longer than any of the limits that a test waits for, on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 
-async fn start_tls(authority: &Authority) -> Running {
+pub(super) async fn start_tls(authority: &Authority) -> Running {
     start_settings(authority.serve(&authority.sign(7))).await
 }
 
@@ -28,7 +28,7 @@ async fn start_settings(settings: TlsSettings) -> Running {
     start_with(ListenerConfig::at("127.0.0.1:0"), Some(tls)).await
 }
 
-fn client(authority: &Authority, protocol: &str) -> ClientConfig {
+pub(super) fn client(authority: &Authority, protocol: &str) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(authority.der()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -41,7 +41,10 @@ fn client(authority: &Authority, protocol: &str) -> ClientConfig {
     config
 }
 
-async fn connect(address: SocketAddr, config: ClientConfig) -> io::Result<TlsStream<TcpStream>> {
+pub(super) async fn connect(
+    address: SocketAddr,
+    config: ClientConfig,
+) -> io::Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("localhost").unwrap();
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
@@ -54,9 +57,9 @@ async fn exchange_over(stream: &mut TlsStream<TcpStream>, text: &str) -> io::Res
     Ok(String::from_utf8(answer).unwrap())
 }
 
-type Http2 = SendRequest<Empty<Bytes>>;
+pub(super) type Http2 = SendRequest<Empty<Bytes>>;
 
-async fn http2(address: SocketAddr, authority: &Authority) -> (Http2, JoinHandle<()>) {
+pub(super) async fn http2(address: SocketAddr, authority: &Authority) -> (Http2, JoinHandle<()>) {
     let stream = connect(address, client(authority, "h2")).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let (sender, connection) =
@@ -304,6 +307,58 @@ async fn more_headers_than_any_client_sends_are_431_over_http_2() {
         assert_eq!(answer.status(), 431, "{count} of {length} bytes");
     }
     assert_eq!(sender.send_request(request2("/v1/a")).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_caller_without_a_token_leaves_few_answers_untaken_on_one_connection() {
+    let authority = Authority::new();
+    let running = start_tls(&authority).await;
+    let (mut sender, _connection) = http2(running.address, &authority).await;
+    let mut untaken = Vec::new();
+    for _ in 0..16 {
+        // More than the client's window: the server keeps the rest.
+        let answer = sender.send_request(request2("/v1/large")).await.unwrap();
+        assert_eq!(answer.status(), 200);
+        untaken.push(answer);
+    }
+    let refused = sender.send_request(request2("/v1/a")).await.unwrap();
+    assert_eq!(refused.status().as_u16(), 429);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    let mut with_token = request2("/v1/a");
+    with_token.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
+    assert_eq!(sender.send_request(with_token).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn whoever_takes_no_answers_over_either_protocol_loses_its_oldest_connections() {
+    let authority = Authority::new();
+    let running = start_tls(&authority).await;
+    // 48 MiB on three connections of HTTP/2, and 20 MiB on twenty of HTTP/1.1.
+    let mut connections = Vec::new();
+    for _ in 0..3 {
+        let mut stream = by_hand(running.address, &authority, &[0, 4, 0, 0, 0, 0]).await;
+        for number in (1..32).step_by(2) {
+            let asks = frame(HEADERS, END_STREAM | END_HEADERS, number, &get2("large"));
+            stream.write_all(&asks).await.unwrap();
+        }
+        connections.push(stream);
+        // One that is answered on another connection: the answers before it are made.
+        assert!(exchange_tls(&running, &authority).await.contains(" 200 "));
+    }
+    for _ in 0..20 {
+        let mut stream = connect(running.address, client(&authority, "http/1.1")).await.unwrap();
+        stream.write_all(get("/v1/large").as_bytes()).await.unwrap();
+        connections.push(stream);
+    }
+    let begun = Instant::now();
+    let mut first = connections.remove(0);
+    assert!(closes(&mut first, SOON).await, "the one that waited longest");
+    assert!(begun.elapsed() < Duration::from_secs(10), "before its time to read was over");
+    assert!(exchange_tls(&running, &authority).await.contains(" 200 "));
+    let mut last = connections.pop().unwrap();
+    let mut answer = Vec::new();
+    last.read_to_end(&mut answer).await.unwrap();
+    assert!(answer.len() > LARGE, "the latest answers are there: {} bytes", answer.len());
 }
 
 #[tokio::test]
