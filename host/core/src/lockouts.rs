@@ -6,8 +6,8 @@
 //! exist or not, because a component says beforehand which alias a login would be for. Never knows
 //! what was guessed.
 //!
-//! Nothing is stored: a restart forgets. How many names are counted, and which of them give way, is
-//! in `lockouts/table.rs`.
+//! Nothing is stored: a restart forgets. `lockouts/table.rs` bounds the number of names and chooses
+//! the name that gives way.
 
 mod policy;
 mod table;
@@ -25,12 +25,12 @@ const NAME_BYTES: usize = 512;
 
 /// Failures of late, by mount and name.
 pub(crate) struct Lockouts {
-    /// Two, so that no two names have one key by chance, and none by an attacker's choice.
+    /// Two hashers, so that two names have different keys. An attacker cannot choose a collision.
     hashers: [RandomState; 2],
     table: Mutex<Table>,
 }
 
-/// The name that a login is for, and who asks.
+/// The name of a login, and the client that sends the login.
 #[derive(Clone, Copy)]
 pub(crate) struct LoginName<'a> {
     /// The mount's uuid.
@@ -42,13 +42,13 @@ pub(crate) struct LoginName<'a> {
 /// The effect of a failure on its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
-    /// It was counted, or there is nothing to count.
+    /// The failure was counted, or there is nothing to count.
     Noted,
-    /// It was the last that the name had.
+    /// The failure locked the name.
     NowLocked,
-    /// The name was locked when it came.
+    /// The name was locked already.
     WasLocked,
-    /// It was not counted: there is room for no other name.
+    /// The failure was not counted, because there is no room for another name.
     NoRoom,
 }
 
@@ -63,29 +63,29 @@ impl Lockouts {
         Self { hashers: <[RandomState; 2]>::default(), table: Mutex::new(Table::new(bounds)) }
     }
 
-    /// Is a component of that mount to be asked beforehand whose login one of `client` would be?
+    /// Returns whether the component must be asked for the name before a login of `client`.
     pub(crate) fn is_asked(&self, mount: &str, client: Client, now: u64) -> bool {
         let mut table = sync::lock(&self.table);
         table.forget_ended(now);
         table.counts(mount) || !table.may_add(client)
     }
 
-    /// Is that name locked?
+    /// Returns whether the name is locked.
     pub(crate) fn is_locked(&self, mount: &str, name: &str, now: u64) -> bool {
         let key = self.key(mount, name);
         let table = sync::lock(&self.table);
         table.get(&key).is_some_and(|counter| counter.is_locked() && counter.ends_at > now)
     }
 
-    /// Whether a failure with that name would be counted: it would not be where the client has
-    /// locked as many names as it may.
+    /// Returns whether a failure with that name would be counted. A client that locked as many
+    /// names as it may has no room for another name.
     pub(crate) fn would_count(&self, login: LoginName<'_>) -> bool {
         let key = self.key(login.mount, login.name);
         let table = sync::lock(&self.table);
         table.get(&key).is_some() || table.may_add(login.client)
     }
 
-    /// Counts a login for that name that failed.
+    /// Counts a failed login.
     pub(crate) fn count(&self, login: LoginName<'_>, policy: LockoutPolicy, now: u64) -> Counted {
         let LoginName { mount, name, client } = login;
         if policy.is_disabled || name.len() > NAME_BYTES {
@@ -99,7 +99,7 @@ impl Lockouts {
             return Counted::WasLocked;
         }
         let number = known.map_or(0, |known| known.number).saturating_add(1);
-        // A name stays its first client's, so that none is charged with what others began.
+        // A name stays with its first client, so that no client pays for another client's names.
         let client = known.map_or(client, |known| known.client);
         if known.is_none() && !table.make_room(client) {
             return Counted::NoRoom;
@@ -114,14 +114,14 @@ impl Lockouts {
         if is_locked { Counted::NowLocked } else { Counted::Noted }
     }
 
-    /// Forgets the failures of a name: it proved itself, or an operator says so. Whether there were
-    /// any.
+    /// Forgets the failures of a name, after a right login or by an operator's command. Returns
+    /// whether there were any.
     pub(crate) fn forget(&self, mount: &str, name: &str) -> bool {
         let key = self.key(mount, name);
         sync::lock(&self.table).remove(&key).is_some()
     }
 
-    /// The names of a mount that are locked, in order.
+    /// Returns the locked names of a mount, in order.
     pub(crate) fn locked(&self, mount: &str, now: u64) -> Vec<String> {
         let mut table = sync::lock(&self.table);
         table.forget_ended(now);

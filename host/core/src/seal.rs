@@ -2,9 +2,9 @@
 //!
 //! The attack this file stops: work beside what undoes it. One caller at a time opens or
 //! closes the store, and it is opened only once every request that began before the last seal has
-//! ended. Shares that came in are kept by client, and clients give theirs in turn, so that none of
-//! them keeps the service sealed for the others. And a guesser of shares: each refusal is told in
-//! the log with its address, and in the audit once that is open.
+//! ended. Shares are kept by client, and clients give their shares in turn, so that no client keeps
+//! the service sealed for the others. And a guesser of shares: each refusal is told in the log with
+//! its address, and in the audit once that is open.
 
 mod unsealing;
 
@@ -34,8 +34,8 @@ pub(crate) struct Seal {
     open: RwLock<Option<Arc<Core>>>,
     /// Held while the service is initialised, unsealed or sealed.
     turn: Mutex<()>,
-    /// Held by the client that may wait for the turn with a share, so that a client with a thousand
-    /// shares keeps another one waiting for one of them.
+    /// Held by the client that may wait for the turn with a share. A client with a thousand shares
+    /// delays another client by a single share.
     clients: FairSemaphore<Client>,
     /// Shares that came in so far. Held for moments only, because the status reads it.
     unsealing: std::sync::Mutex<Option<Unsealing>>,
@@ -50,7 +50,7 @@ pub(crate) struct SealStatus {
     pub(crate) sealed: bool,
     /// Shares that came in, of all clients.
     pub(crate) progress: u8,
-    /// As many shares as are needed came in, and do not open the data.
+    /// Enough shares came in, and do not open the data.
     pub(crate) has_wrong_share: bool,
     /// Empty while there are none.
     pub(crate) nonce: String,
@@ -130,9 +130,9 @@ impl Seal {
     /// Takes one share from `remote`. With enough of them the service is open when this returns.
     ///
     /// # Errors
-    /// 400 for what is no share of this seal, and when as many as are needed of this client do not
-    /// open the data: its attempt is then over, and its shares are tried with those that are given
-    /// next.
+    /// 400 for a text that is no share of this seal, and when enough shares of this client do not
+    /// open the data. The client's attempt is then over; its shares are still combined with later
+    /// shares.
     pub(crate) async fn unseal(&self, share: &str, remote: IpAddr) -> Result<(), Failure> {
         let client = Client::of(remote);
         let its_turn = self.clients.acquire(client).await;
@@ -171,8 +171,8 @@ impl Seal {
         }
     }
 
-    /// Adds a share of `client` to those that came in, or begins with it. Returns the keys of the
-    /// sets that it completes.
+    /// Adds a share of `client` to the shares that came in. Returns the keys of all sets that the
+    /// share completes.
     fn add_share(
         &self,
         config: SealConfig,
@@ -187,8 +187,7 @@ impl Seal {
         unsealing.insert(attempt).add(client, share)
     }
 
-    /// A client's attempt ends with the last share that it needs, also where they do not open the
-    /// store.
+    /// Ends the client's attempt if the client gave enough shares, none of which opened the store.
     fn end_complete_attempt(&self, client: Client) -> Result<(), Failure> {
         let mut unsealing = sync::lock(&self.unsealing);
         match unsealing.as_mut().filter(|attempt| attempt.is_complete(client)) {
@@ -200,8 +199,7 @@ impl Seal {
         }
     }
 
-    /// Forgets the shares that came from `remote`'s client, because it asks for it. Those of others
-    /// stay.
+    /// Forgets the shares of `remote`'s client. The shares of other clients stay.
     ///
     /// # Errors
     /// 500 where the system gives no randomness.

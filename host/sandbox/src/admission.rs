@@ -1,10 +1,10 @@
 //! Admission to the engine's pool of instances: who waits, and who gives way.
 //!
-//! Every instance has its slot here, the idle ones too. The attacks this file stops: one mount whose
-//! calls hang, or come in thousands, holding every slot; and one client that does so to the other
-//! clients of a mount. Free slots go round by mount, within a mount by client, and not by arrival;
-//! the requests of a mount hold no more than its share; and the last slots are for due work, so
-//! that leases end while requests hang.
+//! Every instance has its slot here, the idle ones too. The attacks this file stops: one mount
+//! whose calls hang, or come in thousands, holding every slot; and one client that does so to the
+//! other clients of a mount. Free slots go round by mount, within a mount by client, and not by
+//! arrival; the requests of a mount hold no more than its share; and the last slots are for due
+//! work, so that leases end while requests hang.
 
 use crate::compartment::{Compartment, Taken};
 use crate::fair_queue::FairQueue;

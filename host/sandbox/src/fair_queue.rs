@@ -1,21 +1,20 @@
-//! Queues that are served key by key in turn: a caller that queues a thousand items waits for its
-//! own, and every other key waits for one of them.
+//! Queues that serve their keys in turn. A thousand items of a key delay every other key by a
+//! single item.
 //!
-//! The attack this file stops: a client that asks for so much of something scarce that the requests
-//! of other clients wait behind all of its own.
+//! The attack this file stops: a client that sends so many requests for a scarce resource that the
+//! requests of other clients wait behind all of them.
 
 use bulkhead_wire::sync;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
-/// Dead waiters are looked for when a queue reaches this length, and whenever that doubled.
+/// Queue length at which cancelled waiters are removed, and again at each doubling.
 const SWEPT_FROM: usize = 64;
 
 /// Items of several keys.
 pub(crate) struct FairQueue<K, T> {
-    /// Each key with its items, in the order in which the keys are served next. No key without
-    /// items.
+    /// Keys with their items, in the order of service. A key without items is removed.
     ring: VecDeque<(K, VecDeque<T>)>,
     length: usize,
 }
@@ -32,7 +31,7 @@ impl<K: PartialEq, T> FairQueue<K, T> {
         self.length
     }
 
-    /// Queues an item behind the others of its key.
+    /// Queues an item behind the other items of the key.
     pub(crate) fn push(&mut self, key: K, item: T) {
         self.length += 1;
         match self.ring.iter_mut().find(|(known, _)| *known == key) {
@@ -41,12 +40,12 @@ impl<K: PartialEq, T> FairQueue<K, T> {
         }
     }
 
-    /// The item that [`FairQueue::pop`] takes next.
+    /// Returns the item that [`FairQueue::pop`] takes next.
     pub(crate) fn front(&self) -> Option<&T> {
         self.ring.front().and_then(|(_, items)| items.front())
     }
 
-    /// Takes the first item of the next key, which is served again after all others.
+    /// Takes the first item of the next key. The key then waits for all other keys.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let (key, mut items) = self.ring.pop_front()?;
         let item = items.pop_front();
@@ -57,15 +56,15 @@ impl<K: PartialEq, T> FairQueue<K, T> {
         item
     }
 
-    /// Drops the items of which `is_kept` is false.
+    /// Drops all items for which `is_kept` is false.
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&T) -> bool) {
         self.ring.iter_mut().for_each(|(_, items)| items.retain(&is_kept));
         self.ring.retain(|(_, items)| !items.is_empty());
         self.length = self.ring.iter().map(|(_, items)| items.len()).sum();
     }
 
-    /// Takes the last item of the key that has most, where that has more than `key` would have with
-    /// one more.
+    /// Takes the last item of the longest queue, if that queue stays longer than the queue of `key`
+    /// with another item.
     pub(crate) fn pop_excess_over(&mut self, key: &K) -> Option<T> {
         let own = self.ring.iter().find(|(known, _)| known == key);
         let own = own.map_or(0, |(_, items)| items.len());
@@ -102,7 +101,7 @@ impl<K: PartialEq> FairSemaphore<K> {
         Self(Arc::new(Mutex::new(State { free: permits, waiting: FairQueue::default() })))
     }
 
-    /// Waits for a permit, in turn with the other keys. `None` cannot happen while `self` is there.
+    /// Waits for a permit, in turn with the other keys. `None` cannot happen while `self` lives.
     pub async fn acquire(&self, key: K) -> Option<FairPermit<K>> {
         let called = {
             let mut state = sync::lock(&self.0);
@@ -135,14 +134,13 @@ impl<K: PartialEq> Drop for FairPermit<K> {
             let next = {
                 let mut state = sync::lock(&semaphore);
                 let next = state.waiting.pop();
-                // Nothing waits while a permit is free.
                 state.free += usize::from(next.is_none());
                 next
             };
             let Some(call) = next else { return };
             match call.send(Self(Some(Arc::clone(&semaphore)))) {
                 Ok(()) => return,
-                // The waiter went away: its permit goes to the next one.
+                // The waiter was cancelled: the permit goes to the next waiter.
                 Err(mut unwanted) => drop(unwanted.0.take()),
             }
         }

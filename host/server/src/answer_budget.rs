@@ -1,11 +1,10 @@
-//! How many bytes of answers may wait for their clients.
+//! A budget for the bytes of answers that clients have not taken yet.
 //!
-//! The attack this file stops: a client that asks for much on many connections or streams and takes
-//! none of it. Bytes of an answer count from when it is made until their memory is free. A client
-//! over its budget loses the connection whose answer has waited longest, and so does the client
-//! with most bytes where all of them together are over theirs; so the clients that take their
-//! answers notice nothing. Answers that share the bytes of one document take no memory of their
-//! own and do not count.
+//! The attack this file stops: a client that sends requests on many connections or streams and
+//! reads none of the answers. An answer counts until its memory is free. If a client exceeds its
+//! budget, the connection with the client's oldest answer is closed; if all clients together exceed
+//! theirs, the client with the most bytes pays. Clients that read their answers notice nothing.
+//! Answers that share a document take no memory of their own and do not count.
 
 use crate::connection_slots::ConnectionSlot;
 use bulkhead_wire::client::Client;
@@ -15,16 +14,16 @@ use hyper::body::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, Weak};
 
-/// An answer of up to so many bytes is not counted: the number of requests bounds those.
+/// Largest answer that is not counted, in bytes: the number of requests bounds small answers.
 const UNCOUNTED: u64 = 4 << 10;
 
-/// Bytes that may wait for one client.
+/// Maximum of bytes that wait for a client.
 const PER_CLIENT: u64 = 64 << 20;
 
-/// Bytes that may wait for all clients.
+/// Maximum of bytes that wait for all clients.
 const ALL: u64 = 256 << 20;
 
-/// The bytes of answers that are not taken yet.
+/// The budget of all clients, and the answers that count.
 pub(crate) struct AnswerBudget {
     per_client: u64,
     all: u64,
@@ -41,11 +40,11 @@ struct Waiting {
 #[derive(Default)]
 struct OfClient {
     bytes: u64,
-    /// The answer that was made first is the first one.
+    /// Ordered by age, the oldest first.
     answers: BTreeMap<u64, Answer>,
 }
 
-/// A counted answer, and the connection that it waits for.
+/// A counted answer, and the slot of its connection.
 struct Answer {
     bytes: u64,
     slot: Weak<ConnectionSlot>,
@@ -58,8 +57,8 @@ impl Default for AnswerBudget {
 }
 
 impl AnswerBudget {
-    /// Counts an answer of `client` on the connection in `slot`, until the last of what is returned
-    /// is dropped. Ends the connections for whose answers there is no room any more.
+    /// Counts an answer to `client` on the connection in `slot` until the returned bytes are
+    /// dropped. Closes connections until the budget suffices.
     pub(crate) fn hold(
         self: &Arc<Self>,
         content: Content,
@@ -104,8 +103,8 @@ impl Waiting {
         Some(answer)
     }
 
-    /// Takes out answers until the client and all clients are within `budget`, but for a single
-    /// one. Returns the connections that those wait for.
+    /// Removes answers until the client and all clients are within `budget`; a single answer may
+    /// exceed it. Returns the slots of the removed answers.
     fn make_room(&mut self, client: Client, budget: &AnswerBudget) -> Vec<Weak<ConnectionSlot>> {
         let mut cut = Vec::new();
         let is_over = |of: &OfClient| of.bytes > budget.per_client && of.answers.len() > 1;
@@ -132,7 +131,7 @@ impl Waiting {
     }
 }
 
-/// Bytes of one answer, counted until they are dropped.
+/// Bytes of a single answer, counted until the drop.
 struct Held {
     content: Vec<u8>,
     budget: Arc<AnswerBudget>,
@@ -148,12 +147,12 @@ impl AsRef<[u8]> for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // The one that made room for another is not counted any more.
+        // An answer that made room for another does not count any more.
         drop(sync::lock(&self.budget.waiting).remove(self.client, self.number));
     }
 }
 
-/// Bytes that several answers share.
+/// Bytes of a shared document.
 struct Document(Arc<Vec<u8>>);
 
 impl AsRef<[u8]> for Document {

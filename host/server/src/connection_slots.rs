@@ -229,12 +229,12 @@ pub(crate) struct ConnectionSlot {
     index: usize,
     client: Option<Client>,
     close: Arc<Notify>,
-    /// The connection is to end whatever is being served on it.
+    /// The connection is to end, also while requests are being served on it.
     is_cut: AtomicBool,
 }
 
 impl ConnectionSlot {
-    /// Tells the connection to end at once, whatever is being served on it.
+    /// Tells the connection to end at once, also while requests are being served on it.
     pub(crate) fn cut(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
         self.close.notify_one();

@@ -1,14 +1,13 @@
-//! The counters of all mounts, and which of them give way.
+//! The failure counters of all mounts, and which counter gives way to a new name.
 //!
-//! The attack this file stops: failed logins with other names that push the counter of a guessed
-//! name out of memory, so that it is guessed for ever. A name that is locked never gives way before
-//! its time. Of the others, the client that made most counters loses the one of its own with the
-//! fewest failures. A client has room for more names than it can try at the rate of strangers
-//! (`strangers.rs`) within the usual 15 minutes of a counter; a client that has locked as many
-//! names as it may is let in with no further name.
+//! The attack this file stops: failed logins with many names that evict the counter of a guessed
+//! name, so that the guessing never ends. A locked name never gives way before its time. Otherwise
+//! the client with the most counters loses its counter with the fewest failures. A client has room
+//! for more names than the rate of strangers (`strangers.rs`) lets it try within the usual 15
+//! minutes of a counter. A client that locked as many names as it may cannot try another name.
 //!
-//! A counter is found by a keyed hash of its name, and only a locked one keeps the name, which an
-//! operator is shown: so each takes some 250 bytes.
+//! A counter takes some 250 bytes: the key is a keyed hash, and only a locked counter keeps the
+//! name, for the operators' list.
 
 use bulkhead_wire::client::Client;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,7 +16,7 @@ use std::sync::Arc;
 /// Keyed hashes of mount and name.
 pub(super) type Key = [u64; 2];
 
-/// How many counters there may be.
+/// Maximum numbers of counters.
 pub(super) struct Bounds {
     pub(super) all: usize,
     pub(super) of_client: usize,
@@ -48,20 +47,20 @@ impl Counter {
         self.locked_name.is_some()
     }
 
-    /// Its place among those of its client that may give way: the first one does.
+    /// Rank among the unlocked counters of the client; the lowest rank gives way first.
     fn rank(&self, key: Key) -> (u64, u64, Key) {
         (self.number, self.last, key)
     }
 }
 
-/// Every counter, and the orders in which they are looked for.
+/// All counters, with the indexes that find a counter by end, mount and client.
 pub(super) struct Table {
     bounds: Bounds,
     counters: HashMap<Key, Counter>,
     by_end: BTreeSet<(u64, Key)>,
     of_mounts: HashMap<Arc<str>, OfMount>,
     of_clients: HashMap<Client, OfClient>,
-    /// Clients by how many counters of theirs may give way.
+    /// Clients by their number of unlocked counters.
     by_most: BTreeSet<(usize, Client)>,
 }
 
@@ -73,7 +72,7 @@ struct OfMount {
 
 #[derive(Default)]
 struct OfClient {
-    /// Counters that may give way.
+    /// Counters that can give way.
     unlocked: BTreeSet<(u64, u64, Key)>,
     locked: usize,
 }
@@ -94,24 +93,26 @@ impl Table {
         self.counters.get(key)
     }
 
-    /// Whether any name of the mount is counted.
+    /// Returns whether any name of the mount is counted.
     pub(super) fn counts(&self, mount: &str) -> bool {
         self.of_mounts.contains_key(mount)
     }
 
-    /// The locked names of a mount, in order.
+    /// Returns the locked names of a mount, in order.
     pub(super) fn locked(&self, mount: &str) -> Vec<String> {
         let names = self.of_mounts.get(mount).into_iter().flat_map(|it| it.locked.keys());
         names.map(ToString::to_string).collect()
     }
 
-    /// Whether the client may have another name counted, also at the cost of one of its own.
+    /// Returns whether the client may have another name counted, also at the cost of an own
+    /// counter.
     pub(super) fn may_add(&self, client: Client) -> bool {
         let of_client = self.of_clients.get(&client);
         of_client.is_none_or(|it| !it.unlocked.is_empty() || it.locked < self.bounds.of_client)
     }
 
-    /// Makes room for a new counter of `client`. `false` where only locked names could give way.
+    /// Makes room for a new counter of `client`. Returns `false` where every counter in question is
+    /// locked.
     pub(super) fn make_room(&mut self, client: Client) -> bool {
         let own = self.of_clients.get(&client);
         if own.is_some_and(|own| own.unlocked.len() + own.locked >= self.bounds.of_client) {
@@ -131,7 +132,7 @@ impl Table {
         first.is_some_and(|(_, _, key)| self.remove(&key).is_some())
     }
 
-    /// Forgets the counters whose time is over.
+    /// Forgets all counters whose time is over.
     pub(super) fn forget_ended(&mut self, now: u64) {
         while let Some((ends_at, key)) = self.by_end.first().copied()
             && ends_at <= now
@@ -140,7 +141,7 @@ impl Table {
         }
     }
 
-    /// Puts a counter in the place of the one that was there.
+    /// Stores a counter, and replaces an earlier counter of the same key.
     pub(super) fn put(&mut self, key: Key, counter: Counter) {
         self.remove(&key);
         self.by_end.insert((counter.ends_at, key));
@@ -184,7 +185,7 @@ impl Table {
         Some(counter)
     }
 
-    /// Moves a client to its place, after it had so many counters that may give way.
+    /// Updates the client's rank, which was by `before` unlocked counters.
     fn rank_client(&mut self, client: Client, before: usize) {
         self.by_most.remove(&(before, client));
         let Some(of_client) = self.of_clients.get(&client) else { return };
@@ -201,7 +202,7 @@ impl Table {
         self.counters.len()
     }
 
-    /// Whether nothing is left in any of the orders.
+    /// Returns whether all indexes are empty.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.counters.is_empty()

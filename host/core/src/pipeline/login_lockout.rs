@@ -15,7 +15,7 @@ use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 
-/// When a client that may try no other name may try one again, in milliseconds.
+/// Pause of a client that locked too many names, in milliseconds.
 const RETRY_AFTER: u64 = 60_000;
 
 /// A login on its way to a component.
@@ -41,7 +41,7 @@ impl<'a> LoginAttempt<'a> {
         is_counted.then(|| Self { permitted, mount, policy, engine, scope: scope.clone() })
     }
 
-    /// Refuses a name that is locked, or whose failure could not be counted, before anything is
+    /// Refuses a locked name, and a name for which there is no counter left, before anything is
     /// proved.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl<'a> LoginAttempt<'a> {
         }
     }
 
-    /// A line without the name: the text in a name's place may be a password.
+    /// Logs without the name, because users type passwords in its place.
     fn warn(&self, event: &str, more: &[(&str, String)]) {
         let mount = ("mount", self.mount.record.path.to_string());
         let remote = ("remote", self.permitted.request.remote.to_string());

@@ -1,15 +1,15 @@
-//! Shares that came in, by the client that gave them, until enough of them are right.
+//! Unseal shares, kept by the client that gave them.
 //!
-//! The attacks this file stops: bogus shares that keep right ones out, fill the threshold, or push
-//! the shares of other clients out of memory; and a reset that makes the operators' shares be
-//! forgotten. Each share is tried in sets of as many as are needed, with the shares that were given
-//! before, also in an attempt that failed. A client's shares are its own: no other client ends its
-//! attempt, evicts its shares or forgets them.
+//! Attacks that this file stops: bogus shares that keep right shares out, fill the threshold, or
+//! push the shares of other clients out of memory; and a reset that makes the server forget the
+//! operators' shares. Each new share is combined with the shares before it, also after a failed
+//! attempt. No client ends the attempt of another client, evicts its shares or forgets them.
 //!
-//! Key holders unseal together from different addresses, so each share is tried with three pools:
-//! the client's own shares, which no other client can crowd; the latest shares of every client, one
-//! of each client at a time; and, where those are too many, the same in random order: a crowd of
-//! addresses makes unsealing from several addresses take more attempts, and does not prevent it.
+//! Key holders unseal together from different addresses. So each share is combined with three
+//! pools: the shares of the same client, which no other client can crowd out; the latest shares of
+//! every client, taken client by client; and, if there are too many, a random choice of clients. A
+//! crowd of addresses makes unsealing from several addresses take more attempts, and does not
+//! prevent it.
 
 use crate::random;
 use bulkhead_store::{Progress, SealConfig, SealKey, Share, ShareCollector};
@@ -17,34 +17,35 @@ use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most sets of shares of one pool that are tried for a share.
+/// Maximum number of sets of shares that are tried for one share, in each pool.
 const MOST_SETS: usize = 64;
-/// Bounds the time that finding the keys of all these sets takes: each set takes the square of its
-/// shares. With more than 128 shares to a set, none is left to try others beside the right ones.
+/// Bounds the work on all sets of a pool: a set costs the square of its number of shares. Above a
+/// threshold of 128 only a single set is tried, so every share must be right.
 const MOST_EFFORT: usize = 1 << 15;
-/// Clients whose shares are kept. The one that gave a share longest ago makes room.
+/// Maximum number of clients whose shares are kept. The client that has been silent longest makes
+/// room.
 const MOST_GIVERS: usize = 256;
 
-/// Attempts to unseal, as far as they came, and the shares of those before.
+/// The attempts of all clients, and the shares of earlier attempts.
 pub(super) struct Unsealing {
-    /// Names what is in progress, so that its shares are not mistaken for those of another attempt.
+    /// Names the shares in progress, so that clients can tell two attempts apart.
     pub(super) nonce: String,
     config: SealConfig,
-    /// The client that gave a share last is the last one.
+    /// Ordered by the time of the latest share, the latest last.
     givers: Vec<Giver>,
 }
 
 /// A client and its shares.
 struct Giver {
     client: Client,
-    /// Numbers of the shares of its attempt.
+    /// Numbers of the shares in the current attempt.
     numbers: BTreeSet<u8>,
-    /// Every share that is tried with the next, the latest last.
+    /// Shares that are combined with the next share, the latest last.
     given: Vec<Share>,
 }
 
 impl Unsealing {
-    /// No shares.
+    /// Begins without shares.
     ///
     /// # Errors
     /// 500 where the system gives no randomness.
@@ -52,14 +53,14 @@ impl Unsealing {
         Ok(Self { nonce: random::uuid()?, config, givers: Vec::new() })
     }
 
-    /// Different numbers of all shares in progress, fewer than are needed: with as many the service
-    /// would be open if they were right.
+    /// Returns how many different share numbers are in progress, and never as many as the
+    /// threshold: clients take that for an open server.
     pub(super) fn progress(&self) -> u8 {
         let most = self.config.threshold.saturating_sub(1);
         u8::try_from(self.numbers().len()).unwrap_or(u8::MAX).min(most)
     }
 
-    /// Whether as many shares as are needed are in progress, of which at least one is then wrong.
+    /// Returns whether enough shares are in progress, so that at least one share is wrong.
     pub(super) fn has_wrong_share(&self) -> bool {
         self.numbers().len() >= usize::from(self.config.threshold)
     }
@@ -68,7 +69,7 @@ impl Unsealing {
         self.givers.iter().flat_map(|giver| giver.numbers.iter().copied()).collect()
     }
 
-    /// Whether `client` alone gave as many shares as are needed.
+    /// Returns whether `client` alone gave enough shares.
     pub(super) fn is_complete(&self, client: Client) -> bool {
         let needed = usize::from(self.config.threshold);
         needed == 1 || self.giver(client).is_some_and(|giver| giver.numbers.len() >= needed)
@@ -78,12 +79,12 @@ impl Unsealing {
         self.givers.iter().find(|giver| giver.client == client)
     }
 
-    /// Adds a share of `client`. Returns the keys of all sets of shares that it completes, of which
-    /// none need be right.
+    /// Adds a share of `client`. Returns the key of every set of shares that the new share
+    /// completes. None of the keys need be right.
     ///
     /// # Errors
-    /// 400 for a share that cannot be one of this seal; the shares before it stay. 500 where the
-    /// system gives no randomness.
+    /// 400 for a share that does not fit this seal; the earlier shares stay. 500 where the system
+    /// gives no randomness.
     pub(super) fn add(&mut self, client: Client, share: &Share) -> Result<Vec<SealKey>, Failure> {
         let refused = |why: String| Failure::invalid(why).recordable();
         let alone = ShareCollector::new(self.config).add(share.clone()).map_err(refused)?;
@@ -103,7 +104,7 @@ impl Unsealing {
         Ok(keys)
     }
 
-    /// Takes a client's shares out, which are none where it is new.
+    /// Removes the client and returns its shares; a new client has none.
     fn take_giver(&mut self, client: Client) -> Giver {
         if let Some(index) = self.givers.iter().position(|giver| giver.client == client) {
             return self.givers.remove(index);
@@ -114,8 +115,8 @@ impl Unsealing {
         Giver { client, numbers: BTreeSet::new(), given: Vec::new() }
     }
 
-    /// Ends the attempt of `client`: its shares did not open the data. They stay for the sets of
-    /// the next.
+    /// Ends the attempt of `client`, because the shares did not open the data. The shares stay for
+    /// the sets of the next attempt.
     ///
     /// # Errors
     /// As [`Unsealing::new`].
@@ -125,7 +126,7 @@ impl Unsealing {
         self.rename_when_empty()
     }
 
-    /// Forgets the shares of `client`. Returns how many of them were in progress.
+    /// Forgets the shares of `client`. Returns how many shares were in progress.
     ///
     /// # Errors
     /// As [`Unsealing::new`].
@@ -143,7 +144,7 @@ impl Unsealing {
         Ok(())
     }
 
-    /// The pools in whose sets a share with this number of the last giver is tried.
+    /// Returns the pools that a new share of the last giver, with this number, is combined with.
     fn pools(&self, number: u8) -> Result<Vec<Vec<&Share>>, Failure> {
         let latest_first: Vec<&Giver> = self.givers.iter().rev().collect();
         let (recent, is_whole) = self.pool(&latest_first, number);
@@ -159,9 +160,9 @@ impl Unsealing {
         Ok(vec![own, recent, random])
     }
 
-    /// The shares of these givers that a share with this number is tried with: the latest of each,
-    /// then the second latest of each, as long as the sets are few enough. With whether these are
-    /// all.
+    /// Collects shares of these givers: the latest share of each giver, then the second latest,
+    /// until the sets with a share of this number would be too many. The flag says whether no share
+    /// was left out.
     fn pool<'a>(&self, givers: &[&'a Giver], number: u8) -> (Vec<&'a Share>, bool) {
         let depth = givers.iter().map(|giver| giver.given.len()).max().unwrap_or_default();
         let layers = (0..depth)
@@ -177,7 +178,7 @@ impl Unsealing {
         (pool, true)
     }
 
-    /// The keys of all sets of this share with shares of the pool.
+    /// Returns the keys of all sets that this share completes in the pool.
     fn keys_with(&self, share: &Share, pool: &[&Share]) -> Result<Vec<SealKey>, String> {
         let mut by_number: BTreeMap<u8, Vec<&Share>> = BTreeMap::new();
         for known in pool {
@@ -201,7 +202,7 @@ impl Unsealing {
 }
 
 impl Giver {
-    /// Keeps a share for the sets of the next, and as many of those before as can be tried with it.
+    /// Keeps a share for later sets. The oldest shares make room if the sets would be too many.
     fn add(&mut self, share: Share, number: u8, config: SealConfig) {
         self.numbers.insert(number);
         self.given.push(share);
@@ -216,13 +217,12 @@ fn most_sets(config: SealConfig) -> usize {
     (MOST_EFFORT / needed.saturating_mul(needed).max(1)).clamp(1, MOST_SETS)
 }
 
-/// How many others a share needs.
+/// Number of shares that one more share completes to a set.
 fn others_needed(config: SealConfig) -> usize {
     usize::from(config.threshold).saturating_sub(1)
 }
 
-/// How many sets a share of another number completes: sets of shares of `pool` with different
-/// numbers.
+/// Number of sets of `pool` with different share numbers that one more share would complete.
 fn number_of_sets(pool: &[&Share], config: SealConfig) -> usize {
     let others = others_needed(config);
     if pool.len() <= others {
@@ -232,7 +232,7 @@ fn number_of_sets(pool: &[&Share], config: SealConfig) -> usize {
     for number in pool.iter().filter_map(|share| share.number()) {
         *same.entry(number).or_default() += 1;
     }
-    // Of the numbers so far, how many sets there are of each size.
+    // Number of sets of each size, among the share numbers so far.
     let mut sets = vec![1_usize];
     for shares in same.into_values() {
         let with: Vec<usize> = sets.iter().map(|sets| sets.saturating_mul(shares)).collect();
@@ -244,7 +244,7 @@ fn number_of_sets(pool: &[&Share], config: SealConfig) -> usize {
     sets.get(others).copied().unwrap_or_default()
 }
 
-/// Every way to add `more` shares of different numbers to those that were `chosen`.
+/// Adds to `sets` every way to complete `chosen` with `more` shares of different numbers.
 fn choose<'a>(
     groups: &[Vec<&'a Share>],
     more: usize,

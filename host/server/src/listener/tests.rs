@@ -54,6 +54,9 @@ impl Answerer for Gate {
         if request.path == "large" {
             return Response::bare(200, json!("x".repeat(LARGE)));
         }
+        if request.path == "huge" {
+            return Response::bare(200, json!("x".repeat(8 * LARGE)));
+        }
         let remote = format!("{} {}", request.remote, request.remote_port);
         Response::bare(
             200,
