@@ -47,6 +47,15 @@ fn write_from(server: &Bulkhead, from: Ipv4Addr, path: &str, body: &Value) -> (u
     (status, serde_json::from_str(body).unwrap_or_default())
 }
 
+/// Stops the strangers of a test when it is dropped, also by a failed assertion.
+struct Strangers<'a>(&'a AtomicBool);
+
+impl Drop for Strangers<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn give_from(server: &Bulkhead, from: u8, operators: &Operators, index: usize) -> (u16, Value) {
     let share = json!({ "key": operators.keys[index] });
     write_from(server, address(from), "sys/unseal", &share)
@@ -66,13 +75,14 @@ fn a_stranger_keeps_no_server_sealed_with_resets_and_bogus_shares_from_another_a
                 (0..3).for_each(|_| drop(write_from(&server, address(2), "sys/unseal", &bogus)));
             }
         });
+        let strangers = Strangers(&stop);
         for (index, operator) in [10, 11, 12].into_iter().enumerate() {
             let before = asked.load(Ordering::Relaxed);
             until_true("the stranger asks", SOON, || asked.load(Ordering::Relaxed) > before + 3);
             let (status, answer) = give_from(&server, operator, &operators, index);
             assert_eq!((status, &answer["sealed"]), (200, &json!(index < 2)), "{answer}");
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(strangers);
     });
     assert_eq!(seal_status(&server)["sealed"], false);
 }
@@ -123,9 +133,10 @@ fn logins_of_unknown_users_from_one_address_delay_no_login_from_another() {
                 }
             });
         }
+        let strangers = Strangers(&stop);
         until_true("the queue is full of strangers", SOON, || asked.load(Ordering::Relaxed) >= 200);
         let beside: Vec<Duration> = (0..3).map(|_| log_in()).collect();
-        stop.store(true, Ordering::Relaxed);
+        drop(strangers);
         println!("a login takes {alone:?} alone, and {beside:?} beside two hundred strangers");
         // One hash of each of three addresses, before each of two steps, and a busy machine.
         let most = alone * 12 + Duration::from_secs(2);
