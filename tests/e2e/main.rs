@@ -28,6 +28,7 @@ mod identity_tokens;
 mod initialise;
 mod leases;
 mod logins;
+mod many_addresses;
 mod mounts;
 mod mysql;
 mod outbound;

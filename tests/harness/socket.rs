@@ -2,8 +2,9 @@
 
 use crate::Bulkhead;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::{Duration, Instant};
+use tokio::net::TcpSocket;
 
 /// One connection, without any protocol.
 pub struct Socket(TcpStream);
@@ -15,6 +16,23 @@ impl Socket {
     /// When no server listens.
     pub fn open(server: &Bulkhead) -> Self {
         let stream = TcpStream::connect(server.address()).expect("the server listens");
+        stream.set_nodelay(true).expect("a socket takes the option");
+        Self(stream)
+    }
+
+    /// Connects to the server from another address of this machine, such as 127.0.0.2.
+    ///
+    /// # Panics
+    /// When no server listens, or the system has no such address.
+    pub fn open_from(server: &Bulkhead, address: Ipv4Addr) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+        let connected = runtime.expect("a runtime").block_on(async {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind((address, 0).into())?;
+            socket.connect(server.address()).await?.into_std()
+        });
+        let stream = connected.expect("the server listens, and the address is ours");
+        stream.set_nonblocking(false).expect("a socket takes the option");
         stream.set_nodelay(true).expect("a socket takes the option");
         Self(stream)
     }

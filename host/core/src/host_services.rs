@@ -291,6 +291,7 @@ impl BackgroundServices {
             compartment: &mount.compartment,
             slots: SLOTS,
             priority,
+            caller: None,
             deadline: self.deadline,
         };
         Ok(Admitted { _admission: core.sandbox.admit(wanted).await?, pass })

@@ -2,8 +2,9 @@
 //!
 //! The attack this file stops: work beside what undoes it. One caller at a time opens or
 //! closes the store, and it is opened only once every request that began before the last seal has
-//! ended. Shares that came in are kept for one attempt, and forgotten with it. And a guesser of
-//! shares: each refusal is told in the log with its address, and in the audit once that is open.
+//! ended. Shares are kept by client, and clients give their shares in turn, so that no client keeps
+//! the service sealed for the others. And a guesser of shares: each refusal is told in the log with
+//! its address, and in the audit once that is open.
 
 mod unsealing;
 
@@ -14,7 +15,9 @@ use crate::log::cause;
 use crate::process::Process;
 use crate::settings::Settings;
 use crate::tokens;
+use bulkhead_sandbox::FairSemaphore;
 use bulkhead_store::{DataDirectory, Hashes, SealConfig, SealKey, Share, Store, StoreFault};
+use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 use bulkhead_wire::sync;
@@ -31,6 +34,9 @@ pub(crate) struct Seal {
     open: RwLock<Option<Arc<Core>>>,
     /// Held while the service is initialised, unsealed or sealed.
     turn: Mutex<()>,
+    /// Held by the client that may wait for the turn with a share. A client with a thousand shares
+    /// delays another client by a single share.
+    clients: FairSemaphore<Client>,
     /// Shares that came in so far. Held for moments only, because the status reads it.
     unsealing: std::sync::Mutex<Option<Unsealing>>,
     /// Attempts that were refused since there was an audit.
@@ -42,8 +48,10 @@ pub(crate) struct SealStatus {
     /// `None` until it is initialised.
     pub(crate) config: Option<SealConfig>,
     pub(crate) sealed: bool,
-    /// Shares that came in.
+    /// Shares that came in, of all clients.
     pub(crate) progress: u8,
+    /// Enough shares came in, and do not open the data.
+    pub(crate) has_wrong_share: bool,
     /// Empty while there are none.
     pub(crate) nonce: String,
     /// `None` until it is initialised.
@@ -61,7 +69,8 @@ impl Seal {
     pub(crate) fn new(process: Arc<Process>, directory: Arc<DataDirectory>) -> Self {
         let (open, turn) = (RwLock::default(), Mutex::default());
         let (unsealing, refused) = (std::sync::Mutex::default(), std::sync::Mutex::default());
-        Self { process, directory, open, turn, unsealing, refused }
+        let clients = FairSemaphore::new(1);
+        Self { process, directory, open, turn, clients, unsealing, refused }
     }
 
     /// Whether there is a cluster in the data directory.
@@ -121,10 +130,14 @@ impl Seal {
     /// Takes one share from `remote`. With enough of them the service is open when this returns.
     ///
     /// # Errors
-    /// 400 for what is no share of this seal, and when as many as are needed do not open the data:
-    /// the attempt is then over, and its shares are tried with those that are given next.
+    /// 400 for a text that is no share of this seal, and when enough shares of this client do not
+    /// open the data. The client's attempt is then over; its shares are still combined with later
+    /// shares.
     pub(crate) async fn unseal(&self, share: &str, remote: IpAddr) -> Result<(), Failure> {
-        let taken = self.take_share(share).await;
+        let client = Client::of(remote);
+        let its_turn = self.clients.acquire(client).await;
+        let taken = self.take_share(share, client).await;
+        drop(its_turn);
         if let Err(failure) = &taken {
             let log = &self.process.settings.log;
             let pairs = [("remote", remote.to_string()), cause(failure)];
@@ -135,7 +148,7 @@ impl Seal {
         taken
     }
 
-    async fn take_share(&self, share: &str) -> Result<(), Failure> {
+    async fn take_share(&self, share: &str, client: Client) -> Result<(), Failure> {
         let _turn = self.turn.lock().await;
         let share = Share::parse(share).map_err(|why| Failure::invalid(why).recordable())?;
         let Some(config) = self.directory.seal_config().await? else {
@@ -146,7 +159,7 @@ impl Seal {
         if self.core().is_some() {
             return Ok(());
         }
-        let keys = self.add_share(config, &share)?;
+        let keys = self.add_share(config, client, &share)?;
         match self.directory.find_key(keys).await? {
             Some(key) => {
                 let store = self.directory.open(key).await?;
@@ -154,62 +167,69 @@ impl Seal {
                 sync::lock(&self.unsealing).take();
                 Ok(())
             }
-            None => self.end_complete_attempt(),
+            None => self.end_complete_attempt(client),
         }
     }
 
-    /// Adds a share to those that came in, or begins an attempt with it. Returns the keys of the
-    /// sets that it completes.
-    fn add_share(&self, config: SealConfig, share: &Share) -> Result<Vec<SealKey>, Failure> {
+    /// Adds a share of `client` to the shares that came in. Returns the keys of all sets that the
+    /// share completes.
+    fn add_share(
+        &self,
+        config: SealConfig,
+        client: Client,
+        share: &Share,
+    ) -> Result<Vec<SealKey>, Failure> {
         let mut unsealing = sync::lock(&self.unsealing);
         let attempt = match unsealing.take() {
             Some(attempt) => attempt,
             None => Unsealing::new(config)?,
         };
-        unsealing.insert(attempt).add(share)
+        unsealing.insert(attempt).add(client, share)
     }
 
-    /// The attempt ends with the last share that it needs, also where they do not open the store.
-    fn end_complete_attempt(&self) -> Result<(), Failure> {
+    /// Ends the client's attempt if the client gave enough shares, none of which opened the store.
+    fn end_complete_attempt(&self, client: Client) -> Result<(), Failure> {
         let mut unsealing = sync::lock(&self.unsealing);
-        match unsealing.as_mut().filter(|attempt| attempt.is_complete()) {
+        match unsealing.as_mut().filter(|attempt| attempt.is_complete(client)) {
             Some(attempt) => {
-                attempt.end_attempt()?;
+                attempt.end_attempt(client)?;
                 Err(wrong_shares())
             }
             None => Ok(()),
         }
     }
 
-    /// Forgets the shares that came in, because `remote` asks for it.
-    pub(crate) fn forget_shares(&self, remote: IpAddr) {
-        let forgotten = sync::lock(&self.unsealing).take();
-        if let Some(attempt) = forgotten {
-            let shares = attempt.count().to_string();
-            let pairs = [("remote", remote.to_string()), ("shares", shares)];
+    /// Forgets the shares of `remote`'s client. The shares of other clients stay.
+    ///
+    /// # Errors
+    /// 500 where the system gives no randomness.
+    pub(crate) fn forget_shares(&self, remote: IpAddr) -> Result<(), Failure> {
+        let mut unsealing = sync::lock(&self.unsealing);
+        let forgotten = match unsealing.as_mut() {
+            Some(attempt) => attempt.forget(Client::of(remote))?,
+            None => 0,
+        };
+        drop(unsealing);
+        if forgotten > 0 {
+            let pairs = [("remote", remote.to_string()), ("shares", forgotten.to_string())];
             self.process.settings.log.line("warn", "shares-forgotten", &pairs);
         }
+        Ok(())
     }
 
     pub(crate) async fn status(&self) -> Result<SealStatus, Failure> {
-        let (progress, nonce) = self.progress();
-        Ok(SealStatus {
-            config: self.directory.seal_config().await?,
-            sealed: self.core().is_none(),
-            progress,
-            nonce,
-            cluster_id: self.directory.cluster_id().await?,
-        })
-    }
-
-    /// Shares that came in, and the name of the attempt.
-    fn progress(&self) -> (u8, String) {
+        let (config, cluster_id) =
+            (self.directory.seal_config().await?, self.directory.cluster_id().await?);
         let unsealing = sync::lock(&self.unsealing);
-        unsealing
-            .as_ref()
-            .filter(|attempt| attempt.count() > 0)
-            .map(|attempt| (attempt.count(), attempt.nonce.clone()))
-            .unwrap_or_default()
+        let attempt = unsealing.as_ref().filter(|attempt| attempt.progress() > 0);
+        Ok(SealStatus {
+            config,
+            sealed: self.core().is_none(),
+            progress: attempt.map_or(0, Unsealing::progress),
+            has_wrong_share: attempt.is_some_and(Unsealing::has_wrong_share),
+            nonce: attempt.map(|attempt| attempt.nonce.clone()).unwrap_or_default(),
+            cluster_id,
+        })
     }
 
     /// Opens the directory with the key that lies beside its data, after initialising an empty one

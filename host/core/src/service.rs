@@ -125,6 +125,13 @@ impl Service {
         }
     }
 
+    /// Whether a request comes with a token that holds. No use of the token is taken.
+    pub async fn has_token(&self, head: &Head<'_>) -> bool {
+        let Some((core, _in_flight)) = self.seal.enter().await else { return false };
+        // What cannot be looked up now is told by the request itself, which looks again.
+        core.tokens.is_held(head.token, head.remote).await.unwrap_or(true)
+    }
+
     async fn admission_of(&self, head: &Head<'_>) -> BodyAdmission {
         let found = self.table.find(head.verb, head.path);
         if let Ok(Some(found)) = &found

@@ -1,12 +1,15 @@
 //! Admission to the engine's pool of instances: who waits, and who gives way.
 //!
-//! Every instance has its slot here, the idle ones too. The attack this file stops: one mount whose
-//! calls hang, or come in thousands, holding every slot. Free slots go round by mount and not by
+//! Every instance has its slot here, the idle ones too. The attacks this file stops: one mount
+//! whose calls hang, or come in thousands, holding every slot; and one client that does so to the
+//! other clients of a mount. Free slots go round by mount, within a mount by client, and not by
 //! arrival; the requests of a mount hold no more than its share; and the last slots are for due
 //! work, so that leases end while requests hang.
 
 use crate::compartment::{Compartment, Taken};
+use crate::fair_queue::FairQueue;
 use crate::limits;
+use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::sync;
 use std::collections::VecDeque;
@@ -36,6 +39,8 @@ pub struct SlotRequest<'a> {
     pub slots: u32,
     /// Where it waits.
     pub priority: Priority,
+    /// The client that it is for, among those of its mount; `None` for due work.
+    pub caller: Option<Client>,
     /// How long it waits.
     pub deadline: Instant,
 }
@@ -74,10 +79,10 @@ struct State {
 /// The mounts that have calls waiting, in the order in which they are served next.
 type Ring = VecDeque<Queue>;
 
-/// The waiting calls of one mount, in the order in which they came.
+/// The waiting calls of one mount, served client by client.
 struct Queue {
     share: Arc<Taken>,
-    waiting: VecDeque<Waiter>,
+    waiting: FairQueue<Option<Client>, Waiter>,
 }
 
 struct Waiter {
@@ -118,7 +123,7 @@ impl InstanceSlots {
 
     /// Takes the slots at once, or joins the queue for them.
     pub(crate) fn enter(self: &Arc<Self>, wanted: &SlotRequest<'_>) -> Entered {
-        let &SlotRequest { compartment, slots, priority, .. } = wanted;
+        let &SlotRequest { compartment, slots, priority, caller, .. } = wanted;
         let mut state = self.lock();
         let fit = state.fit(priority, slots, compartment);
         if state.ring(priority).is_empty() && matches!(fit, Fit::Fits) {
@@ -126,7 +131,7 @@ impl InstanceSlots {
         }
         let (admit, admission) = oneshot::channel();
         let waiter = Waiter { compartment: Arc::clone(compartment), slots, admit };
-        if !state.enqueue(priority, waiter) {
+        if !state.enqueue(priority, caller, waiter) {
             return Entered::Crowded;
         }
         // This mount may be next although another waits: for its own share.
@@ -213,20 +218,25 @@ impl State {
         Admission { all: Arc::clone(all), count: slots, share }
     }
 
-    /// Queues a call behind the others of its mount. Says whether there was room to wait.
-    fn enqueue(&mut self, priority: Priority, waiter: Waiter) -> bool {
+    /// Queues a call behind the others of its client. Says whether there was room to wait: where
+    /// the mount's queue is full, the client with most calls in it makes room for one with fewer.
+    fn enqueue(&mut self, priority: Priority, caller: Option<Client>, waiter: Waiter) -> bool {
         let ring = self.ring(priority);
         let share = waiter.compartment.taken();
-        let Some(queue) = ring.iter_mut().find(|queue| Arc::ptr_eq(&queue.share, share)) else {
-            ring.push_back(Queue { share: Arc::clone(share), waiting: VecDeque::from([waiter]) });
-            return true;
-        };
+        let index = ring.iter().position(|queue| Arc::ptr_eq(&queue.share, share));
+        let index = index.unwrap_or_else(|| {
+            ring.push_back(Queue { share: Arc::clone(share), waiting: FairQueue::default() });
+            ring.len() - 1
+        });
+        let Some(queue) = ring.get_mut(index) else { return false };
         if queue.waiting.len() >= limits::WAITING_CALLS {
             queue.waiting.retain(|waiter| !waiter.admit.is_closed());
         }
-        let has_room = queue.waiting.len() < limits::WAITING_CALLS;
+        // The one that makes room learns it by its sender, which is dropped here.
+        let has_room = queue.waiting.len() < limits::WAITING_CALLS
+            || queue.waiting.pop_excess_over(&caller).is_some();
         if has_room {
-            queue.waiting.push_back(waiter);
+            queue.waiting.push(caller, waiter);
         }
         has_room
     }
@@ -248,7 +258,7 @@ impl State {
                         passed_over = 0;
                         let admission = self.take(all, priority, slots, &compartment);
                         let queue = self.ring(priority).front_mut();
-                        let first = queue.and_then(|queue| queue.waiting.pop_front());
+                        let first = queue.and_then(|queue| queue.waiting.pop());
                         handed_out.extend(first.map(|waiter| (waiter.admit, admission)));
                     }
                 }
@@ -264,7 +274,7 @@ impl State {
         let ring = self.ring(priority);
         let queue = ring.front_mut()?;
         while queue.waiting.front().is_some_and(|waiter| waiter.admit.is_closed()) {
-            queue.waiting.pop_front();
+            queue.waiting.pop();
         }
         let next =
             queue.waiting.front().map(|waiter| (waiter.slots, Arc::clone(&waiter.compartment)));

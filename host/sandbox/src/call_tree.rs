@@ -4,6 +4,7 @@ use crate::cpu_permits::CpuMeter;
 use crate::held::Held;
 use crate::key_ring::LastSigner;
 use crate::secrets::SecretSet;
+use bulkhead_wire::client::Client;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use tokio::sync::{RwLock, RwLockReadGuard};
 
@@ -27,6 +28,17 @@ pub struct CallTree {
 }
 
 impl CallTree {
+    /// The tree of a call for `caller`, with which it takes its turn at what is scarce.
+    #[must_use]
+    pub fn of(caller: Client) -> Self {
+        Self { cpu_meter: CpuMeter::of(caller), ..Self::default() }
+    }
+
+    /// The client that the root call is for; `None` for due work.
+    pub(crate) fn caller(&self) -> Option<Client> {
+        self.cpu_meter.caller()
+    }
+
     /// Counts a host call. Returns how many there were.
     pub(crate) fn count_host_call(&self) -> u32 {
         self.host_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1)

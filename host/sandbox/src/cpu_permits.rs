@@ -5,39 +5,55 @@
 //! computes for longer than a call of ours ever does needs a permit, of which there is one fewer
 //! than there are processors; so one worker is always free of them. Many calls that each end soon
 //! are no way around it: where one of a mount computed for long, the next ones need a permit from
-//! their start.
+//! their start. Permits go round by mount and client, so that a client with a hundred such calls
+//! keeps the calls of another one waiting for one of them.
 
 use crate::compartment::Compartment;
+use crate::fair_queue::{FairPermit, FairSemaphore};
 use crate::limits;
+use bulkhead_wire::client::Client;
 use bulkhead_wire::sync;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::UpdateDeadline;
 
 /// The permits of a process.
 #[derive(Clone)]
-pub(crate) struct CpuPermits(Arc<Semaphore>);
+pub(crate) struct CpuPermits(FairSemaphore<Computer>);
+
+/// A permit to compute.
+pub(crate) type CpuPermit = FairPermit<Computer>;
+
+/// A mount, and the client that its call is for.
+type Computer = (String, Option<Client>);
 
 impl CpuPermits {
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Self(Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))))
+        Self(FairSemaphore::new(processors.saturating_sub(1).max(1)))
     }
 
-    /// A permit, in the order in which they were asked for. `None` cannot happen while the process
+    /// A permit, in turn with the other mounts and clients. `None` cannot happen while the process
     /// runs.
-    pub(crate) async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0).acquire_owned().await.ok()
+    pub(crate) async fn acquire(
+        &self,
+        compartment: &Compartment,
+        caller: Option<Client>,
+    ) -> Option<CpuPermit> {
+        self.0.acquire((compartment.mount().to_owned(), caller)).await
     }
 }
 
 /// How long the guest of a root call has computed, its nested calls included, and the permit that
 /// it has.
 #[derive(Default)]
-pub(crate) struct CpuMeter(Mutex<Computing>);
+pub(crate) struct CpuMeter {
+    /// The client that the root call is for; `None` for due work.
+    caller: Option<Client>,
+    computing: Mutex<Computing>,
+}
 
 #[derive(Default)]
 struct Computing {
@@ -45,10 +61,20 @@ struct Computing {
     woken: Option<Instant>,
     /// What it computed until it last waited.
     before: Duration,
-    permit: Option<OwnedSemaphorePermit>,
+    permit: Option<CpuPermit>,
 }
 
 impl CpuMeter {
+    /// The meter of a call for `caller`.
+    pub(crate) fn of(caller: Client) -> Self {
+        Self { caller: Some(caller), computing: Mutex::default() }
+    }
+
+    /// The client that the root call is for; `None` for due work.
+    pub(crate) fn caller(&self) -> Option<Client> {
+        self.caller
+    }
+
     /// Does the work of a root call: counts what it computes, and takes its permit from it where it
     /// waits.
     pub(crate) async fn measure<T>(&self, work: impl Future<Output = T>) -> T {
@@ -66,17 +92,17 @@ impl CpuMeter {
     /// a moment ago.
     pub(crate) async fn admit(&self, permits: &CpuPermits, compartment: &Compartment) {
         if compartment.taken().computed_long(Instant::now()) {
-            self.acquire(permits).await;
+            self.acquire(permits, compartment).await;
         }
     }
 
-    async fn acquire(&self, permits: &CpuPermits) {
-        let permit = permits.acquire().await;
+    async fn acquire(&self, permits: &CpuPermits, compartment: &Compartment) {
+        let permit = permits.acquire(compartment, self.caller).await;
         self.lock().permit = permit;
     }
 
     fn lock(&self) -> MutexGuard<'_, Computing> {
-        sync::lock(&self.0)
+        sync::lock(&self.computing)
     }
 }
 
@@ -95,7 +121,7 @@ impl Computing {
 /// it has a permit again, and others run meanwhile.
 pub(crate) fn on_epoch<R>(
     root: &Arc<R>,
-    compartment: &Compartment,
+    compartment: &Arc<Compartment>,
     permits: &CpuPermits,
 ) -> UpdateDeadline
 where
@@ -105,14 +131,14 @@ where
         return UpdateDeadline::Continue(1);
     }
     compartment.taken().mark_computing_long(Instant::now());
-    let (root, permits) = (Arc::clone(root), permits.clone());
+    let (root, compartment, permits) = (Arc::clone(root), Arc::clone(compartment), permits.clone());
     UpdateDeadline::YieldCustom(
         1,
         Box::pin(async move {
             // Also where no other guest waits for a permit: calls that need none do. And the permit
             // that it has ends there.
             tokio::task::yield_now().await;
-            (*root).as_ref().acquire(&permits).await;
+            (*root).as_ref().acquire(&permits, &compartment).await;
         }),
     )
 }
@@ -124,7 +150,7 @@ mod tests {
     use crate::limits::Limits;
 
     fn one() -> CpuPermits {
-        CpuPermits(Arc::new(Semaphore::new(1)))
+        CpuPermits(FairSemaphore::new(1))
     }
 
     /// Keeps the processor busy, as a guest does.
@@ -147,9 +173,9 @@ mod tests {
                 panic!("no permit")
             };
             Box::into_pin(Box::new(other)).await;
-            assert_eq!(permits.0.available_permits(), 0, "it computes");
+            assert_eq!(permits.0.available(), 0, "it computes");
             tokio::task::yield_now().await;
-            assert_eq!(permits.0.available_permits(), 1, "it waited");
+            assert_eq!(permits.0.available(), 1, "it waited");
         };
         tree.cpu_meter.measure(work).await;
         assert!(tree.cpu_meter.lock().before >= limits::COMPUTED_FREELY);
@@ -164,7 +190,7 @@ mod tests {
             let tree = CallTree::default();
             let begun = async {
                 tree.cpu_meter.admit(&permits, compartment).await;
-                permits.0.available_permits()
+                permits.0.available()
             };
             tree.cpu_meter.measure(begun).await
         };

@@ -32,7 +32,9 @@ impl Sandbox {
     pub async fn admit_description(&self) -> Result<Admission, Failure> {
         let compartment = Compartment::new("", Limits::default());
         let (priority, deadline) = (Priority::Foreground, Instant::now() + TIME);
-        self.admit(SlotRequest { compartment: &compartment, slots: 1, priority, deadline }).await
+        let wanted =
+            SlotRequest { compartment: &compartment, slots: 1, priority, caller: None, deadline };
+        self.admit(wanted).await
     }
 }
 

@@ -66,7 +66,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// `unavailable` when there are none until the deadline, and at once when more calls of the
-    /// mount wait than may.
+    /// mount wait than may: this one, or one of the client that has most of them.
     pub async fn admit(&self, wanted: SlotRequest<'_>) -> Result<Admission, Failure> {
         let (admission, lacks_room) = match self.resources.process.slots.enter(&wanted) {
             Entered::Admitted(admission) => return Ok(admission),
@@ -80,7 +80,8 @@ impl Sandbox {
         }
         match tokio::time::timeout_at(wanted.deadline, admission).await {
             Ok(Ok(admission)) => Ok(admission),
-            Ok(Err(_)) | Err(_) => Err(Failure::new(
+            Ok(Err(_)) => Err(admission::crowded()),
+            Err(_) => Err(Failure::new(
                 Kind::Unavailable,
                 "all plugin instances are busy; try again later",
             )),

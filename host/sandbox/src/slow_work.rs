@@ -1,10 +1,14 @@
 //! Work of the host that takes long and cannot be interrupted: making an RSA key, hashing a
 //! password.
 //!
-//! The attack this file stops: a mount whose calls ask for so much of it that the calls of others
-//! wait behind all of them. A mount has one turn at a time, so that another one's waits at most for
-//! one piece of work of each mount; and one processor is left to everything else.
+//! The attacks this file stops: a mount whose calls ask for so much of it that the calls of others
+//! wait behind all of them; and a client that does the same to the other clients of a mount, with
+//! logins for instance. A mount has one turn at a time, which goes round by client, so that a call
+//! waits at most for one piece of work of each mount, and of each client of its own; and one
+//! processor is left to everything else.
 
+use crate::fair_queue::{FairPermit, FairSemaphore};
+use bulkhead_wire::client::Client;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -14,16 +18,19 @@ pub(crate) struct SlowWork {
     hashes: Arc<Semaphore>,
 }
 
+/// The client that a call is for; `None` for due work.
+type Caller = Option<Client>;
+
 /// The turns of one mount, one of each sort.
 pub(crate) struct Turns {
-    keys: Arc<Semaphore>,
-    hashes: Arc<Semaphore>,
+    keys: FairSemaphore<Caller>,
+    hashes: FairSemaphore<Caller>,
 }
 
 /// A mount's turn and a place, until they are dropped: with the work, not with the call that asked.
 pub(crate) struct Turn {
     _place: OwnedSemaphorePermit,
-    _of_mount: OwnedSemaphorePermit,
+    _of_mount: FairPermit<Caller>,
 }
 
 impl SlowWork {
@@ -34,27 +41,30 @@ impl SlowWork {
     }
 
     /// A turn at making an RSA key. `None` cannot happen while the process runs.
-    pub(crate) async fn key(&self, mount: &Turns) -> Option<Turn> {
-        turn(&mount.keys, &self.keys).await
+    pub(crate) async fn key(&self, mount: &Turns, caller: Caller) -> Option<Turn> {
+        turn(&mount.keys, caller, &self.keys).await
     }
 
     /// A turn at hashing a password. `None` cannot happen while the process runs.
-    pub(crate) async fn hash(&self, mount: &Turns) -> Option<Turn> {
-        turn(&mount.hashes, &self.hashes).await
+    pub(crate) async fn hash(&self, mount: &Turns, caller: Caller) -> Option<Turn> {
+        turn(&mount.hashes, caller, &self.hashes).await
     }
 }
 
 /// The mount's turn first: only one of its calls waits for a place.
-async fn turn(mount: &Arc<Semaphore>, places: &Arc<Semaphore>) -> Option<Turn> {
-    let of_mount = Arc::clone(mount).acquire_owned().await.ok()?;
+async fn turn(
+    mount: &FairSemaphore<Caller>,
+    caller: Caller,
+    places: &Arc<Semaphore>,
+) -> Option<Turn> {
+    let of_mount = mount.acquire(caller).await?;
     let place = Arc::clone(places).acquire_owned().await.ok()?;
     Some(Turn { _place: place, _of_mount: of_mount })
 }
 
 impl Default for Turns {
     fn default() -> Self {
-        let one = || Arc::new(Semaphore::new(1));
-        Self { keys: one(), hashes: one() }
+        Self { keys: FairSemaphore::new(1), hashes: FairSemaphore::new(1) }
     }
 }
 
@@ -68,10 +78,10 @@ mod tests {
         let one = || Arc::new(Semaphore::new(1));
         let work = SlowWork { keys: one(), hashes: one() };
         let (greedy, modest) = (Turns::default(), Turns::default());
-        let first = work.key(&greedy).await;
-        let mut others: Vec<_> = (0..1_000).map(|_| Box::pin(work.key(&greedy))).collect();
+        let first = work.key(&greedy, None).await;
+        let mut others: Vec<_> = (0..1_000).map(|_| Box::pin(work.key(&greedy, None))).collect();
         assert!(others.iter_mut().all(|other| other.as_mut().now_or_never().is_none()));
-        let mut modest = Box::pin(work.key(&modest));
+        let mut modest = Box::pin(work.key(&modest, None));
         assert!(modest.as_mut().now_or_never().is_none());
         drop(first);
         // The next of the greedy mount has its turn now, and waits for the place behind the other.
@@ -80,9 +90,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_client_with_a_thousand_wishes_keeps_another_waiting_for_one_of_them() {
+        let (work, mount) = (SlowWork::new(), Turns::default());
+        let client = |last| Some(Client::of([192, 0, 2, last].into()));
+        let first = work.hash(&mount, client(1)).await;
+        let mut others: Vec<_> =
+            (0..1_000).map(|_| Box::pin(work.hash(&mount, client(1)))).collect();
+        assert!(others.iter_mut().all(|other| other.as_mut().now_or_never().is_none()));
+        let mut modest = Box::pin(work.hash(&mount, client(2)));
+        assert!(modest.as_mut().now_or_never().is_none());
+        drop(first);
+        let second = others[0].as_mut().now_or_never().flatten();
+        assert!(second.is_some() && modest.as_mut().now_or_never().is_none());
+        drop(second);
+        assert!(modest.as_mut().now_or_never().flatten().is_some());
+    }
+
+    #[tokio::test]
     async fn hashing_does_not_wait_for_keys() {
         let (work, mount) = (SlowWork::new(), Turns::default());
-        let _key = work.key(&mount).await;
-        assert!(work.hash(&mount).now_or_never().flatten().is_some());
+        let _key = work.key(&mount, None).await;
+        assert!(work.hash(&mount, None).now_or_never().flatten().is_some());
     }
 }

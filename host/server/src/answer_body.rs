@@ -6,8 +6,11 @@
 //! as a request that is being served until it is taken, is handed out in pieces, and a connection
 //! learns that one of its answers lies about.
 
+use crate::answer_budget::AnswerBudget;
 use crate::client_concurrency::CountedRequest;
-use crate::connection_slots::Busy;
+use crate::connection_slots::{Busy, ConnectionSlot};
+use bulkhead_wire::client::Client;
+use bulkhead_wire::response::Content;
 use bulkhead_wire::sync;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::collections::BTreeMap;
@@ -20,6 +23,52 @@ use std::time::{Duration, Instant};
 /// Bytes that a stream of HTTP/2 is given at a time.
 const PIECE: usize = 16 << 10;
 
+/// An answer that no connection holds yet.
+pub(crate) struct UnsentBody {
+    content: Content,
+    client: Client,
+    counted: Option<Arc<CountedRequest>>,
+}
+
+impl UnsentBody {
+    /// The body of an answer to `client`.
+    pub(crate) fn new(content: Content, client: Client) -> Self {
+        Self { content, client, counted: None }
+    }
+
+    /// The same, counted for its client.
+    pub(crate) fn counted_by(self, counted: Option<Arc<CountedRequest>>) -> Self {
+        Self { counted, ..self }
+    }
+
+    /// Number of its bytes.
+    pub(crate) fn len(&self) -> usize {
+        match &self.content {
+            Content::Own(bytes) => bytes.len(),
+            Content::Shared(bytes) => bytes.len(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        match self.content {
+            Content::Own(bytes) => bytes,
+            Content::Shared(bytes) => Arc::unwrap_or_clone(bytes),
+        }
+    }
+
+    /// The same without its bytes.
+    pub(crate) fn emptied(self) -> Self {
+        Self { content: Content::Own(Vec::new()), ..self }
+    }
+
+    /// The body on its way over the connection in `slot`.
+    pub(crate) fn over(self, slot: &Arc<ConnectionSlot>, budget: &Arc<AnswerBudget>) -> AnswerBody {
+        let left = budget.hold(self.content, self.client, slot);
+        AnswerBody { left, counted: self.counted, waiting: None }
+    }
+}
+
 /// Bytes of an answer, and what is held for as long as they are not taken.
 pub(crate) struct AnswerBody {
     left: Bytes,
@@ -28,15 +77,6 @@ pub(crate) struct AnswerBody {
 }
 
 impl AnswerBody {
-    pub(crate) fn new(bytes: Bytes) -> Self {
-        Self { left: bytes, counted: None, waiting: None }
-    }
-
-    /// The same, counted for its client.
-    pub(crate) fn counted_by(self, counted: Option<Arc<CountedRequest>>) -> Self {
-        Self { counted, ..self }
-    }
-
     /// The same, as one of several answers of its connection.
     pub(crate) fn among(self, untaken: &Arc<UntakenAnswers>, busy: Busy) -> Self {
         Self { waiting: Some(untaken.begin(busy)), ..self }
@@ -134,8 +174,10 @@ mod tests {
         let slots = ConnectionSlots::new(1, 1);
         let slot = Arc::new(slots.take(Ipv4Addr::LOCALHOST.into(), false).await.unwrap());
         let untaken = Arc::new(UntakenAnswers::default());
-        let body = AnswerBody::new(Bytes::from(vec![b'a'; PIECE + 1]));
-        let mut body = body.among(&untaken, slot.begin_request().unwrap());
+        let content = Content::Own(vec![b'a'; PIECE + 1]);
+        let body = UnsentBody::new(content, Client::of(Ipv4Addr::LOCALHOST.into()));
+        let mut body =
+            body.over(&slot, &Arc::default()).among(&untaken, slot.begin_request().unwrap());
         assert_eq!(body.size_hint().exact(), Some(16_385));
         assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap().len(), PIECE);
         assert!(slot.idle_since().is_none() && untaken.is_any_older_than(Duration::ZERO));

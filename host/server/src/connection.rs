@@ -10,14 +10,14 @@ use crate::answer_body::UntakenAnswers;
 use crate::connection_slots::{Close, ConnectionSlot};
 use crate::error_body::{self, WithErrorBody};
 use crate::headers;
-use crate::http::{Answerer, HttpFrontend};
+use crate::http::{Answerer, Arrival, HttpFrontend};
+use crate::proxies::Origin;
 use crate::tls::{self, Tls};
 use crate::write_timeout::WriteTimeout;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::fmt;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,6 +52,9 @@ const CONNECTION_WINDOW: u32 = 256 << 10;
 /// Bytes of one answer that wait for their client inside HTTP/2.
 const SEND_BUFFER: usize = 32 << 10;
 
+/// Bytes that wait for their client inside TLS: one record.
+const TLS_BUFFER: usize = 16 << 10;
+
 /// How long a connection of HTTP/2 may be silent before it is asked whether it is there, and how
 /// long it may take to say so.
 const PING_AFTER: Duration = Duration::from_secs(20);
@@ -76,7 +79,7 @@ pub(crate) enum Stream {
 
 /// Who is connected, and in which slot.
 pub(crate) struct Peer {
-    pub(crate) remote: SocketAddr,
+    pub(crate) origin: Origin,
     pub(crate) slot: Arc<ConnectionSlot>,
 }
 
@@ -129,34 +132,38 @@ async fn shake_hands(mut stream: TcpStream, tls: &Tls) -> Option<Encrypted> {
         return None;
     }
     let stream = WriteTimeout::new(stream, READ_TIME);
-    TlsAcceptor::from(tls.config()).accept(stream).await.ok()
+    let mut stream = TlsAcceptor::from(tls.config()).accept(stream).await.ok()?;
+    stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
+    Some(stream)
 }
 
 async fn serve_http1<A: Answerer>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    Peer { remote, slot }: Peer,
+    Peer { origin, slot }: Peer,
     frontend: Arc<HttpFrontend<A>>,
 ) {
     let (frontend, slot) = (&*frontend, &slot);
     let service = service_fn(move |request| async move {
         let _busy = slot.begin_request().ok_or(ToldToClose)?;
-        Ok::<_, ToldToClose>(frontend.serve(request, remote).await)
+        let reply = frontend.serve(request, Arrival { origin, requests: 1 }).await;
+        Ok::<_, ToldToClose>(reply.map(|body| body.over(slot, frontend.answer_budget())))
     });
     let stream = TokioIo::new(WithErrorBody::new(WriteTimeout::new(stream, READ_TIME)));
     let mut connection = pin!(http1_builder().serve_connection(stream, service));
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        close = slot.told_to_close() => match close {
-            Close::AtOnce => return,
-            Close::AfterAnswer => connection.as_mut().graceful_shutdown(),
-        },
+    loop {
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            close = slot.told_to_close() => match close {
+                Close::AtOnce => return,
+                Close::AfterAnswer => connection.as_mut().graceful_shutdown(),
+            },
+        }
     }
-    connection.await.unwrap_or_default();
 }
 
 async fn serve_http2<A: Answerer>(
     stream: Encrypted,
-    Peer { remote, slot }: Peer,
+    Peer { origin, slot }: Peer,
     frontend: Arc<HttpFrontend<A>>,
 ) {
     let untaken = Arc::new(UntakenAnswers::default());
@@ -168,8 +175,10 @@ async fn serve_http2<A: Answerer>(
             // It becomes a task, and is moved often until then.
             Box::pin(async move {
                 let busy = slot.begin_request().ok_or(ToldToClose)?;
-                let reply = frontend.serve(request, remote).await;
-                Ok::<_, ToldToClose>(reply.map(|body| body.among(&untaken, busy)))
+                let arrival = Arrival { origin, requests: slot.requests() };
+                let reply = frontend.serve(request, arrival).await;
+                let budget = frontend.answer_budget();
+                Ok::<_, ToldToClose>(reply.map(|it| it.over(&slot, budget).among(&untaken, busy)))
             })
         })
     };

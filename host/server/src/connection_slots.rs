@@ -73,7 +73,8 @@ enum Attempt {
 /// When a connection is to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Close {
-    /// A new connection needs the slot, and nothing is being served on it.
+    /// A new connection needs the slot, and nothing is being served on it; or too many bytes of its
+    /// answers are not taken.
     AtOnce,
     /// The server stops: what was begun is answered.
     AfterAnswer,
@@ -157,7 +158,8 @@ impl ConnectionSlots {
             table.usage.take(one, 1, self.per_client);
         }
         self.mark_idle(index);
-        Attempt::Granted(ConnectionSlot { slots: Arc::clone(self), index, client, close })
+        let (slots, is_cut) = (Arc::clone(self), AtomicBool::new(false));
+        Attempt::Granted(ConnectionSlot { slots, index, client, close, is_cut })
     }
 
     /// Tells the connection to close that has been idle longest, of that client or of all. Whether
@@ -227,9 +229,23 @@ pub(crate) struct ConnectionSlot {
     index: usize,
     client: Option<Client>,
     close: Arc<Notify>,
+    /// The connection is to end, also while requests are being served on it.
+    is_cut: AtomicBool,
 }
 
 impl ConnectionSlot {
+    /// Tells the connection to end at once, also while requests are being served on it.
+    pub(crate) fn cut(&self) {
+        self.is_cut.store(true, Ordering::SeqCst);
+        self.close.notify_one();
+    }
+
+    /// Number of its requests that are being served or whose answers are not taken.
+    pub(crate) fn requests(&self) -> u64 {
+        let state = self.slots.idle.get(self.index).map(|state| state.load(Ordering::SeqCst));
+        state.filter(|state| *state != CLOSING).map_or(0, |state| state.saturating_sub(BUSY))
+    }
+
     /// Begins to serve a request, until what is returned is dropped. `None` when the connection was
     /// told to close at once.
     pub(crate) fn begin_request(self: &Arc<Self>) -> Option<Busy> {
@@ -252,6 +268,9 @@ impl ConnectionSlot {
     /// Ends when the connection is to close.
     pub(crate) async fn told_to_close(&self) -> Close {
         self.close.notified().await;
+        if self.is_cut.load(Ordering::SeqCst) {
+            return Close::AtOnce;
+        }
         let state = self.slots.idle.get(self.index).map(|since| since.load(Ordering::SeqCst));
         if state == Some(CLOSING) { Close::AtOnce } else { Close::AfterAnswer }
     }

@@ -4,29 +4,39 @@
 //! The attack this file stops: a client that hangs up halfway. What began for it goes on without
 //! it, see [`DetachOnDrop`].
 
-use crate::answer_body::AnswerBody;
+use crate::answer_body::UnsentBody;
+use crate::answer_budget::AnswerBudget;
 use crate::body::{self, Content};
 use crate::body_budget::{BodyBudget, BodyMemory};
 use crate::client_concurrency::{ClientConcurrency, CountedRequest};
 use crate::config::ListenerConfig;
 use crate::detach_on_drop::{DetachOnDrop, Panicked};
+use crate::proxies::Origin;
 use crate::{headers, target};
 use bulkhead_core::random;
 use bulkhead_core::{BodyAdmission, Service};
+use bulkhead_wire::client::Client;
 use bulkhead_wire::description::Verb;
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::request::{Head, Request};
 use bulkhead_wire::response::Response;
 
 use hyper::body::{Body, Bytes};
 use hyper::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING,
+    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER,
+    TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
-use hyper::{StatusCode, Version};
-use std::net::{IpAddr, SocketAddr};
+use hyper::{Method, StatusCode, Version};
 use std::sync::Arc;
 use tokio::sync::mpsc;
+
+/// Requests at a time on one connection of HTTP/2 for callers without a token that holds. A trusted
+/// proxy's clients are counted each for itself.
+const STREAMS_OF_STRANGERS: u64 = 16;
+
+/// When a request over that is worth another try, in milliseconds.
+const RETRY_STREAM_AFTER: u64 = 1_000;
 
 /// What stands behind the listener.
 pub(crate) trait Answerer: Send + Sync + 'static {
@@ -35,6 +45,9 @@ pub(crate) trait Answerer: Send + Sync + 'static {
 
     /// What of the body of a request is read.
     fn admit_body(&self, head: &Head<'_>) -> impl Future<Output = BodyAdmission> + Send;
+
+    /// Whether a request comes with a token that holds. No use of the token is taken.
+    fn has_token(&self, head: &Head<'_>) -> impl Future<Output = bool> + Send;
 }
 
 impl Answerer for Service {
@@ -45,6 +58,20 @@ impl Answerer for Service {
     async fn admit_body(&self, head: &Head<'_>) -> BodyAdmission {
         Self::admit_body(self, head).await
     }
+
+    async fn has_token(&self, head: &Head<'_>) -> bool {
+        Self::has_token(self, head).await
+    }
+}
+
+/// How a request came.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    /// Where its connection comes from.
+    pub(crate) origin: Origin,
+    /// Requests of the connection that are being served or whose answers are not taken, with this
+    /// one.
+    pub(crate) requests: u64,
 }
 
 /// Serves requests of every connection of a listener.
@@ -52,13 +79,14 @@ pub(crate) struct HttpFrontend<A> {
     answerer: Arc<A>,
     config: ListenerConfig,
     body_budget: Arc<BodyBudget>,
+    answer_budget: Arc<AnswerBudget>,
     concurrency: Arc<ClientConcurrency>,
     /// Each request's task holds a clone, so that the receiver learns when the last has ended.
     work: mpsc::Sender<()>,
 }
 
 /// What goes out.
-pub(crate) type Reply = hyper::Response<AnswerBody>;
+pub(crate) type Reply = hyper::Response<UnsentBody>;
 
 /// A request, the memory that its body takes while it is worked on, and its count where its
 /// connection does not count for it.
@@ -74,52 +102,62 @@ impl<A: Answerer> HttpFrontend<A> {
     pub(crate) fn new(answerer: Arc<A>, config: ListenerConfig, work: mpsc::Sender<()>) -> Self {
         let body_budget = BodyBudget::new(config.body_max);
         let concurrency = ClientConcurrency::new(config.connections_per_address);
-        Self { answerer, config, body_budget, concurrency, work }
+        let answer_budget = Arc::default();
+        Self { answerer, config, body_budget, answer_budget, concurrency, work }
     }
 
     /// Whether `peer` stands for many clients.
-    pub(crate) fn trusts(&self, peer: IpAddr) -> bool {
-        self.config.proxies.trusts(peer)
+    pub(crate) fn trusts(&self, peer: Origin) -> bool {
+        self.config.proxies.is_proxy(peer)
     }
 
-    /// Serves one request that came over a connection with `peer`.
-    pub(crate) async fn serve<B>(&self, request: hyper::Request<B>, peer: SocketAddr) -> Reply
+    /// Room for the answers that are not taken.
+    pub(crate) fn answer_budget(&self) -> &Arc<AnswerBudget> {
+        &self.answer_budget
+    }
+
+    /// Serves one request.
+    pub(crate) async fn serve<B>(&self, request: hyper::Request<B>, arrival: Arrival) -> Reply
     where
         B: Body<Data = Bytes>,
     {
         let (head, body) = request.into_parts();
-        let (mut reply, is_last) = match self.parse(&head, body, peer).await {
+        let (mut reply, is_last) = match self.parse(&head, body, arrival).await {
             // A proxy in front may have seen the end of such a body somewhere else.
             Ok(parsed) => {
-                let counted = parsed.counted.clone();
-                let reply = into_reply(self.answer(parsed).await);
+                let (counted, client) = (parsed.counted.clone(), Client::of(parsed.request.remote));
+                let reply = into_reply(self.answer(parsed).await, client);
                 let is_last = head.headers.contains_key(TRANSFER_ENCODING);
                 (reply.map(|body| body.counted_by(counted)), is_last)
             }
             // Its body may be unread: what follows on this connection could be taken for a
             // request.
-            Err(failure) => (into_reply(Response::failed(&failure)), true),
+            Err(failure) => {
+                let client = Client::of(arrival.origin.address().ip());
+                (into_reply(Response::failed(&failure), client), true)
+            }
         };
         // HTTP/2 keeps its requests apart.
         if is_last && head.version < Version::HTTP_2 {
             reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        reply
+        without_forbidden_body(reply, &head.method)
     }
 
     async fn parse<B>(
         &self,
         head: &Parts,
         body: B,
-        peer: SocketAddr,
+        arrival: Arrival,
     ) -> Result<ParsedRequest, Failure>
     where
         B: Body<Data = Bytes>,
     {
         headers::check_size(&head.headers)?;
         headers::check_server(head)?;
-        let remote = self.config.proxies.client(peer, &head.headers)?;
-        let is_counted = remote.ip() != peer.ip() || head.version >= Version::HTTP_2;
+        let remote = self.config.proxies.client(arrival.origin, &head.headers)?;
+        // The connections of a proxy are not counted, also where it asks for itself.
+        let is_counted = self.trusts(arrival.origin) || head.version >= Version::HTTP_2;
         let counted =
             is_counted.then(|| self.concurrency.admit(remote.ip())).transpose()?.map(Arc::new);
         let target = target::read(&head.method, head.uri.path(), head.uri.query())?;
@@ -129,11 +167,11 @@ impl<A: Answerer> HttpFrontend<A> {
             headers::check_patch(&head.headers)?;
         }
         let (verb, path) = (target.verb, target.path);
+        let asks = Head { verb, path: &path, token: token.as_ref(), remote: remote.ip() };
+        self.check_streams(&asks, arrival).await?;
         let (content, memory) = match verb {
             Verb::Write | Verb::Patch => {
                 let mut memory = self.body_budget.begin(remote.ip());
-                let token = token.as_ref();
-                let asks = Head { verb, path: &path, token, remote: remote.ip() };
                 let admitted = match body.is_end_stream() {
                     true => BodyAdmission::Whole,
                     false => self.answerer.admit_body(&asks).await,
@@ -164,6 +202,27 @@ impl<A: Answerer> HttpFrontend<A> {
         Ok(ParsedRequest { request, memory, counted })
     }
 
+    /// Refuses one stream too many of a caller without a token that holds.
+    ///
+    /// # Errors
+    /// 429, with when to try again.
+    async fn check_streams(&self, asks: &Head<'_>, arrival: Arrival) -> Result<(), Failure> {
+        if arrival.requests <= STREAMS_OF_STRANGERS
+            || self.trusts(arrival.origin)
+            || self.answerer.has_token(asks).await
+        {
+            return Ok(());
+        }
+        let message = format!(
+            "this connection has {STREAMS_OF_STRANGERS} requests at this moment, the most that a \
+             caller without a token may have; send this one again when one of them is answered"
+        );
+        Err(Failure {
+            retry_after: Some(RETRY_STREAM_AFTER),
+            ..Failure::new(Kind::RateLimited, message)
+        })
+    }
+
     async fn answer(&self, parsed: ParsedRequest) -> Response {
         let ParsedRequest { request, memory, counted } = parsed;
         let (answerer, work) = (Arc::clone(&self.answerer), self.work.clone());
@@ -179,19 +238,33 @@ impl<A: Answerer> HttpFrontend<A> {
     }
 }
 
-/// Puts an answer into HTTP. hyper leaves the body out where the request was a HEAD.
-fn into_reply(response: Response) -> Reply {
+/// The reply without the body that its request or its status forbids. hyper leaves such a body out
+/// in HTTP/1.1, and sends it in HTTP/2, where clients take it for an error of the connection.
+fn without_forbidden_body(reply: Reply, method: &Method) -> Reply {
+    let has_none = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&reply.status());
+    if !has_none && *method != Method::HEAD {
+        return reply;
+    }
+    let length = reply.body().len();
+    let mut reply = reply.map(UnsentBody::emptied);
+    if !has_none {
+        reply.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    reply
+}
+
+/// Puts an answer to `client` into HTTP.
+fn into_reply(response: Response, client: Client) -> Reply {
     let (retry_after, max_age) = (response.retry_after, response.max_age());
-    let (status, content_type, bytes) = response.into_bytes();
+    let (status, content_type, content) = response.into_content();
     // Both come from a component at times, whose nonsense is a fault of ours towards the client.
     let (Ok(status), Ok(content_type)) =
         (StatusCode::from_u16(status), HeaderValue::from_str(&content_type))
     else {
-        return into_reply(Response::failed(&Failure::internal(
-            "the answer has an impossible status or content type",
-        )));
+        let why = "the answer has an impossible status or content type";
+        return into_reply(Response::failed(&Failure::internal(why)), client);
     };
-    let mut reply = hyper::Response::new(AnswerBody::new(Bytes::from(bytes)));
+    let mut reply = hyper::Response::new(UnsentBody::new(content, client));
     *reply.status_mut() = status;
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, content_type);

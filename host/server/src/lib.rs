@@ -5,10 +5,12 @@
 //!
 //! Modules import leftwards only: `proxies`, `headers`, `target`, `log`, `hardening`, `tls`,
 //! `client_usage`, `client_concurrency`, `body_budget`, `connection_slots`, `write_timeout`,
-//! `detach_on_drop`, `error_body`, `answer_body`, `config`, `body`, `http`, `connection`,
-//! `listener`, `options`, `process`, `dev_tls`, `dev`, `production`, `inspect`, `compile_worker`.
+//! `detach_on_drop`, `error_body`, `answer_budget`, `answer_body`, `config`, `body`, `http`,
+//! `connection`, `listener`, `options`, `process`, `dev_tls`, `dev`, `production`, `inspect`,
+//! `compile_worker`.
 
 mod answer_body;
+mod answer_budget;
 mod body;
 mod body_budget;
 mod client_concurrency;

@@ -12,10 +12,11 @@ use crate::config::{ListenerConfig, Transport, plain_beyond_loopback};
 use crate::connection::{self, Peer, Stream};
 use crate::connection_slots::{self, ConnectionSlots};
 use crate::http::{Answerer, HttpFrontend};
+use crate::proxies::Origin;
 use crate::tls::Tls;
 use bulkhead_core::log::{Log, cause};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,9 +34,6 @@ const GRACE: Duration = Duration::from_secs(30);
 /// for.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where clients of the file system are: on this machine.
-const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
 /// A place that is listened on.
 pub(crate) enum Door {
     /// An address of the network.
@@ -46,7 +44,12 @@ pub(crate) enum Door {
         tls: Option<Arc<Tls>>,
     },
     /// A socket in the file system.
-    Unix { socket: UnixSocket, path: PathBuf },
+    Unix {
+        socket: UnixSocket,
+        path: PathBuf,
+        /// Whether those who connect are trusted proxies.
+        is_proxy: bool,
+    },
 }
 
 impl Door {
@@ -71,8 +74,8 @@ impl Door {
             doors.push(Self::Tcp { socket, address, tls });
         }
         if let Some(settings) = &config.unix {
-            let path = settings.path.clone();
-            doors.push(Self::Unix { socket: UnixSocket::bind(settings)?, path });
+            let (path, is_proxy) = (settings.path.clone(), settings.is_trusted_proxy);
+            doors.push(Self::Unix { socket: UnixSocket::bind(settings)?, path, is_proxy });
         }
         Ok(doors)
     }
@@ -108,17 +111,17 @@ impl Door {
         }
     }
 
-    async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
+    async fn accept(&self) -> io::Result<(Stream, Origin)> {
         match self {
             Self::Tcp { socket, tls, .. } => {
                 let (stream, peer) = socket.accept().await?;
                 // an IPv4 client of an IPv6 socket is an IPv4 client
                 let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-                Ok((Stream::Tcp(stream, tls.clone()), peer))
+                Ok((Stream::Tcp(stream, tls.clone()), Origin::Network(peer)))
             }
-            Self::Unix { socket, .. } => {
+            Self::Unix { socket, is_proxy, .. } => {
                 let (stream, _) = socket.listener.accept().await?;
-                Ok((Stream::Unix(stream), HERE))
+                Ok((Stream::Unix(stream), Origin::Unix { is_proxy: *is_proxy }))
             }
         }
     }
@@ -224,10 +227,10 @@ impl<A: Answerer> Acceptor<A> {
     async fn next(&self) -> (Stream, Peer) {
         loop {
             match self.door.accept().await {
-                Ok((stream, remote)) => {
-                    let is_proxy = self.frontend.trusts(remote.ip());
-                    if let Some(slot) = self.slots.take(remote.ip(), is_proxy).await {
-                        return (stream, Peer { remote, slot: Arc::new(slot) });
+                Ok((stream, origin)) => {
+                    let (address, is_proxy) = (origin.address().ip(), self.frontend.trusts(origin));
+                    if let Some(slot) = self.slots.take(address, is_proxy).await {
+                        return (stream, Peer { origin, slot: Arc::new(slot) });
                     }
                 }
                 Err(error) => {

@@ -10,7 +10,7 @@ use bulkhead_wire::failure::{Failure, quoted};
 use hyper::HeaderMap;
 use ipnet::IpNet;
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The header, as every proxy writes it. `Forwarded` and `X-Real-IP` are not read: two headers that
 /// say different things would leave us the choice of whom to believe.
@@ -18,6 +18,39 @@ const HEADER: &str = "x-forwarded-for";
 
 /// Most trusted proxies that a request may come through. A longer chain is a loop.
 const CHAIN_MAX: usize = 32;
+
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// An address of the network.
+    Network(SocketAddr),
+    /// A socket in the file system. Its clients are on this machine and have no address, and none
+    /// of them is a trusted proxy because 127.0.0.1 is one.
+    Unix {
+        /// The configuration says that those who connect are trusted proxies.
+        is_proxy: bool,
+    },
+}
+
+/// The address for which clients of the file system count.
+const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+impl Origin {
+    /// The address for which it counts.
+    #[must_use]
+    pub fn address(self) -> SocketAddr {
+        match self {
+            Self::Network(address) => address,
+            Self::Unix { .. } => HERE,
+        }
+    }
+}
+
+impl From<SocketAddr> for Origin {
+    fn from(address: SocketAddr) -> Self {
+        Self::Network(address)
+    }
+}
 
 /// The networks of the proxies whose word counts. Without any, every client is the peer of its
 /// connection.
@@ -44,12 +77,17 @@ impl TrustedProxies {
     ///
     /// # Errors
     /// 400 when a trusted proxy sends a header in which the client cannot be found.
-    pub fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> Result<SocketAddr, Failure> {
+    pub fn client(
+        &self,
+        peer: impl Into<Origin>,
+        headers: &HeaderMap,
+    ) -> Result<SocketAddr, Failure> {
+        let peer = peer.into();
         let mut lines = headers.get_all(HEADER).iter().rev().peekable();
-        if lines.peek().is_none() || !self.trusts(peer.ip()) {
-            return Ok(peer);
+        if lines.peek().is_none() || !self.is_proxy(peer) {
+            return Ok(peer.address());
         }
-        let mut farthest = peer;
+        let mut farthest = peer.address();
         let mut seen = 0;
         for line in lines {
             for written in line.as_bytes().rsplit(|byte| *byte == b',') {
@@ -68,6 +106,15 @@ impl TrustedProxies {
         }
         // Trusted proxies all the way: the one that began the chain asked for itself.
         Ok(farthest)
+    }
+
+    /// Whether what connects from there is a proxy whose word counts.
+    #[must_use]
+    pub fn is_proxy(&self, peer: Origin) -> bool {
+        match peer {
+            Origin::Network(address) => self.trusts(address.ip()),
+            Origin::Unix { is_proxy } => is_proxy,
+        }
     }
 
     /// Whether the word of `address` counts.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 /// The client that an address stands for when connections, memory, requests and answers are shared
 /// out: the address itself, or the network of 64 bits that one customer of an IPv6 provider chooses
 /// addresses from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Client(IpAddr);
 
 impl Client {

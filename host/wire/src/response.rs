@@ -1,9 +1,10 @@
-//! What goes back to the client: a status and one of seven bodies.
+//! What goes back to the client: a status and one of eight bodies.
 
 use crate::envelope::Envelope;
 use crate::failure::Failure;
 use serde_json::{Map, Value, json};
 use std::fmt;
+use std::sync::Arc;
 
 /// Exactly this: clients compare for equality, and lose the errors when a charset follows.
 const JSON: &str = "application/json";
@@ -41,6 +42,9 @@ pub enum Body {
         /// How long it may be kept, in seconds.
         max_age: u64,
     },
+    /// JSON without an envelope that many answers share, so that a thousand of them take no more
+    /// memory than one.
+    Document(Arc<Vec<u8>>),
     /// Bytes that a component answered as they are.
     Raw {
         /// Value of `Content-Type`.
@@ -50,6 +54,14 @@ pub enum Body {
     },
     /// `{"errors": […]}`.
     Errors(Vec<String>),
+}
+
+/// Bytes of an answer.
+pub enum Content {
+    /// Of this answer alone.
+    Own(Vec<u8>),
+    /// Of this and other answers.
+    Shared(Arc<Vec<u8>>),
 }
 
 impl Response {
@@ -95,6 +107,18 @@ impl Response {
 
     /// Status, content type and bytes, for the listener.
     #[must_use]
+    pub fn into_content(self) -> (u16, String, Content) {
+        match self.body {
+            Body::Document(bytes) => (self.status, JSON.to_owned(), Content::Shared(bytes)),
+            _ => {
+                let (status, content_type, bytes) = self.into_bytes();
+                (status, content_type, Content::Own(bytes))
+            }
+        }
+    }
+
+    /// Status, content type and bytes, which are copied where other answers share them.
+    #[must_use]
     pub fn into_bytes(self) -> (u16, String, Vec<u8>) {
         let (content_type, bytes) = match self.body {
             Body::Empty => (JSON.to_owned(), Vec::new()),
@@ -109,6 +133,7 @@ impl Response {
             Body::Bare(value) | Body::Published { document: value, .. } => {
                 (JSON.to_owned(), value.to_string().into_bytes())
             }
+            Body::Document(bytes) => (JSON.to_owned(), Arc::unwrap_or_clone(bytes)),
             Body::Raw { content_type, bytes } => (content_type, bytes),
             Body::Errors(list) => (JSON.to_owned(), errors(&list)),
         };
@@ -147,6 +172,7 @@ impl fmt::Debug for Body {
             Self::Envelope(envelope) | Self::Copied(envelope) => envelope.fmt(f),
             Self::Bare(_) => f.write_str("Bare"),
             Self::Published { max_age, .. } => write!(f, "Published(for {max_age}s)"),
+            Self::Document(bytes) => write!(f, "Document({} bytes)", bytes.len()),
             Self::Raw { content_type, bytes } => {
                 write!(f, "Raw({content_type}, {} bytes)", bytes.len())
             }
@@ -223,6 +249,16 @@ mod tests {
         assert_eq!(published.max_age(), Some(3_600));
         assert_eq!(text(published), answer(200, r#"{"keys":[]}"#));
         assert_eq!(Response::bare(200, json!({})).max_age(), None);
+    }
+
+    #[test]
+    fn a_document_is_shared_by_its_answers() {
+        let document = Arc::new(b"{}".to_vec());
+        let response =
+            || Response { status: 200, body: Body::Document(document.clone()), retry_after: None };
+        let (_, _, content) = response().into_content();
+        assert!(matches!(content, Content::Shared(bytes) if Arc::ptr_eq(&bytes, &document)));
+        assert_eq!(text(response()), answer(200, "{}"));
     }
 
     #[test]

@@ -10,6 +10,10 @@ use serde_json::{Value, json};
 /// Set where a release is built; clients only show it.
 const BUILD_DATE: Option<&str> = option_env!("BULKHEAD_BUILD_DATE");
 
+/// Told while shares of several addresses are as many as are needed and do not open the data.
+const WRONG_SHARE: &str = "as many shares as are needed came in from different addresses, and at \
+    least one of them is wrong; give right ones: each is tried with all others";
+
 /// The rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![read("sys/seal-status", "how the store is sealed").while_sealed(seal_status)]
@@ -42,6 +46,9 @@ pub(super) async fn show(seal: &Seal) -> Result<Response, Failure> {
         "storage_type": "sqlite",
     });
     name_cluster(&mut body, status.cluster_id);
+    if let (true, Value::Object(members)) = (status.has_wrong_share, &mut body) {
+        members.insert("warnings".to_owned(), json!([WRONG_SHARE]));
+    }
     Ok(Response::bare(200, body))
 }
 

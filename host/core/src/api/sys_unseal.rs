@@ -14,7 +14,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let fields = [
         field("key", FieldKind::String, "one share of the unseal key, hexadecimal or base64")
             .secret(),
-        field("reset", FieldKind::Bool, "forget the shares that came in"),
+        field("reset", FieldKind::Bool, "forget the shares that came from this address"),
         field("migrate", FieldKind::Bool, "not in this version"),
     ];
     vec![
@@ -23,7 +23,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// `POST sys/unseal`: takes one share, or forgets those that came in.
+/// `POST sys/unseal`: takes one share, or forgets those that the caller's address gave.
 async fn unseal(call: SealedCall<'_>) -> Result<Response, Failure> {
     let SealedCall { seal, remote, fields } = call;
     if fields.flag("migrate", false) {
@@ -32,7 +32,7 @@ async fn unseal(call: SealedCall<'_>) -> Result<Response, Failure> {
         ));
     }
     if fields.flag("reset", false) {
-        seal.forget_shares(remote);
+        seal.forget_shares(remote)?;
         return sys_seal_status::show(seal).await;
     }
     let share = fields.text("key");

@@ -154,7 +154,11 @@ impl Writer<'_> {
                 object.member("data", &data);
             }
             // A document that is the same for every caller, or nothing.
-            Body::Empty | Body::Bare(_) | Body::Published { .. } | Body::Errors(_) => {}
+            Body::Empty
+            | Body::Bare(_)
+            | Body::Published { .. }
+            | Body::Document(_)
+            | Body::Errors(_) => {}
         }
         object.end();
     }

@@ -1,16 +1,31 @@
 //! Names that are counted, locked and forgotten.
 
 use super::*;
+use serde_json::{Value, json};
 
 const M: &str = "mount";
 const POLICY: LockoutPolicy =
     LockoutPolicy { threshold: 3, duration: 60, counter_reset: 30, is_disabled: false };
 
+fn client(number: u64) -> Client {
+    let [.., third, last] = number.to_be_bytes();
+    Client::of([192, 0, third, last].into())
+}
+
+fn of<'a>(name: &'a str, number: u64) -> LoginName<'a> {
+    LoginName { mount: M, name, client: client(number) }
+}
+
+/// Counters in all, and of one client.
+fn within(all: usize, of_client: usize) -> Lockouts {
+    Lockouts::within(Bounds { all, of_client })
+}
+
 #[test]
 fn a_name_is_locked_by_its_failures_in_a_row_for_its_time() {
     let lockouts = Lockouts::default();
-    assert!(!lockouts.are_counted(M, 0), "nothing costs a question beforehand");
-    let count = |now| lockouts.count(M, "eve", POLICY, now);
+    assert!(!lockouts.is_asked(M, client(1), 0), "nothing costs a question beforehand");
+    let count = |now| lockouts.count(of("eve", 1), POLICY, now);
     assert_eq!(
         [count(0), count(1), count(2)],
         [Counted::Noted, Counted::Noted, Counted::NowLocked]
@@ -20,14 +35,14 @@ fn a_name_is_locked_by_its_failures_in_a_row_for_its_time() {
     assert_eq!(lockouts.locked(M, 60_001), ["eve"]);
     assert!(!lockouts.is_locked(M, "bob", 3) && !lockouts.is_locked("other", "eve", 3));
     assert!(!lockouts.is_locked(M, "eve", 60_002));
-    assert!(!lockouts.are_counted(M, 60_002));
+    assert!(!lockouts.is_asked(M, client(1), 60_002));
     assert_eq!(count(60_003), Counted::Noted, "it begins anew");
 }
 
 #[test]
 fn failures_are_forgotten_by_time_by_a_proof_and_by_an_operator() {
     let lockouts = Lockouts::default();
-    let count = |now| lockouts.count(M, "eve", POLICY, now);
+    let count = |now| lockouts.count(of("eve", 1), POLICY, now);
     assert_eq!([count(0), count(1)], [Counted::Noted; 2]);
     assert_eq!([count(30_001), count(30_002)], [Counted::Noted; 2], "the first two are too old");
     assert!(lockouts.forget(M, "eve"));
@@ -39,26 +54,83 @@ fn failures_are_forgotten_by_time_by_a_proof_and_by_an_operator() {
 
 #[test]
 fn a_flood_of_names_takes_no_more_memory_and_frees_no_locked_name() {
-    let lockouts = Lockouts::default();
+    let lockouts = within(64, 64);
     for now in 0..3 {
-        lockouts.count(M, "eve", POLICY, now);
+        lockouts.count(of("eve", 1), POLICY, now);
     }
-    for number in 0..2 * NAMES_MAX as u64 {
-        lockouts.count(M, &format!("name-{number}"), POLICY, 10 + number % 100);
+    for number in 0..200 {
+        lockouts.count(of(&format!("name-{number}"), 1), POLICY, 10 + number % 100);
     }
-    assert_eq!(sync::lock(&lockouts.0)[M].names.len(), NAMES_MAX);
+    assert_eq!(sync::lock(&lockouts.table).len(), 64);
     assert!(lockouts.is_locked(M, "eve", 1_000));
-    assert_eq!(lockouts.count(M, &"x".repeat(NAME_BYTES + 1), POLICY, 1), Counted::Noted);
-    assert_eq!(sync::lock(&lockouts.0)[M].names.len(), NAMES_MAX);
+    let long = "x".repeat(NAME_BYTES + 1);
+    assert_eq!(lockouts.count(of(&long, 1), POLICY, 1), Counted::Noted);
+    assert_eq!(sync::lock(&lockouts.table).len(), 64);
+    assert_eq!(lockouts.locked(M, 200_000), [""; 0]);
+    assert!(sync::lock(&lockouts.table).is_empty(), "nothing is left of what ended");
+}
+
+#[test]
+fn other_names_of_the_same_or_of_another_client_evict_no_counter_of_a_guessed_name() {
+    for flooder in [1, 2] {
+        let lockouts = within(64, 48);
+        let guess = || lockouts.count(of("eve", 1), POLICY, 5);
+        assert_eq!([guess(), guess()], [Counted::Noted; 2]);
+        for number in 0..10_000 {
+            lockouts.count(of(&format!("name-{number}"), flooder), POLICY, 6);
+        }
+        assert_eq!(guess(), Counted::NowLocked, "by client {flooder}");
+    }
+}
+
+#[test]
+fn the_client_with_most_names_makes_room_for_one_with_fewer() {
+    let lockouts = within(64, 48);
+    for number in 0..60 {
+        lockouts.count(of(&format!("name-{number}"), number % 3), POLICY, 5);
+    }
+    for number in 0..1_000 {
+        lockouts.count(of(&format!("other-{number}"), 9), POLICY, 6);
+    }
+    let kept = |mine: u64| {
+        let names = (0..60_u64).filter(|number| number % 3 == mine);
+        let key = |number| lockouts.key(M, &format!("name-{number}"));
+        names.filter(|number| sync::lock(&lockouts.table).get(&key(*number)).is_some()).count()
+    };
+    assert!((0..3).all(|mine| kept(mine) >= 15), "{:?}", [kept(0), kept(1), kept(2)]);
+}
+
+#[test]
+fn a_client_that_locked_as_many_names_as_it_may_tries_no_other() {
+    let lockouts = within(64, 8);
+    for number in 0..8 {
+        (0..3).for_each(|now| {
+            lockouts.count(of(&format!("name-{number}"), 1), POLICY, now);
+        });
+    }
+    assert!(!lockouts.would_count(of("eve", 1)) && lockouts.would_count(of("name-1", 1)));
+    assert_eq!(lockouts.count(of("eve", 1), POLICY, 3), Counted::NoRoom);
+    assert!(lockouts.is_asked("another mount", client(1), 3));
+    assert!(lockouts.would_count(of("eve", 2)));
+    assert_eq!(lockouts.count(of("eve", 2), POLICY, 3), Counted::Noted);
+    assert!(!lockouts.is_asked(M, client(1), 60_003), "the locks have ended");
+}
+
+#[test]
+fn a_client_has_room_for_every_name_that_it_can_try_within_a_counters_usual_time() {
+    let usual = LockoutPolicy::default().counter_reset;
+    let tried = usize::try_from(1_000 + 50 * usual).unwrap();
+    let Bounds { all, of_client } = Bounds::default();
+    assert!(tried <= of_client && 2 * of_client <= all, "{tried} of {of_client}");
 }
 
 #[test]
 fn a_mount_that_locks_no_name_counts_none() {
     let (lockouts, off) = (Lockouts::default(), LockoutPolicy { is_disabled: true, ..POLICY });
     for now in 0..10 {
-        assert_eq!(lockouts.count(M, "eve", off, now), Counted::Noted);
+        assert_eq!(lockouts.count(of("eve", 1), off, now), Counted::Noted);
     }
-    assert!(!lockouts.are_counted(M, 10));
+    assert!(!lockouts.is_asked(M, client(1), 10));
 }
 
 #[test]

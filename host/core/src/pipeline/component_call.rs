@@ -15,6 +15,7 @@ use bulkhead_sandbox::{
     CallTree, Done, Effect, HostServices, Limits, Priority, Scope, SlotRequest,
 };
 use bulkhead_store::Unit;
+use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::fields;
 use bulkhead_wire::response::Response;
@@ -52,6 +53,7 @@ impl PermittedRequest<'_> {
             compartment: &mount.compartment,
             slots,
             priority: Priority::Foreground,
+            caller: Some(Client::of(self.request.remote)),
             deadline: deadline.instant,
         };
         let _admission = self.core.sandbox.admit(wanted).await?;
@@ -128,7 +130,7 @@ impl PermittedRequest<'_> {
 
     /// The tree of calls that begins here, which knows what is secret in the request.
     pub(super) fn call_tree(&self) -> Arc<CallTree> {
-        let tree = Arc::new(CallTree::default());
+        let tree = Arc::new(CallTree::of(Client::of(self.request.remote)));
         for secret in fields::secrets(&self.route.fields, &self.folded.values) {
             tree.secrets.add_told(secret);
         }

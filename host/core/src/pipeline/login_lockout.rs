@@ -7,12 +7,16 @@
 
 use super::permitted_request::PermittedRequest;
 use crate::host_services::CallServices;
-use crate::lockouts::{Counted, LockoutPolicy};
+use crate::lockouts::{Counted, LockoutPolicy, LoginName};
 use crate::mounts::Mount;
 use bulkhead_sandbox::contract::{self, Answer, Outcome};
 use bulkhead_sandbox::{CallTree, Engine, HostServices, Scope};
+use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
+
+/// Pause of a client that locked too many names, in milliseconds.
+const RETRY_AFTER: u64 = 60_000;
 
 /// A login on its way to a component.
 pub(super) struct LoginAttempt<'a> {
@@ -37,19 +41,29 @@ impl<'a> LoginAttempt<'a> {
         is_counted.then(|| Self { permitted, mount, policy, engine, scope: scope.clone() })
     }
 
-    /// Refuses a name that is locked, before anything is proved.
+    /// Refuses a locked name, and a name for which there is no counter left, before anything is
+    /// proved.
     ///
     /// # Errors
-    /// 403.
+    /// 403; 429 where the client has locked as many names as it may.
     pub(super) async fn refuse_locked(&self, call: &contract::Call) -> Result<(), Failure> {
         let core = self.permitted.core;
-        if !core.lockouts.are_counted(&self.mount.record.uuid, core.store.now()) {
+        if !core.lockouts.is_asked(&self.mount.record.uuid, self.client(), core.store.now()) {
             return Ok(());
         }
         match self.alias(call).await {
             Some(alias) if self.is_locked(&alias) => Err(locked()),
+            Some(alias) if !core.lockouts.would_count(self.named(&alias)) => Err(too_many_names()),
             _ => Ok(()),
         }
+    }
+
+    fn client(&self) -> Client {
+        Client::of(self.permitted.request.remote)
+    }
+
+    fn named<'n>(&'n self, name: &'n str) -> LoginName<'n> {
+        LoginName { mount: &self.mount.record.uuid, name, client: self.client() }
     }
 
     /// Counts a failure against the name, and lets a proof end its count: what leaves is what the
@@ -90,22 +104,31 @@ impl<'a> LoginAttempt<'a> {
 
     fn count(&self, alias: &str, failure: Failure) -> Failure {
         let core = self.permitted.core;
-        let uuid = &self.mount.record.uuid;
-        match core.lockouts.count(uuid, alias, self.policy, core.store.now()) {
+        match core.lockouts.count(self.named(alias), self.policy, core.store.now()) {
             Counted::Noted => failure,
             Counted::WasLocked => locked(),
+            Counted::NoRoom => {
+                self.warn("failure-not-counted", &[]);
+                failure
+            }
             Counted::NowLocked => {
-                // Without the name: what stands where a name should be may be a password.
                 let pairs = [
-                    ("mount", self.mount.record.path.to_string()),
-                    ("remote", self.permitted.request.remote.to_string()),
                     ("failures", self.policy.threshold.to_string()),
                     ("seconds", self.policy.duration.to_string()),
                 ];
-                core.log.line("warn", "name-locked", &pairs);
+                self.warn("name-locked", &pairs);
                 failure
             }
         }
+    }
+
+    /// Logs without the name, because users type passwords in its place.
+    fn warn(&self, event: &str, more: &[(&str, String)]) {
+        let mount = ("mount", self.mount.record.path.to_string());
+        let remote = ("remote", self.permitted.request.remote.to_string());
+        let pairs: Vec<(&str, String)> =
+            [mount, remote].into_iter().chain(more.iter().cloned()).collect();
+        self.permitted.core.log.line("warn", event, &pairs);
     }
 
     fn is_locked(&self, alias: &str) -> bool {
@@ -128,6 +151,12 @@ impl<'a> LoginAttempt<'a> {
         services.release_guards().await;
         done.result.ok().flatten().filter(|alias| !alias.is_empty())
     }
+}
+
+fn too_many_names() -> Failure {
+    let message = "logins with too many names failed from your address, which may try no other one \
+                   at present; log in again later";
+    Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(Kind::RateLimited, message) }
 }
 
 fn locked() -> Failure {

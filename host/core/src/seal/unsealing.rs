@@ -1,104 +1,193 @@
-//! Shares that came in, until enough of them are right.
+//! Unseal shares, kept by the client that gave them.
 //!
-//! The attacks this file stops: one bogus share that keeps the right one of its number out, or that
-//! fills the threshold and lets the right ones be forgotten. Each share is tried in every set of as
-//! many as are needed with those that were given before, also in an attempt that failed; as many
-//! are kept as can be tried.
+//! Attacks that this file stops: bogus shares that keep right shares out, fill the threshold, or
+//! push the shares of other clients out of memory; and a reset that makes the server forget the
+//! operators' shares. Each new share is combined with the shares before it, also after a failed
+//! attempt. No client ends the attempt of another client, evicts its shares or forgets them.
+//!
+//! Key holders unseal together from different addresses. So each share is combined with three
+//! pools: the shares of the same client, which no other client can crowd out; the latest shares of
+//! every client, taken client by client; and, if there are too many, a random choice of clients. A
+//! crowd of addresses makes unsealing from several addresses take more attempts, and does not
+//! prevent it.
 
 use crate::random;
 use bulkhead_store::{Progress, SealConfig, SealKey, Share, ShareCollector};
+use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sets of shares that are tried for one that was given. What was given first makes room, so that
-/// what is given now counts.
-const MOST_SETS: usize = 128;
-/// What finding the keys of all these sets may take: each takes the square of its shares. With more
-/// than some fifty shares to a set, none is left to try others beside the right ones.
-const MOST_EFFORT: usize = 1 << 17;
+/// Maximum number of sets of shares that are tried for one share, in each pool.
+const MOST_SETS: usize = 64;
+/// Bounds the work on all sets of a pool: a set costs the square of its number of shares. Above a
+/// threshold of 128 only a single set is tried, so every share must be right.
+const MOST_EFFORT: usize = 1 << 15;
+/// Maximum number of clients whose shares are kept. The client that has been silent longest makes
+/// room.
+const MOST_GIVERS: usize = 256;
 
-/// An attempt to unseal, as far as it came, and the shares of those before.
+/// The attempts of all clients, and the shares of earlier attempts.
 pub(super) struct Unsealing {
-    /// Names the attempt, so that its shares are not mistaken for those of another.
+    /// Names the shares in progress, so that clients can tell two attempts apart.
     pub(super) nonce: String,
     config: SealConfig,
-    /// Numbers of the shares of this attempt.
+    /// Ordered by the time of the latest share, the latest last.
+    givers: Vec<Giver>,
+}
+
+/// A client and its shares.
+struct Giver {
+    client: Client,
+    /// Numbers of the shares in the current attempt.
     numbers: BTreeSet<u8>,
-    /// Every share that is tried with the next, the latest last.
+    /// Shares that are combined with the next share, the latest last.
     given: Vec<Share>,
 }
 
 impl Unsealing {
-    /// An attempt without shares.
+    /// Begins without shares.
     ///
     /// # Errors
     /// 500 where the system gives no randomness.
     pub(super) fn new(config: SealConfig) -> Result<Self, Failure> {
-        let (numbers, given) = (BTreeSet::new(), Vec::new());
-        Ok(Self { nonce: random::uuid()?, config, numbers, given })
+        Ok(Self { nonce: random::uuid()?, config, givers: Vec::new() })
     }
 
-    /// Shares of this attempt, of different numbers.
-    pub(super) fn count(&self) -> u8 {
-        u8::try_from(self.numbers.len()).unwrap_or(u8::MAX)
+    /// Returns how many different share numbers are in progress, and never as many as the
+    /// threshold: clients take that for an open server.
+    pub(super) fn progress(&self) -> u8 {
+        let most = self.config.threshold.saturating_sub(1);
+        u8::try_from(self.numbers().len()).unwrap_or(u8::MAX).min(most)
     }
 
-    /// Whether as many came in as are needed.
-    pub(super) fn is_complete(&self) -> bool {
-        self.config.threshold == 1 || self.count() >= self.config.threshold
+    /// Returns whether enough shares are in progress, so that at least one share is wrong.
+    pub(super) fn has_wrong_share(&self) -> bool {
+        self.numbers().len() >= usize::from(self.config.threshold)
     }
 
-    /// Adds a share. Returns the keys of all sets of shares that it completes, of which none need
-    /// be right.
+    fn numbers(&self) -> BTreeSet<u8> {
+        self.givers.iter().flat_map(|giver| giver.numbers.iter().copied()).collect()
+    }
+
+    /// Returns whether `client` alone gave enough shares.
+    pub(super) fn is_complete(&self, client: Client) -> bool {
+        let needed = usize::from(self.config.threshold);
+        needed == 1 || self.giver(client).is_some_and(|giver| giver.numbers.len() >= needed)
+    }
+
+    fn giver(&self, client: Client) -> Option<&Giver> {
+        self.givers.iter().find(|giver| giver.client == client)
+    }
+
+    /// Adds a share of `client`. Returns the key of every set of shares that the new share
+    /// completes. None of the keys need be right.
     ///
     /// # Errors
-    /// 400 for what is no share of this seal; what came before stays.
-    pub(super) fn add(&mut self, share: &Share) -> Result<Vec<SealKey>, Failure> {
+    /// 400 for a share that does not fit this seal; the earlier shares stay. 500 where the system
+    /// gives no randomness.
+    pub(super) fn add(&mut self, client: Client, share: &Share) -> Result<Vec<SealKey>, Failure> {
         let refused = |why: String| Failure::invalid(why).recordable();
         let alone = ShareCollector::new(self.config).add(share.clone()).map_err(refused)?;
         let (Progress::More(_), Some(number)) = (&alone, share.number()) else {
             return Ok(alone.into_key().into_iter().collect());
         };
-        self.given.retain(|known| !known.is_same(share));
-        let keys = self.keys_with(share, number);
-        self.numbers.insert(number);
-        self.given.push(share.clone());
-        while self.sets_of_next() > self.most_sets() {
-            self.given.remove(0);
+        let mut giver = self.take_giver(client);
+        giver.given.retain(|known| !known.is_same(share));
+        self.givers.push(giver);
+        let mut keys = Vec::new();
+        for pool in self.pools(number)? {
+            keys.extend(self.keys_with(share, &pool).map_err(refused)?);
         }
-        keys.map_err(refused)
+        if let Some(giver) = self.givers.last_mut() {
+            giver.add(share.clone(), number, self.config);
+        }
+        Ok(keys)
     }
 
-    /// Ends the attempt: its shares did not open the data. They stay for the sets of the next.
+    /// Removes the client and returns its shares; a new client has none.
+    fn take_giver(&mut self, client: Client) -> Giver {
+        if let Some(index) = self.givers.iter().position(|giver| giver.client == client) {
+            return self.givers.remove(index);
+        }
+        if self.givers.len() >= MOST_GIVERS {
+            self.givers.remove(0);
+        }
+        Giver { client, numbers: BTreeSet::new(), given: Vec::new() }
+    }
+
+    /// Ends the attempt of `client`, because the shares did not open the data. The shares stay for
+    /// the sets of the next attempt.
     ///
     /// # Errors
     /// As [`Unsealing::new`].
-    pub(super) fn end_attempt(&mut self) -> Result<(), Failure> {
-        self.numbers.clear();
-        self.nonce = random::uuid()?;
+    pub(super) fn end_attempt(&mut self, client: Client) -> Result<(), Failure> {
+        let giver = self.givers.iter_mut().find(|giver| giver.client == client);
+        giver.into_iter().for_each(|giver| giver.numbers.clear());
+        self.rename_when_empty()
+    }
+
+    /// Forgets the shares of `client`. Returns how many shares were in progress.
+    ///
+    /// # Errors
+    /// As [`Unsealing::new`].
+    pub(super) fn forget(&mut self, client: Client) -> Result<usize, Failure> {
+        let forgotten = self.giver(client).map_or(0, |giver| giver.numbers.len());
+        self.givers.retain(|giver| giver.client != client);
+        self.rename_when_empty()?;
+        Ok(forgotten)
+    }
+
+    fn rename_when_empty(&mut self) -> Result<(), Failure> {
+        if self.numbers().is_empty() {
+            self.nonce = random::uuid()?;
+        }
         Ok(())
     }
 
-    fn most_sets(&self) -> usize {
-        let needed = usize::from(self.config.threshold);
-        (MOST_EFFORT / needed.saturating_mul(needed).max(1)).clamp(1, MOST_SETS)
+    /// Returns the pools that a new share of the last giver, with this number, is combined with.
+    fn pools(&self, number: u8) -> Result<Vec<Vec<&Share>>, Failure> {
+        let latest_first: Vec<&Giver> = self.givers.iter().rev().collect();
+        let (recent, is_whole) = self.pool(&latest_first, number);
+        if is_whole {
+            return Ok(vec![recent]);
+        }
+        let (own, _) = self.pool(latest_first.get(..1).unwrap_or_default(), number);
+        let drawn = random::bytes::<MOST_GIVERS>()?;
+        let mut shuffled: Vec<(&u8, &Giver)> = drawn.iter().zip(latest_first).collect();
+        shuffled.sort_by_key(|(drawn, _)| **drawn);
+        let shuffled: Vec<&Giver> = shuffled.into_iter().map(|(_, giver)| giver).collect();
+        let (random, _) = self.pool(&shuffled, number);
+        Ok(vec![own, recent, random])
     }
 
-    /// How many others a share needs.
-    fn others_needed(&self) -> usize {
-        usize::from(self.config.threshold).saturating_sub(1)
+    /// Collects shares of these givers: the latest share of each giver, then the second latest,
+    /// until the sets with a share of this number would be too many. The flag says whether no share
+    /// was left out.
+    fn pool<'a>(&self, givers: &[&'a Giver], number: u8) -> (Vec<&'a Share>, bool) {
+        let depth = givers.iter().map(|giver| giver.given.len()).max().unwrap_or_default();
+        let layers = (0..depth)
+            .flat_map(|layer| givers.iter().filter_map(move |it| it.given.iter().rev().nth(layer)));
+        let mut pool = Vec::new();
+        for share in layers.filter(|share| share.number() != Some(number)) {
+            pool.push(share);
+            if number_of_sets(&pool, self.config) > most_sets(self.config) {
+                pool.pop();
+                return (pool, false);
+            }
+        }
+        (pool, true)
     }
 
-    /// The keys of all sets of shares with this one.
-    fn keys_with(&self, share: &Share, number: u8) -> Result<Vec<SealKey>, String> {
+    /// Returns the keys of all sets that this share completes in the pool.
+    fn keys_with(&self, share: &Share, pool: &[&Share]) -> Result<Vec<SealKey>, String> {
         let mut by_number: BTreeMap<u8, Vec<&Share>> = BTreeMap::new();
-        for known in &self.given {
-            let others = known.number().filter(|theirs| *theirs != number);
-            others.into_iter().for_each(|theirs| by_number.entry(theirs).or_default().push(known));
+        for known in pool {
+            let number = known.number();
+            number.into_iter().for_each(|it| by_number.entry(it).or_default().push(known));
         }
         let groups: Vec<Vec<&Share>> = by_number.into_values().collect();
         let mut sets = Vec::new();
-        choose(&groups, self.others_needed(), &mut vec![share], &mut sets);
+        choose(&groups, others_needed(self.config), &mut vec![share], &mut sets);
         sets.into_iter().filter_map(|set| self.key_of(&set).transpose()).collect()
     }
 
@@ -110,28 +199,52 @@ impl Unsealing {
         }
         Ok(key)
     }
+}
 
-    /// How many sets a share of a number that was not given yet completes: sets of others with
-    /// different numbers.
-    fn sets_of_next(&self) -> usize {
-        let mut same = BTreeMap::<u8, usize>::new();
-        for number in self.given.iter().filter_map(Share::number) {
-            *same.entry(number).or_default() += 1;
+impl Giver {
+    /// Keeps a share for later sets. The oldest shares make room if the sets would be too many.
+    fn add(&mut self, share: Share, number: u8, config: SealConfig) {
+        self.numbers.insert(number);
+        self.given.push(share);
+        while number_of_sets(&self.given.iter().collect::<Vec<_>>(), config) > most_sets(config) {
+            self.given.remove(0);
         }
-        // Of the numbers so far, how many sets there are of each size.
-        let mut sets = vec![1_usize];
-        for shares in same.into_values() {
-            let with: Vec<usize> = sets.iter().map(|sets| sets.saturating_mul(shares)).collect();
-            sets.push(0);
-            for (sets, with) in sets.iter_mut().skip(1).zip(with) {
-                *sets = sets.saturating_add(with);
-            }
-        }
-        sets.get(self.others_needed()).copied().unwrap_or_default()
     }
 }
 
-/// Every way to add `more` shares of different numbers to those that were `chosen`.
+fn most_sets(config: SealConfig) -> usize {
+    let needed = usize::from(config.threshold);
+    (MOST_EFFORT / needed.saturating_mul(needed).max(1)).clamp(1, MOST_SETS)
+}
+
+/// Number of shares that one more share completes to a set.
+fn others_needed(config: SealConfig) -> usize {
+    usize::from(config.threshold).saturating_sub(1)
+}
+
+/// Number of sets of `pool` with different share numbers that one more share would complete.
+fn number_of_sets(pool: &[&Share], config: SealConfig) -> usize {
+    let others = others_needed(config);
+    if pool.len() <= others {
+        return usize::from(pool.len() == others);
+    }
+    let mut same = BTreeMap::<u8, usize>::new();
+    for number in pool.iter().filter_map(|share| share.number()) {
+        *same.entry(number).or_default() += 1;
+    }
+    // Number of sets of each size, among the share numbers so far.
+    let mut sets = vec![1_usize];
+    for shares in same.into_values() {
+        let with: Vec<usize> = sets.iter().map(|sets| sets.saturating_mul(shares)).collect();
+        sets.push(0);
+        for (sets, with) in sets.iter_mut().skip(1).zip(with) {
+            *sets = sets.saturating_add(with);
+        }
+    }
+    sets.get(others).copied().unwrap_or_default()
+}
+
+/// Adds to `sets` every way to complete `chosen` with `more` shares of different numbers.
 fn choose<'a>(
     groups: &[Vec<&'a Share>],
     more: usize,
@@ -154,77 +267,4 @@ fn choose<'a>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bogus(number: u8, filler: u8) -> Share {
-        Share::parse(&format!("{}{number:02x}", format!("{filler:02x}").repeat(32))).unwrap()
-    }
-
-    /// The shares of a key, and the attempt to find it.
-    fn split(shares: u64, threshold: u64) -> (SealKey, Vec<Share>, Unsealing) {
-        let (config, key) =
-            (SealConfig::new(shares, threshold).unwrap(), SealKey::generate().unwrap());
-        let shares = bulkhead_store::split(&key, config).unwrap();
-        (key, shares, Unsealing::new(config).unwrap())
-    }
-
-    fn finds(attempt: &mut Unsealing, share: &Share, key: &SealKey) -> bool {
-        attempt.add(share).unwrap().iter().any(|found| found.share().is_same(&key.share()))
-    }
-
-    #[test]
-    fn as_many_right_shares_as_are_needed_open_it_among_any_others() {
-        for bogus_first in [true, false] {
-            let (key, shares, mut attempt) = split(5, 3);
-            let strangers = [bogus(5, 1), bogus(1, 2), bogus(4, 3)];
-            assert!(!finds(&mut attempt, &shares[0], &key));
-            if bogus_first {
-                assert!(strangers.iter().all(|share| !finds(&mut attempt, share, &key)));
-                attempt.end_attempt().unwrap();
-            }
-            assert!(!finds(&mut attempt, &shares[1], &key));
-            assert!(strangers.iter().all(|share| !finds(&mut attempt, share, &key)));
-            assert!(finds(&mut attempt, &shares[2], &key));
-        }
-    }
-
-    #[test]
-    fn shares_without_end_cost_no_more_than_a_bounded_number_of_sets() {
-        for (shares, threshold) in [(255, 2), (255, 3), (255, 5), (255, 40), (255, 255), (9, 9)] {
-            let (_, _, mut attempt) = split(shares, threshold);
-            for round in 0..60_u32 {
-                let number = u8::try_from(u64::from(round) % shares + 1).unwrap();
-                let filler = u8::try_from(round % 251).unwrap();
-                let keys = attempt.add(&bogus(number, filler)).unwrap().len();
-                assert!(keys <= attempt.most_sets(), "{keys} of {threshold}");
-            }
-            let kept = attempt.given.len();
-            assert!(kept >= attempt.others_needed().min(60), "{kept} of {threshold}");
-        }
-    }
-
-    #[test]
-    fn what_was_given_last_is_kept_beside_what_a_stranger_gave_before() {
-        let (key, shares, mut attempt) = split(5, 3);
-        for filler in 0..100 {
-            attempt.add(&bogus(filler % 5 + 1, filler)).unwrap();
-        }
-        let opened = shares[..3].iter().filter(|share| finds(&mut attempt, share, &key)).count();
-        assert_eq!(opened, 1);
-    }
-
-    #[test]
-    fn a_share_counts_once_an_attempt() {
-        let (_, shares, mut attempt) = split(5, 3);
-        for _ in 0..3 {
-            attempt.add(&shares[0]).unwrap();
-            assert_eq!((attempt.count(), attempt.is_complete()), (1, false));
-        }
-        attempt.end_attempt().unwrap();
-        assert_eq!(attempt.count(), 0);
-        attempt.add(&shares[0]).unwrap();
-        assert_eq!(attempt.count(), 1);
-        assert!(attempt.add(&SealKey::generate().unwrap().share()).is_err(), "it has no number");
-    }
-}
+mod tests;

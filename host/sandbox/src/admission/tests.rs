@@ -9,7 +9,13 @@ fn mount(name: &str) -> Arc<Compartment> {
 }
 
 fn wanted(compartment: &Arc<Compartment>, slots: u32, priority: Priority) -> SlotRequest<'_> {
-    SlotRequest { compartment, slots, priority, deadline: Instant::now() }
+    SlotRequest { compartment, slots, priority, caller: None, deadline: Instant::now() }
+}
+
+/// A request of the client with that last byte in its address.
+fn request_of(all: &Arc<InstanceSlots>, compartment: &Arc<Compartment>, last: u8) -> Entered {
+    let caller = Some(Client::of([192, 0, 2, last].into()));
+    all.enter(&SlotRequest { caller, ..wanted(compartment, 1, Priority::Foreground) })
 }
 
 fn request(all: &Arc<InstanceSlots>, compartment: &Arc<Compartment>, slots: u32) -> Entered {
@@ -140,6 +146,24 @@ fn a_mount_waits_with_so_many_calls_and_no_more() {
     waiting(request(&all, &other, 1));
     queue.pop();
     waiting(request(&all, &crowded, 1));
+}
+
+#[test]
+fn of_two_clients_of_a_mount_one_with_a_full_queue_the_other_is_served_next() {
+    let all = InstanceSlots::new(limits::INSTANCES);
+    let mut held = fill(&all);
+    let mount = mount("mount");
+    let mut greedy: Vec<_> =
+        (0..limits::WAITING_CALLS).map(|_| waiting(request_of(&all, &mount, 1))).collect();
+    assert!(matches!(request_of(&all, &mount, 1), Entered::Crowded));
+    let mut modest = waiting(request_of(&all, &mount, 2));
+    let made_room = greedy.pop().map(|mut last| last.try_recv());
+    assert_eq!(made_room.map(|told| told.err()), Some(Some(oneshot::error::TryRecvError::Closed)));
+    held.pop();
+    let first = greedy[0].try_recv();
+    assert!(first.is_ok() && modest.try_recv().is_err());
+    held.pop();
+    assert!(modest.try_recv().is_ok(), "after one call of the other client");
 }
 
 #[test]

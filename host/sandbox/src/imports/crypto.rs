@@ -217,7 +217,8 @@ async fn compute<T: Send + 'static>(
     state: &mut CallState,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> wasmtime::Result<T> {
-    let permit = state.resources.process.cpu_permits.acquire().await;
+    let (permits, context) = (&state.resources.process.cpu_permits, &state.context);
+    let permit = permits.acquire(&context.compartment, context.tree.caller()).await;
     beside(permit, work).await
 }
 
@@ -245,7 +246,7 @@ async fn generate(
     let times = (bits as usize).div_ceil(1_024).pow(2);
     state.charge_work((limits::RSA_KEY_WORK_BYTES / 4).saturating_mul(times))?;
     let turns = state.context.compartment.taken().turns();
-    let turn = state.resources.process.slow_work.key(turns).await;
+    let turn = state.resources.process.slow_work.key(turns, state.context.tree.caller()).await;
     beside(turn, move || generation.run()).await
 }
 
@@ -257,7 +258,7 @@ async fn hash_within<T: Send + 'static>(
 ) -> wasmtime::Result<T> {
     state.charge_work(cost.work() / limits::HASH_WORK_SHARE)?;
     let turns = state.context.compartment.taken().turns();
-    let turn = state.resources.process.slow_work.hash(turns).await;
+    let turn = state.resources.process.slow_work.hash(turns, state.context.tree.caller()).await;
     let held: (Option<Turn>, Lent) = (turn, lend(state, cost.memory())?);
     beside(held, work).await
 }

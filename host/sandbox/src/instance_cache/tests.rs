@@ -438,6 +438,7 @@ async fn idle_instances_give_way_to_calls_of_other_mounts_when_the_pool_is_full(
             compartment: &compartment,
             slots,
             priority: Priority::Background,
+            caller: None,
             deadline,
         })
     };

@@ -46,10 +46,15 @@ impl Config {
     fn report_listener(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let listener = &self.listener;
         self.report_places(f)?;
-        if listener.proxies.is_empty() {
+        let socket = listener.unix.as_ref().filter(|unix| unix.is_trusted_proxy);
+        if listener.proxies.is_empty() && socket.is_none() {
             writeln!(f, "believes no X-Forwarded-For")?;
-        } else {
+        }
+        if !listener.proxies.is_empty() {
             writeln!(f, "believes the X-Forwarded-For of {}", listener.proxies)?;
+        }
+        if let Some(unix) = socket {
+            writeln!(f, "believes the X-Forwarded-For that comes by {}", unix.path.display())?;
         }
         writeln!(f, "refuses bodies over {}", size::show(listener.body_max))?;
         let connections = listener.connections_per_address;

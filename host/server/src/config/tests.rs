@@ -105,6 +105,7 @@ fn every_setting_is_read() {
         mode: 0o660,
         user: Some("root".to_owned()),
         group: Some("100".to_owned()),
+        is_trusted_proxy: false,
     });
     let listener = ListenerConfig {
         address,

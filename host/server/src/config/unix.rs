@@ -6,7 +6,7 @@ use bulkhead_wire::failure::quoted;
 use std::path::PathBuf;
 
 const WORDS: Words = Words {
-    keys: &["address", "socket_mode", "socket_user", "socket_group"],
+    keys: &["address", "socket_mode", "socket_user", "socket_group", "trusted_proxy"],
     blocks: &[],
     unserved: &[],
 };
@@ -25,6 +25,8 @@ pub(crate) struct UnixSettings {
     pub(crate) user: Option<String>,
     /// Its group's name or number, where that is not the process's.
     pub(crate) group: Option<String>,
+    /// Whether those who connect are proxies whose `X-Forwarded-For` counts.
+    pub(crate) is_trusted_proxy: bool,
 }
 
 pub(super) fn settings(block: &LabelledBlock<'_>) -> Result<UnixSettings, ConfigError> {
@@ -42,6 +44,7 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Result<UnixSettings, Config
         mode: section.value("socket_mode").map_or(Ok(0o600), |value| mode(&value))?,
         user: name("socket_user")?,
         group: name("socket_group")?,
+        is_trusted_proxy: section.value("trusted_proxy").map_or(Ok(false), |value| value.flag())?,
     })
 }
 

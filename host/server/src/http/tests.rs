@@ -4,12 +4,12 @@ use super::*;
 use crate::body::{collect_body, read_body};
 use crate::proxies::TrustedProxies;
 use bulkhead_wire::failure::Kind;
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::body::Frame;
 use hyper::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap};
 use serde_json::{Value, json};
 use std::convert::Infallible;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -69,6 +69,10 @@ impl Answerer for Echo {
         }
     }
 
+    async fn has_token(&self, head: &Head<'_>) -> bool {
+        head.token.is_some()
+    }
+
     async fn answer(self: Arc<Self>, request: Request) -> Response {
         match request.path.as_str() {
             "panic" => panic!("canary"),
@@ -114,10 +118,15 @@ fn request(method: &str, path: &str, body: &str) -> hyper::Request<Full<Bytes>> 
     builder.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).unwrap()
 }
 
+/// A request that came alone over its connection.
+fn here() -> Arrival {
+    Arrival { origin: SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112)).into(), requests: 1 }
+}
+
 async fn serve_once(request: hyper::Request<Full<Bytes>>) -> (u16, HeaderMap, Value) {
-    let reply = front().0.serve(request, SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112))).await;
+    let reply = front().0.serve(request, here()).await;
     let (head, body) = reply.into_parts();
-    let bytes = body.collect().await.unwrap().to_bytes();
+    let bytes = body.into_bytes();
     (head.status.as_u16(), head.headers, serde_json::from_slice(&bytes).unwrap())
 }
 
@@ -255,7 +264,7 @@ async fn of_a_body_for_an_open_endpoint_its_own_fields_are_read_and_few_bytes() 
 async fn a_small_body_that_is_large_once_parsed_finds_no_room_beside_others() {
     let (front, echo, _ended) = front();
     let content = format!("{{\"a\":[{}0]}}", "{\"a\":0},".repeat(60_000));
-    let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112));
+    let peer = here();
     let (serving, first) = (Arc::clone(&front), request("POST", "/v1/wait", &content));
     let waiting = tokio::spawn(async move { serving.serve(first, peer).await.status() });
     echo.entered.notified().await;
@@ -315,11 +324,8 @@ async fn what_is_published_may_be_kept_as_long_as_it_says() {
 async fn a_client_that_goes_away_cuts_nothing() {
     let (front, echo, mut ended) = front();
     let serving = Arc::clone(&front);
-    let connection = tokio::spawn(async move {
-        serving
-            .serve(request("GET", "/v1/wait", ""), SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112)))
-            .await
-    });
+    let connection =
+        tokio::spawn(async move { serving.serve(request("GET", "/v1/wait", ""), here()).await });
     echo.entered.notified().await;
     connection.abort();
     assert!(connection.await.err().is_some_and(|error| error.is_cancelled()));
@@ -335,8 +341,7 @@ async fn a_client_that_goes_away_cuts_nothing() {
 
 #[tokio::test]
 async fn a_client_behind_a_proxy_has_so_many_requests_at_a_time_and_others_are_served() {
-    let (echo, proxy) =
-        (Arc::new(Echo::default()), SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112)));
+    let (echo, proxy) = (Arc::new(Echo::default()), here());
     let proxies = TrustedProxies::new(["127.0.0.1"]).unwrap();
     let config = ListenerConfig { proxies, connections_per_address: 1, ..config() };
     let front = Arc::new(HttpFrontend::new(Arc::clone(&echo), config, mpsc::channel(1).0));
@@ -364,9 +369,33 @@ async fn a_client_behind_a_proxy_has_so_many_requests_at_a_time_and_others_are_s
     assert_eq!(front.serve(through("192.0.2.1", "/v1/x"), proxy).await.status(), 200);
 }
 
+#[tokio::test]
+async fn a_caller_without_a_token_has_few_streams_and_one_with_a_token_or_a_proxy_more() {
+    let (front, _echo, _ended) = front();
+    let most = STREAMS_OF_STRANGERS;
+    for (token, requests, status) in
+        [(false, most, 200), (false, most + 1, 429), (true, most + 1, 200)]
+    {
+        let mut asked = request("GET", "/v1/x", "");
+        if token {
+            asked.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
+        }
+        let reply = front.serve(asked, Arrival { requests, ..here() }).await;
+        assert_eq!(reply.status(), status, "{requests}, token: {token}");
+        assert_eq!(reply.headers().contains_key(RETRY_AFTER), status == 429);
+    }
+    let proxies = TrustedProxies::new(["127.0.0.1"]).unwrap();
+    let config = ListenerConfig { proxies, ..config() };
+    let front = HttpFrontend::new(Arc::default(), config, mpsc::channel(1).0);
+    let asked = request("GET", "/v1/x", "");
+    let reply = HttpFrontend::<Echo>::serve(&front, asked, Arrival { requests: 64, ..here() });
+    assert_eq!(reply.await.status(), 200);
+}
+
 #[test]
 fn an_impossible_content_type_is_a_500() {
     let body =
         bulkhead_wire::response::Body::Raw { content_type: "a\nb".to_owned(), bytes: Vec::new() };
-    assert_eq!(into_reply(Response { status: 200, body, retry_after: None }).status(), 500);
+    let response = Response { status: 200, body, retry_after: None };
+    assert_eq!(into_reply(response, Client::OTHERS).status(), 500);
 }

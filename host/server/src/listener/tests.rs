@@ -1,11 +1,12 @@
 //! Connections over real sockets: what is served, refused, and finished while stopping.
 
 use super::*;
+use crate::config::UnixSettings;
 use crate::log::testing::Lines;
 use crate::proxies::TrustedProxies;
 use bulkhead_core::BodyAdmission;
 use bulkhead_wire::request::{Head, Request};
-use bulkhead_wire::response::Response;
+use bulkhead_wire::response::{Body, Response};
 use serde_json::json;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,6 +20,10 @@ impl Log for Quiet {
     fn line(&self, _: &str, _: &str, _: &[(&str, String)]) {}
 }
 
+/// Bytes of a shared document, and of an answer of its own.
+const DOCUMENT: usize = 100 << 10;
+const LARGE: usize = 1 << 20;
+
 #[derive(Default)]
 struct Gate {
     entered: Notify,
@@ -30,10 +35,27 @@ impl Answerer for Gate {
         BodyAdmission::Whole
     }
 
+    async fn has_token(&self, head: &Head<'_>) -> bool {
+        head.token.is_some()
+    }
+
     async fn answer(self: Arc<Self>, request: Request) -> Response {
         if request.path == "wait" {
             self.entered.notify_one();
             self.leave.notified().await;
+        }
+        if request.path == "nothing" {
+            return Response::no_content();
+        }
+        if request.path == "document" {
+            let body = Body::Document(Arc::new(vec![b' '; DOCUMENT]));
+            return Response { status: 200, body, retry_after: None };
+        }
+        if request.path == "large" {
+            return Response::bare(200, json!("x".repeat(LARGE)));
+        }
+        if request.path == "huge" {
+            return Response::bare(200, json!("x".repeat(8 * LARGE)));
         }
         let remote = format!("{} {}", request.remote, request.remote_port);
         Response::bare(
@@ -60,11 +82,14 @@ async fn start_as(config: ListenerConfig) -> Running {
 
 async fn start_with(config: ListenerConfig, tls: Option<Arc<Tls>>) -> Running {
     let (socket, address) = bind("127.0.0.1:0", "with -x").await.unwrap();
+    start_at(vec![Door::Tcp { socket, address, tls }], address, config)
+}
+
+fn start_at(doors: Vec<Door>, address: SocketAddr, config: ListenerConfig) -> Running {
     let gate = Arc::new(Gate::default());
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async move { stopped.await.unwrap_or_default() };
     let limits = Limits { config, connections: 64 };
-    let doors = vec![Door::Tcp { socket, address, tls }];
     let ended = tokio::spawn(serve(doors, Arc::clone(&gate), limits, Arc::new(Quiet), stopped));
     Running { address, gate, stop, ended }
 }
@@ -124,6 +149,38 @@ async fn who_asks_is_the_peer_unless_a_trusted_proxy_says_who() {
     );
     let answer = exchange(behind.address, &forwarded("unknown")).await;
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("X-Forwarded-For"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_client_of_the_file_system_is_believed_only_where_its_socket_is_a_trusted_proxy() {
+    let path = std::env::temp_dir().join(format!("bh-proxy-{}", std::process::id()));
+    for (is_trusted_proxy, expected) in [(false, "127.0.0.1 0"), (true, "198.51.100.1 0")] {
+        let settings = UnixSettings {
+            path: path.clone(),
+            mode: 0o600,
+            user: None,
+            group: None,
+            is_trusted_proxy,
+        };
+        let proxies = TrustedProxies::new(["127.0.0.1"]).unwrap();
+        let config = ListenerConfig {
+            address: None,
+            unix: Some(settings),
+            proxies,
+            ..ListenerConfig::at("127.0.0.1:0")
+        };
+        let log: Arc<dyn Log> = Arc::new(Quiet);
+        let doors = Door::open_all(&config, "with -x", &log).await.unwrap();
+        let running = start_at(doors, ([127, 0, 0, 1], 0).into(), config);
+        let mut stream = tokio::net::UnixStream::connect(&path).await.unwrap();
+        let asked = get("/v1/a").replace("\r\n\r\n", "\r\nX-Forwarded-For: 198.51.100.1\r\n\r\n");
+        stream.write_all(asked.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.contains(&format!("\"remote\":\"{expected}\"")), "{answer}");
+        running.stop.send(()).unwrap();
+        assert!(running.ended.await.unwrap());
+    }
 }
 
 #[tokio::test]
@@ -208,4 +265,5 @@ async fn plain_http_beyond_this_machine_is_served_only_where_it_is_asked_for_and
     );
 }
 
+mod methods;
 mod over_tls;

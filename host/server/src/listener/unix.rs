@@ -127,7 +127,8 @@ mod tests {
         }
 
         fn socket(&self, mode: u32) -> UnixSettings {
-            UnixSettings { path: self.0.join("s"), mode, user: None, group: None }
+            let (path, user, group) = (self.0.join("s"), None, None);
+            UnixSettings { path, mode, user, group, is_trusted_proxy: false }
         }
     }
 

@@ -150,3 +150,16 @@ fn networks_are_networks() {
         assert!(why.starts_with(&quoted(text)) && why.contains(says), "{why}");
     }
 }
+
+#[test]
+fn a_client_of_the_file_system_is_no_proxy_unless_its_socket_is_named_as_one() {
+    let proxies = TrustedProxies::new(["127.0.0.0/8"]).unwrap();
+    let mut headers = HeaderMap::new();
+    headers.append(HEADER, hyper::header::HeaderValue::from_static("198.51.100.1"));
+    for (is_proxy, expected) in [(false, "127.0.0.1:0"), (true, "198.51.100.1:0")] {
+        let client = proxies.client(Origin::Unix { is_proxy }, &headers).unwrap();
+        assert_eq!(client.to_string(), expected);
+    }
+    let client = TrustedProxies::default().client(Origin::Unix { is_proxy: true }, &headers);
+    assert_eq!(client.unwrap().to_string(), "198.51.100.1:0");
+}

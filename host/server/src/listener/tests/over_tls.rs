@@ -19,7 +19,7 @@ use tokio_rustls::client::TlsStream;
 /// Longer than any of the limits that a test waits for, on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 
-async fn start_tls(authority: &Authority) -> Running {
+pub(super) async fn start_tls(authority: &Authority) -> Running {
     start_settings(authority.serve(&authority.sign(7))).await
 }
 
@@ -28,7 +28,7 @@ async fn start_settings(settings: TlsSettings) -> Running {
     start_with(ListenerConfig::at("127.0.0.1:0"), Some(tls)).await
 }
 
-fn client(authority: &Authority, protocol: &str) -> ClientConfig {
+pub(super) fn client(authority: &Authority, protocol: &str) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(authority.der()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -41,7 +41,10 @@ fn client(authority: &Authority, protocol: &str) -> ClientConfig {
     config
 }
 
-async fn connect(address: SocketAddr, config: ClientConfig) -> io::Result<TlsStream<TcpStream>> {
+pub(super) async fn connect(
+    address: SocketAddr,
+    config: ClientConfig,
+) -> io::Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("localhost").unwrap();
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
@@ -54,9 +57,9 @@ async fn exchange_over(stream: &mut TlsStream<TcpStream>, text: &str) -> io::Res
     Ok(String::from_utf8(answer).unwrap())
 }
 
-type Http2 = SendRequest<Empty<Bytes>>;
+pub(super) type Http2 = SendRequest<Empty<Bytes>>;
 
-async fn http2(address: SocketAddr, authority: &Authority) -> (Http2, JoinHandle<()>) {
+pub(super) async fn http2(address: SocketAddr, authority: &Authority) -> (Http2, JoinHandle<()>) {
     let stream = connect(address, client(authority, "h2")).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let (sender, connection) =
@@ -304,6 +307,59 @@ async fn more_headers_than_any_client_sends_are_431_over_http_2() {
         assert_eq!(answer.status(), 431, "{count} of {length} bytes");
     }
     assert_eq!(sender.send_request(request2("/v1/a")).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_caller_without_a_token_leaves_few_answers_untaken_on_one_connection() {
+    let authority = Authority::new();
+    let running = start_tls(&authority).await;
+    let stream = connect(running.address, client(&authority, "h2")).await.unwrap();
+    let (mut sender, connection): (Http2, _) =
+        hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(1)
+            .handshake(TokioIo::new(stream))
+            .await
+            .unwrap();
+    tokio::spawn(async move { connection.await.unwrap_or_default() });
+    let mut untaken = Vec::new();
+    for _ in 0..16 {
+        untaken.push(sender.send_request(request2("/v1/large")).await.unwrap());
+    }
+    assert!(untaken.iter().all(|answer| answer.status() == 200));
+    let refused = sender.send_request(request2("/v1/a")).await.unwrap();
+    assert_eq!(refused.status().as_u16(), 429);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    let mut with_token = request2("/v1/a");
+    with_token.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
+    assert_eq!(sender.send_request(with_token).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn whoever_takes_no_answers_over_either_protocol_loses_its_oldest_connection() {
+    let authority = Authority::new();
+    let running = start_tls(&authority).await;
+    let mut connections = Vec::new();
+    // 16 MiB on each connection of HTTP/2, and 8 MiB on each of HTTP/1.1.
+    for _ in 0..3 {
+        let mut stream = by_hand(running.address, &authority, &[0, 4, 0, 0, 0, 0]).await;
+        for number in (1..32).step_by(2) {
+            let asks = frame(HEADERS, END_STREAM | END_HEADERS, number, &get2("large"));
+            stream.write_all(&asks).await.unwrap();
+        }
+        connections.push(stream);
+        assert!(exchange_tls(&running, &authority).await.contains(" 200 "));
+    }
+    for _ in 0..4 {
+        let mut stream = connect(running.address, client(&authority, "http/1.1")).await.unwrap();
+        stream.write_all(get("/v1/huge").as_bytes()).await.unwrap();
+        connections.push(stream);
+    }
+    let (begun, mut first) = (Instant::now(), connections.remove(0));
+    assert!(closes(&mut first, SOON).await, "the one that waited longest");
+    assert!(begun.elapsed() < Duration::from_secs(10), "before its time to read was over");
+    let mut answer = Vec::new();
+    connections.pop().unwrap().read_to_end(&mut answer).await.unwrap();
+    assert!(answer.len() > 8 * LARGE, "the latest answer is sent: {} bytes", answer.len());
 }
 
 #[tokio::test]

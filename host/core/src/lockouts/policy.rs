@@ -1,0 +1,112 @@
+//! When the names of a mount are locked, as an operator tunes it.
+
+use bulkhead_wire::duration;
+use bulkhead_wire::failure::{Failure, quoted};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Most failures that may be asked for, and the longest time in seconds.
+const MOST: u64 = 1_000_000;
+const LONGEST: u64 = 366 * 86_400;
+
+/// When the names of a mount are locked. Times are in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct LockoutPolicy {
+    /// So many failures in a row lock a name.
+    pub(crate) threshold: u64,
+    /// For so long.
+    pub(crate) duration: u64,
+    /// Failures are forgotten so long after the last one.
+    pub(crate) counter_reset: u64,
+    /// No name is locked.
+    pub(crate) is_disabled: bool,
+}
+
+impl Default for LockoutPolicy {
+    fn default() -> Self {
+        Self { threshold: 5, duration: 900, counter_reset: 900, is_disabled: false }
+    }
+}
+
+impl LockoutPolicy {
+    /// With the members of `user_lockout_config` that are given.
+    ///
+    /// # Errors
+    /// 400 that names the member.
+    pub(crate) fn changed_by(mut self, given: &Value) -> Result<Self, Failure> {
+        let Value::Object(given) = given else {
+            return Err(refused(
+                "",
+                "must be an object, e.g. {\"lockout_threshold\": 5, \"lockout_duration\": \"15m\"}",
+            ));
+        };
+        for (name, value) in given {
+            if value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty()) {
+                continue;
+            }
+            match name.as_str() {
+                "lockout_threshold" => self.threshold = threshold(value)?,
+                "lockout_duration" => self.duration = time(name, value)?,
+                "lockout_counter_reset" | "lockout_counter_reset_duration" => {
+                    self.counter_reset = time(name, value)?;
+                }
+                "lockout_disable" => self.is_disabled = flag(value)?,
+                other => {
+                    let why = format!(
+                        " has no member {}; there are lockout_threshold, lockout_duration, \
+                         lockout_counter_reset_duration and lockout_disable",
+                        quoted(other)
+                    );
+                    return Err(Failure::invalid(format!("user_lockout_config{why}")));
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// The members as a read shows them, the reset of the counter under both of its names.
+    pub(crate) fn show(self) -> Map<String, Value> {
+        let members = [
+            ("lockout_threshold", json!(self.threshold)),
+            ("lockout_duration", json!(self.duration)),
+            ("lockout_counter_reset", json!(self.counter_reset)),
+            ("lockout_counter_reset_duration", json!(self.counter_reset)),
+            ("lockout_disable", json!(self.is_disabled)),
+        ];
+        members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+fn refused(member: &str, why: &str) -> Failure {
+    let dot = if member.is_empty() { "" } else { "." };
+    Failure::invalid(format!("user_lockout_config{dot}{member} {why}"))
+}
+
+/// A number, or its digits as a text: Go's client sends the latter.
+fn threshold(value: &Value) -> Result<u64, Failure> {
+    let number = match value {
+        Value::String(text) => text.trim().parse().ok(),
+        other => other.as_u64(),
+    };
+    number.filter(|number| (1..=MOST).contains(number)).ok_or_else(|| {
+        refused("lockout_threshold", "must be 1 to 1000000; lockout_disable locks no name")
+    })
+}
+
+fn time(name: &str, value: &Value) -> Result<u64, Failure> {
+    let seconds = duration::seconds(value).map_err(|why| refused(name, &why.to_string()))?;
+    if (1..=LONGEST).contains(&seconds) {
+        return Ok(seconds);
+    }
+    Err(refused(name, "must be 1 second to 366 days"))
+}
+
+fn flag(value: &Value) -> Result<bool, Failure> {
+    match value {
+        Value::Bool(flag) => Some(*flag),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+    .ok_or_else(|| refused("lockout_disable", "must be true or false"))
+}

@@ -1,0 +1,178 @@
+//! Shares of one client and of many, right and bogus.
+
+use super::*;
+use std::net::Ipv4Addr;
+
+const HERE: u32 = 1;
+
+fn client(number: u32) -> Client {
+    Client::of(Ipv4Addr::from(0xc000_0200 + number).into())
+}
+
+fn bogus(number: u8, filler: u8) -> Share {
+    Share::parse(&format!("{}{number:02x}", format!("{filler:02x}").repeat(32))).unwrap()
+}
+
+/// The shares of a key, and the attempt to find it.
+fn split(shares: u64, threshold: u64) -> (SealKey, Vec<Share>, Unsealing) {
+    let (config, key) = (SealConfig::new(shares, threshold).unwrap(), SealKey::generate().unwrap());
+    let shares = bulkhead_store::split(&key, config).unwrap();
+    (key, shares, Unsealing::new(config).unwrap())
+}
+
+fn finds_from(giver: u32, attempt: &mut Unsealing, share: &Share, key: &SealKey) -> bool {
+    let keys = attempt.add(client(giver), share).unwrap();
+    keys.iter().any(|found| found.share().is_same(&key.share()))
+}
+
+fn finds(attempt: &mut Unsealing, share: &Share, key: &SealKey) -> bool {
+    finds_from(HERE, attempt, share, key)
+}
+
+#[test]
+fn as_many_right_shares_as_are_needed_open_it_among_any_others() {
+    for bogus_first in [true, false] {
+        let (key, shares, mut attempt) = split(5, 3);
+        let strangers = [bogus(5, 1), bogus(1, 2), bogus(4, 3)];
+        assert!(!finds(&mut attempt, &shares[0], &key));
+        if bogus_first {
+            assert!(strangers.iter().all(|share| !finds(&mut attempt, share, &key)));
+            attempt.end_attempt(client(HERE)).unwrap();
+        }
+        assert!(!finds(&mut attempt, &shares[1], &key));
+        assert!(strangers.iter().all(|share| !finds(&mut attempt, share, &key)));
+        assert!(finds(&mut attempt, &shares[2], &key));
+    }
+}
+
+#[test]
+fn shares_without_end_cost_no_more_than_a_bounded_number_of_sets() {
+    for (shares, threshold) in [(255, 2), (255, 3), (255, 5), (255, 40), (255, 255), (9, 9)] {
+        for clients in [1, 3, 60] {
+            let (_, _, mut attempt) = split(shares, threshold);
+            let most = most_sets(attempt.config);
+            for round in 0..60_u32 {
+                let number = u8::try_from(u64::from(round) % shares + 1).unwrap();
+                let filler = u8::try_from(round).unwrap();
+                let share = bogus(number, filler);
+                let keys = attempt.add(client(round % clients), &share).unwrap().len();
+                assert!(keys <= 3 * most, "{keys} of {threshold} by {clients}");
+            }
+            let least = others_needed(attempt.config).min(60 / clients as usize);
+            let kept = attempt.givers.iter().map(|giver| giver.given.len()).min().unwrap();
+            assert!(kept >= least, "{kept} of {threshold} by {clients}");
+            assert!(attempt.givers.len() <= MOST_GIVERS);
+        }
+    }
+}
+
+#[test]
+fn what_was_given_last_is_kept_beside_what_a_stranger_gave_before() {
+    let (key, shares, mut attempt) = split(5, 3);
+    for filler in 0..60 {
+        attempt.add(client(HERE), &bogus(filler % 5 + 1, filler)).unwrap();
+    }
+    let opened = shares[..3].iter().filter(|share| finds(&mut attempt, share, &key)).count();
+    assert_eq!(opened, 1);
+}
+
+/// Bogus shares of all numbers from one address.
+fn flood(attempt: &mut Unsealing, giver: u32, key: &SealKey) {
+    for filler in 0..15 {
+        assert!(!finds_from(giver, attempt, &bogus(filler % 5 + 1, filler), key));
+        if attempt.is_complete(client(giver)) {
+            attempt.end_attempt(client(giver)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn bogus_shares_of_other_addresses_spoil_no_share_wherever_the_right_ones_come_from() {
+    for operators in [[0, 0, 0], [0, 0, 1], [0, 1, 2]] {
+        let (key, shares, mut attempt) = split(5, 3);
+        for (share, operator) in shares.iter().zip(operators) {
+            (10..13).for_each(|stranger| flood(&mut attempt, stranger, &key));
+            let is_last = share.is_same(&shares[2]);
+            assert_eq!(finds_from(operator, &mut attempt, share, &key), is_last, "{operators:?}");
+        }
+    }
+}
+
+#[test]
+fn one_address_with_all_shares_opens_it_in_a_crowd_of_any_size() {
+    for threshold in [2, 3, 6] {
+        let (key, shares, mut attempt) = split(6, threshold);
+        let needed = usize::try_from(threshold).unwrap();
+        for (index, share) in shares[..needed].iter().enumerate() {
+            (100..120).for_each(|stranger| {
+                finds_from(
+                    stranger,
+                    &mut attempt,
+                    &bogus(6, u8::try_from(stranger).unwrap()),
+                    &key,
+                );
+            });
+            assert_eq!(finds(&mut attempt, share, &key), index + 1 == needed, "{threshold}");
+        }
+    }
+}
+
+#[test]
+fn a_crowd_of_addresses_makes_unsealing_take_longer_and_does_not_prevent_it() {
+    let (key, shares, mut attempt) = split(5, 3);
+    let opened = (0..2_000_u32).any(|round| {
+        for stranger in 0..20 {
+            let filler = u8::try_from(stranger).unwrap();
+            finds_from(100 + stranger, &mut attempt, &bogus(filler % 5 + 1, filler), &key);
+        }
+        let operator = round % 3;
+        finds_from(operator, &mut attempt, &shares[operator as usize], &key)
+    });
+    assert!(opened, "three operators among twenty addresses");
+}
+
+#[test]
+fn a_reset_forgets_the_shares_of_its_own_address_alone() {
+    let (key, shares, mut attempt) = split(5, 3);
+    attempt.add(client(1), &shares[0]).unwrap();
+    attempt.add(client(2), &shares[1]).unwrap();
+    let nonce = attempt.nonce.clone();
+    assert_eq!(attempt.forget(client(3)).unwrap(), 0);
+    attempt.add(client(3), &bogus(5, 1)).unwrap();
+    assert_eq!(attempt.forget(client(3)).unwrap(), 1);
+    assert_eq!((attempt.progress(), &attempt.nonce), (2, &nonce));
+    assert_eq!(attempt.forget(client(1)).unwrap(), 1);
+    assert_eq!(attempt.progress(), 1);
+    assert!(!finds_from(2, &mut attempt, &shares[2], &key), "one of them is forgotten");
+    attempt.forget(client(2)).unwrap();
+    assert_eq!(attempt.progress(), 0);
+    assert_ne!(attempt.nonce, nonce, "another attempt has another name");
+}
+
+#[test]
+fn a_share_counts_once_an_attempt() {
+    let (_, shares, mut attempt) = split(5, 3);
+    let here = client(HERE);
+    for _ in 0..3 {
+        attempt.add(here, &shares[0]).unwrap();
+        attempt.add(client(2), &shares[0]).unwrap();
+        assert_eq!((attempt.progress(), attempt.is_complete(here)), (1, false));
+    }
+    attempt.forget(client(2)).unwrap();
+    attempt.end_attempt(here).unwrap();
+    assert_eq!(attempt.progress(), 0);
+    attempt.add(here, &shares[0]).unwrap();
+    assert_eq!(attempt.progress(), 1);
+    assert!(attempt.add(here, &SealKey::generate().unwrap().share()).is_err(), "it has no number");
+}
+
+#[test]
+fn others_end_no_attempt_and_are_told_apart_from_progress() {
+    let (_, shares, mut attempt) = split(5, 3);
+    (1..=3).for_each(|number| drop(attempt.add(client(9), &bogus(number, 7)).unwrap()));
+    attempt.add(client(HERE), &shares[4]).unwrap();
+    assert!(!attempt.is_complete(client(HERE)) && attempt.is_complete(client(9)));
+    assert_eq!((attempt.progress(), attempt.has_wrong_share()), (2, true));
+    attempt.end_attempt(client(9)).unwrap();
+    assert_eq!((attempt.progress(), attempt.has_wrong_share()), (1, false));
+}

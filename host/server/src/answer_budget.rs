@@ -1,0 +1,246 @@
+//! A budget for the bytes of answers that clients have not taken yet.
+//!
+//! The attack this file stops: a client that sends requests on many connections or streams and
+//! reads none of the answers. An answer counts until its memory is free. If a client exceeds its
+//! budget, the connection with the client's oldest answer is closed; if all clients together exceed
+//! theirs, the client with the most bytes pays. Clients that read their answers notice nothing.
+//! Answers that share a document take no memory of their own and do not count.
+
+use crate::connection_slots::ConnectionSlot;
+use bulkhead_wire::client::Client;
+use bulkhead_wire::response::Content;
+use bulkhead_wire::sync;
+use hyper::body::Bytes;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, Weak};
+
+/// Largest answer that is not counted, in bytes: the number of requests bounds small answers.
+const UNCOUNTED: u64 = 4 << 10;
+
+/// Maximum of bytes that wait for a client.
+const PER_CLIENT: u64 = 64 << 20;
+
+/// Maximum of bytes that wait for all clients.
+const ALL: u64 = 256 << 20;
+
+/// The budget of all clients, and the answers that count.
+pub(crate) struct AnswerBudget {
+    per_client: u64,
+    all: u64,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    next: u64,
+    all: u64,
+    of_clients: HashMap<Client, OfClient>,
+}
+
+#[derive(Default)]
+struct OfClient {
+    bytes: u64,
+    /// Ordered by age, the oldest first.
+    answers: BTreeMap<u64, Answer>,
+}
+
+/// A counted answer, and the slot of its connection.
+struct Answer {
+    bytes: u64,
+    slot: Weak<ConnectionSlot>,
+}
+
+impl Default for AnswerBudget {
+    fn default() -> Self {
+        Self { per_client: PER_CLIENT, all: ALL, waiting: Mutex::default() }
+    }
+}
+
+impl AnswerBudget {
+    /// Counts an answer to `client` on the connection in `slot` until the returned bytes are
+    /// dropped. Closes connections until the budget suffices.
+    pub(crate) fn hold(
+        self: &Arc<Self>,
+        content: Content,
+        client: Client,
+        slot: &Arc<ConnectionSlot>,
+    ) -> Bytes {
+        let content = match content {
+            Content::Shared(document) => return Bytes::from_owner(Document(document)),
+            Content::Own(content) => content,
+        };
+        let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
+        if bytes <= UNCOUNTED {
+            return Bytes::from(content);
+        }
+        let mut waiting = sync::lock(&self.waiting);
+        waiting.next += 1;
+        let number = waiting.next;
+        waiting.add(client, number, Answer { bytes, slot: Arc::downgrade(slot) });
+        let cut = waiting.make_room(client, self);
+        drop(waiting);
+        cut.iter().filter_map(Weak::upgrade).for_each(|slot| slot.cut());
+        Bytes::from_owner(Held { content, budget: Arc::clone(self), client, number })
+    }
+}
+
+impl Waiting {
+    fn add(&mut self, client: Client, number: u64, answer: Answer) {
+        self.all = self.all.saturating_add(answer.bytes);
+        let of_client = self.of_clients.entry(client).or_default();
+        of_client.bytes = of_client.bytes.saturating_add(answer.bytes);
+        of_client.answers.insert(number, answer);
+    }
+
+    fn remove(&mut self, client: Client, number: u64) -> Option<Answer> {
+        let of_client = self.of_clients.get_mut(&client)?;
+        let answer = of_client.answers.remove(&number)?;
+        of_client.bytes = of_client.bytes.saturating_sub(answer.bytes);
+        self.all = self.all.saturating_sub(answer.bytes);
+        if of_client.answers.is_empty() {
+            self.of_clients.remove(&client);
+        }
+        Some(answer)
+    }
+
+    /// Removes answers until the client and all clients are within `budget`; a single answer may
+    /// exceed it. Returns the slots of the removed answers.
+    fn make_room(&mut self, client: Client, budget: &AnswerBudget) -> Vec<Weak<ConnectionSlot>> {
+        let mut cut = Vec::new();
+        let is_over = |of: &OfClient| of.bytes > budget.per_client && of.answers.len() > 1;
+        while self.of_clients.get(&client).is_some_and(is_over) {
+            cut.extend(self.remove_oldest(client));
+        }
+        while self.all > budget.all {
+            let most = self.of_clients.iter().max_by_key(|(_, of_client)| of_client.bytes);
+            let Some(most) = most.filter(|_| self.answers() > 1).map(|(most, _)| *most) else {
+                break;
+            };
+            cut.extend(self.remove_oldest(most));
+        }
+        cut
+    }
+
+    fn answers(&self) -> usize {
+        self.of_clients.values().map(|of_client| of_client.answers.len()).sum()
+    }
+
+    fn remove_oldest(&mut self, client: Client) -> Option<Weak<ConnectionSlot>> {
+        let oldest = self.of_clients.get(&client)?.answers.keys().next().copied()?;
+        self.remove(client, oldest).map(|answer| answer.slot)
+    }
+}
+
+/// Bytes of a single answer, counted until the drop.
+struct Held {
+    content: Vec<u8>,
+    budget: Arc<AnswerBudget>,
+    client: Client,
+    number: u64,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.content
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // An answer that made room for another does not count any more.
+        drop(sync::lock(&self.budget.waiting).remove(self.client, self.number));
+    }
+}
+
+/// Bytes of a shared document.
+struct Document(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Document {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection_slots::{Close, ConnectionSlots};
+    use std::time::Duration;
+    use tokio::time::timeout;
+
+    const MIB: usize = 1 << 20;
+
+    fn budget() -> Arc<AnswerBudget> {
+        let (per_client, all) = (4 << 20, 8 << 20);
+        Arc::new(AnswerBudget { per_client, all, waiting: Mutex::default() })
+    }
+
+    fn client(last: u8) -> Client {
+        Client::of([192, 0, 2, last].into())
+    }
+
+    async fn slots(number: usize) -> Vec<Arc<ConnectionSlot>> {
+        let slots = ConnectionSlots::new(number, number);
+        let mut taken = Vec::new();
+        for _ in 0..number {
+            taken.push(Arc::new(slots.take([192, 0, 2, 1].into(), false).await.unwrap()));
+        }
+        taken
+    }
+
+    /// Which of the connections are told to end.
+    async fn cut(slots: &[Arc<ConnectionSlot>]) -> Vec<bool> {
+        let mut cut = Vec::new();
+        for slot in slots {
+            let told = timeout(Duration::ZERO, slot.told_to_close()).await;
+            cut.push(told == Ok(Close::AtOnce));
+        }
+        cut
+    }
+
+    fn own(size: usize) -> Content {
+        Content::Own(vec![b'a'; size])
+    }
+
+    #[tokio::test]
+    async fn a_client_over_its_budget_loses_the_connection_that_waited_longest() {
+        let (budget, slots) = (budget(), slots(6).await);
+        let mut held: Vec<Bytes> =
+            (0..4).map(|index| budget.hold(own(MIB), client(1), &slots[index])).collect();
+        held.push(budget.hold(own(MIB), client(2), &slots[4]));
+        assert_eq!(cut(&slots).await, [false; 6], "all are within their budgets");
+        held.remove(1);
+        held.push(budget.hold(own(MIB), client(1), &slots[5]));
+        assert_eq!(cut(&slots).await, [false; 6], "one was taken");
+        held.push(budget.hold(own(1), client(1), &slots[5]));
+        held.push(budget.hold(own(MIB), client(1), &slots[5]));
+        assert_eq!(cut(&slots).await, [true, false, false, false, false, false]);
+        drop(held);
+        let waiting = sync::lock(&budget.waiting);
+        assert!(waiting.all == 0 && waiting.of_clients.is_empty());
+    }
+
+    #[tokio::test]
+    async fn all_clients_together_have_a_budget_and_the_one_with_most_pays() {
+        let (budget, slots) = (budget(), slots(4).await);
+        let _three = budget.hold(own(3 * MIB), client(1), &slots[0]);
+        let _two = budget.hold(own(2 * MIB), client(2), &slots[1]);
+        let _more = budget.hold(own(2 * MIB), client(3), &slots[2]);
+        let _last = budget.hold(own(2 * MIB), client(4), &slots[3]);
+        assert_eq!(cut(&slots).await, [true, false, false, false]);
+    }
+
+    #[tokio::test]
+    async fn one_large_answer_is_sent_and_a_shared_document_takes_nothing() {
+        let (budget, slots) = (budget(), slots(2).await);
+        let large = budget.hold(own(9 * MIB), client(1), &slots[0]);
+        assert_eq!((cut(&slots).await, large.len()), (vec![false; 2], 9 * MIB));
+        drop(large);
+        let document = Arc::new(vec![b'a'; 6 * MIB]);
+        let _shared: Vec<Bytes> = (0..100)
+            .map(|_| budget.hold(Content::Shared(document.clone()), client(1), &slots[1]))
+            .collect();
+        assert_eq!(sync::lock(&budget.waiting).all, 0);
+        assert_eq!(cut(&slots).await, [false; 2]);
+    }
+}
