@@ -3,6 +3,9 @@
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value};
 
+/// The fields that ask for a part of a listing.
+pub(crate) const FIELDS: [&str; 2] = ["after", "limit"];
+
 /// Part of a sorted listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Paging {
