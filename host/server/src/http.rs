@@ -159,12 +159,7 @@ impl<A: Answerer> HttpFrontend<A> {
     ///
     /// # Errors
     /// As [`body::receive`].
-    async fn receive<B>(
-        &self,
-        head: &Parts,
-        asks: &Head<'_>,
-        body: B,
-    ) -> Result<Received, Failure>
+    async fn receive<B>(&self, head: &Parts, asks: &Head<'_>, body: B) -> Result<Received, Failure>
     where
         B: Body<Data = Bytes>,
     {

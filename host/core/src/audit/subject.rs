@@ -42,9 +42,8 @@ impl Subject<'_> {
         let Some(route) = self.route.as_ref().and_then(|described| described.route) else {
             return true;
         };
-        let is_field = |field: &Field| {
-            field.name == name || field.aliases.iter().any(|alias| alias == name)
-        };
+        let is_field =
+            |field: &Field| field.name == name || field.aliases.iter().any(|alias| alias == name);
         route.open_fields
             || (route.list.is_some() && paging::FIELDS.contains(&name))
             || route.fields.iter().any(is_field)

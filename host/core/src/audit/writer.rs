@@ -265,9 +265,7 @@ impl Writer<'_> {
             let hidden = "not shown, because it may repeat the secret that stood in the path";
             let shown = match SentPath::of(self.subject).has_secrets() {
                 true => hidden,
-                false => {
-                    error.get(..error.floor_char_boundary(bounds::ERROR)).unwrap_or_default()
-                }
+                false => error.get(..error.floor_char_boundary(bounds::ERROR)).unwrap_or_default(),
             };
             json::value(shown, out);
         }

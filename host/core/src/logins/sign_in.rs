@@ -44,7 +44,7 @@ pub(crate) async fn sign_in(
     let entity_id = enter_identity(unit, core.store.now(), mount, proven).await?;
     let standing = identity::standing(unit, &entity_id).await?;
     let new = NewLogin {
-        kind: choose_kind(mount.record.settings.token_type, proven.kind),
+        kind: kind_of_token(mount, proven),
         policies: proven.policies.clone(),
         display_name: display_name(mount, &proven.display_name),
         meta: proven.metadata.clone(),
@@ -93,6 +93,11 @@ async fn enter_identity(
         true => Err(Failure::denied("the entity behind this login is disabled")),
         false => Ok(signed_in.entity_id),
     }
+}
+
+/// What a login at the mount makes its token.
+pub(crate) fn kind_of_token(mount: &Mount, proven: &ProvenLogin) -> TokenType {
+    choose_kind(mount.record.settings.token_type, proven.kind)
 }
 
 /// The mount's word is final, or holds where the login says nothing.
