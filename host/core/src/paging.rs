@@ -1,4 +1,8 @@
-//! Which part of a listing is asked for (decision H5).
+//! Which part of a listing is asked for (decision H5), and listings that are being made.
+
+mod listings;
+
+pub(crate) use listings::{ListingText, Listings, SortedNames};
 
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value};

@@ -299,7 +299,7 @@ fn serve<'a>(
     match &destination.place {
         Place::Host(endpoint) => Box::pin(permitted.serve_by_host(endpoint, unit, effect)),
         Place::Mount(_, mount) if permitted.route.list.is_some() => {
-            Box::pin(permitted.list_names(mount, unit))
+            Box::pin(permitted.list_names(mount))
         }
         Place::Mount(_, mount) => Box::pin(permitted.call_component(mount, unit, effect)),
     }

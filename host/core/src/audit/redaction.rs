@@ -6,8 +6,8 @@
 //! mount or the device would show.
 //!
 //! And a line that is longer than the request that it tells of: a hash takes eighty bytes where an
-//! empty text takes three. The data of a line have a bound ([`super::bounds`]): a member that is too
-//! long stands as one digest, and members for which there is no room are told by their number.
+//! empty text takes three. The data of a line have a bound ([`super::bounds`]). A member that is
+//! too long stands as one digest, and members for which there is no room are told by their number.
 
 use super::bounds::{MEMBER, NAME};
 use super::digests::Digests;

@@ -10,6 +10,7 @@ mod token;
 
 use super::bounds;
 use super::device::Device;
+use super::digests::Digests;
 use super::json::{self, Object};
 use super::path::SentPath;
 use super::redaction::{LeftOut, Redaction, shown_name};
@@ -18,6 +19,7 @@ use super::subject::{Described, Subject};
 use crate::mounts::MountRecord;
 use bulkhead_wire::description::Operation;
 use bulkhead_wire::envelope::Envelope;
+use bulkhead_wire::listing::Listing;
 use bulkhead_wire::response::{Body, Response};
 use serde_json::{Map, Value, json};
 use std::ops::Range;
@@ -138,6 +140,10 @@ impl Writer<'_> {
             Body::Envelope(envelope) | Body::Copied(envelope) => {
                 self.envelope(envelope, &mut object)
             }
+            Body::Listed(envelope, listing) => {
+                self.listing(listing, &mut object);
+                self.envelope(envelope, &mut object);
+            }
             Body::Raw { content_type, bytes } => {
                 let mut data = Object::begin(object.own_key("data"));
                 self.text(&mut data, "content_type", content_type);
@@ -180,6 +186,30 @@ impl Writer<'_> {
         if let Some(wrapped) = &envelope.wrap_info {
             self.wrapping(wrapped, object.own_key("wrap_info"));
         }
+    }
+
+    /// The data of a listing: as any other data, or as digests of its texts where it is long.
+    fn listing(&self, listing: &Listing, object: &mut Object<'_>) {
+        let is_elided = self.device.settings.elide_list_responses;
+        let data = match listing.bytes() > bounds::DATA || is_elided {
+            true => None,
+            false => read_listing(listing),
+        };
+        if let Some(data) = data {
+            let LeftOut { digests, .. } = self.data(&data, object.own_key("data"));
+            return digests.write(object);
+        }
+        let texts = [("keys", Some(&listing.keys)), ("key_info", listing.key_info.as_ref())];
+        let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text?)));
+        let (mut counts, mut digests) = (Map::new(), Digests::default());
+        for (name, text) in texts {
+            match is_elided {
+                true => drop(counts.insert(name.to_owned(), json!(listing.entries))),
+                false => digests.add_hash(&self.device.hashing.hash(text), name, listing.entries),
+            }
+        }
+        object.member("data", &counts);
+        digests.write(object);
     }
 
     /// The data of an answer. Returns what is left out.
@@ -285,6 +315,13 @@ impl Writer<'_> {
         self.device.hashing.push(text.as_bytes(), out);
         out.push(b'"');
     }
+}
+
+/// A short listing as the data that it is.
+fn read_listing(listing: &Listing) -> Option<Map<String, Value>> {
+    let mut text = Vec::with_capacity(bounds::DATA);
+    listing.write(&mut text);
+    bulkhead_wire::json::object(&text).ok()
 }
 
 /// Members of requests that the mount has shown.

@@ -264,7 +264,7 @@ fn raw_response(mount: &Mount, raw: RawAnswer) -> Result<Response, Failure> {
     Ok(Response { status: raw.status, body, retry_after: None })
 }
 
-fn envelope(id: &str, mount: &Mount, warnings: Vec<String>) -> Envelope {
+pub(super) fn envelope(id: &str, mount: &Mount, warnings: Vec<String>) -> Envelope {
     Envelope {
         request_id: id.to_owned(),
         mount_type: mount.record.kind.clone(),

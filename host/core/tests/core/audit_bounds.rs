@@ -1,5 +1,5 @@
-//! No request makes a long line, whoever sends it and whatever it is answered; and what the listener
-//! could not read leaves its lines, too.
+//! No request of any caller makes a long line, and no answer; and a request that the listener could
+//! not read leaves its lines, too.
 
 use crate::audit::{bed, device, folder, only};
 use crate::bed::{Bed, error, request};

@@ -87,7 +87,10 @@ impl Writer<'_> {
             Verdict::Denied => results.json("allowed", b"false"),
             Verdict::Allowed(granting) => {
                 results.json("allowed", b"true");
-                let policy = |name: &Arc<str>| json!({ "name": **name, "namespace_id": "root", "type": "acl" });
+                let policy = |name: &Arc<str>| {
+                    let (name, kind) = (&**name, "acl");
+                    json!({ "name": name, "namespace_id": "root", "type": kind })
+                };
                 let policies: Vec<Value> = granting.iter().map(policy).collect();
                 let mut digests = Digests::default();
                 let shown = (&policies, policies.len());
