@@ -90,6 +90,34 @@ fn no_secret_of_a_whole_life_is_in_the_audit_file_and_each_can_be_found_by_its_h
 }
 
 #[test]
+fn a_body_that_cannot_be_read_is_recorded_and_a_long_one_makes_no_long_line() {
+    let world = World::empty();
+    let path = "sys/policies/acl/broken";
+    for (method, body, status) in [
+        ("POST", "{not json", 400),
+        ("POST", "[1]", 400),
+        ("PATCH", "{}", 415),
+        ("POST", &" ".repeat(40 << 20), 413),
+    ] {
+        let before = world.lines_of(path).len();
+        world.root.send(method, path, body.as_bytes()).expect(status);
+        let lines = world.lines_of(path);
+        let [asked, answered] = &lines[before..] else { panic!("{method} {status}: {lines:?}") };
+        let errors = (&asked["error"], &answered["error"]);
+        assert!(errors.0.is_string() && errors.0 == errors.1, "{asked}");
+        assert_eq!(asked["request"]["client_token"], world.hash(ROOT), "{asked}");
+        let accessor = asked["auth"]["accessor"].as_str().expect("the caller is told");
+        assert!(accessor.starts_with("hmac-sha256:"), "{asked}");
+    }
+    // 597 KB of empty texts wrote 31 MB.
+    let texts = json!({ "x": vec![""; 199_000] });
+    world.root.write("auth/token/renew-self", &texts);
+    assert_eq!(world.lines_of("auth/token/renew-self")[0]["request"]["unknown_fields"][0], "x");
+    let longest = world.audited().lines().map(str::len).max();
+    assert!(longest.is_some_and(|bytes| bytes <= 64 << 10), "{longest:?}");
+}
+
+#[test]
 fn what_is_asked_of_everybody_is_not_recorded() {
     let world = World::empty();
     for path in ["sys/health", "sys/seal-status", "sys/leader", "sys/init"] {

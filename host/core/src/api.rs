@@ -53,7 +53,7 @@ pub(crate) use auth_token::auth;
 pub(crate) use body_check::check_body;
 use bulkhead_wire::request::Request;
 pub(crate) use call::{Call, Fields};
-pub(crate) use envelope::{respond, respond_enveloped};
+pub(crate) use envelope::{respond, respond_enveloped, respond_listed};
 pub(crate) use row::{Answers, Endpoint};
 pub(crate) use serve::{
     PublicEndpoint, PublicRequest, read_public_fields, serve_while_sealed, serve_without_a_token,

@@ -6,11 +6,13 @@
 //! records nothing: it is never left out.
 //!
 //! What is not recorded: the endpoints that answer while sealed (decision H21), which know
-//! no token, and what the listener refuses before it is a request: bytes that are not HTTP, unknown
-//! verbs, headers and bodies over the listener's own limits or that do not parse, two different
-//! tokens, paths that have no canonical form.
+//! no token, and what the listener refuses before it knows who asks for which path: bytes that are
+//! not HTTP, unknown verbs, too many headers, two different tokens, paths that have no canonical
+//! form. A body, a query or a header that is refused after that is recorded like any other refusal.
 
+mod bounds;
 mod device;
+mod digests;
 mod file;
 mod flush;
 mod group;

@@ -12,6 +12,7 @@ use crate::lockouts::Lockouts;
 use crate::log::{Log, cause};
 use crate::mounts::{Builtin, Mounts};
 use crate::oidc::Provider;
+use crate::paging::Listings;
 use crate::policies::acl::Acl;
 use crate::policies::stored::Policies;
 use crate::process::Process;
@@ -40,6 +41,7 @@ pub(crate) struct Core {
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) leases: Arc<Leases>,
     pub(crate) quotas: Quotas,
+    pub(crate) listings: Arc<Listings>,
     pub(crate) background: Arc<Background>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) sealing: Sealing,
@@ -98,6 +100,7 @@ impl Core {
             audit,
             tokens: Tokens::new(&background),
             quotas: Quotas::new(&settings.log),
+            listings: Listings::new(settings.request_timeout),
             claims: Arc::clone(&background.claims),
             sealing: background.sealing.clone(),
             lifetimes: Lifetimes {

@@ -24,7 +24,8 @@
 //! - **tokens** knows who calls and until when; **mounts** which engine serves a path, and the only
 //!   door to a component; **audit** the lines of a request; **leases** what ends, and when. Each
 //!   has the handles that it works with, and none has the whole.
-//! - **quotas** knows how many leases there may be at a path, and never what they are of.
+//! - **quotas** knows how many leases and tokens of logins there may be at a path, and never what
+//!   they are of.
 //! - **core** is the nouns above as one value, and knows nothing of what is done with them.
 //! - **host_services** is what a component's call may ask of them.
 //! - **logins** makes tokens of what auth methods proved, and never knows how that was done.

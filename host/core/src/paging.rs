@@ -1,7 +1,14 @@
-//! Which part of a listing is asked for (decision H5).
+//! Which part of a listing is asked for (decision H5), and listings that are being made.
+
+mod listings;
+
+pub(crate) use listings::{ListingText, Listings, SortedNames};
 
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value};
+
+/// The fields that ask for a part of a listing.
+pub(crate) const FIELDS: [&str; 2] = ["after", "limit"];
 
 /// Part of a sorted listing.
 #[derive(Clone, Debug, PartialEq, Eq)]

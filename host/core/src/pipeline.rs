@@ -68,8 +68,6 @@ pub(crate) async fn handle(
 
     // 3. to 6. What is served and what is refused leave the same trail.
     let (destination, authenticated) = (destination.as_ref(), caller.as_ref());
-    let is_login = destination.is_ok_and(Destination::is_login);
-    let public = destination.ok().and_then(Destination::public);
     let mut trail = AuditTrail::begin(Subject {
         core,
         table,
@@ -77,23 +75,9 @@ pub(crate) async fn handle(
         destination: destination.ok(),
         caller: authenticated.ok(),
     });
-    let served = match (public, authenticated) {
-        // Its body is gone: what would be served is not what was asked for.
-        (Some(_), _) | (_, Ok(_)) if request.is_unread => Err(came_too_early()),
-        (Some(endpoint), Ok(caller)) => {
-            Box::pin(serve_public(core, table, request, endpoint, Some(caller), &mut trail)).await
-        }
-        // It asks for no token: one that does not hold is as good as none.
-        (Some(endpoint), Err(refused)) if refused.kind == Kind::PermissionDenied => {
-            Box::pin(serve_public(core, table, request, endpoint, None, &mut trail)).await
-        }
-        (None, known) if is_login => {
-            Box::pin(serve_login(core, request, destination, known, &mut trail)).await
-        }
-        (None, Ok(caller)) => {
-            attempt_with_retries(core, request, destination, Some(caller), &mut trail).await
-        }
-        (_, Err(failure)) => Err(failure.clone()),
+    let served = match &request.refusal {
+        Some(refusal) => Err(refusal.clone()),
+        None => dispatch(core, table, request, (destination, authenticated), &mut trail).await,
     };
 
     // 7. The answer, as far as it is recorded. A token without uses left ends with its last
@@ -103,6 +87,37 @@ pub(crate) async fn handle(
         core.tokens.finish_request(caller).await;
     }
     response
+}
+
+/// Serves a request in the way of its endpoint: without a token, as a login, or as its caller's
+/// policies allow.
+async fn dispatch(
+    core: &Arc<Core>,
+    table: &HostTable,
+    request: &Request,
+    (destination, authenticated): (Result<&Destination<'_>, &Failure>, Result<&Caller, &Failure>),
+    trail: &mut AuditTrail<'_>,
+) -> Result<Response, Failure> {
+    let is_login = destination.is_ok_and(Destination::is_login);
+    let public = destination.ok().and_then(Destination::public);
+    match (public, authenticated) {
+        // Its body is gone: what would be served is not what was asked for.
+        (Some(_), _) | (_, Ok(_)) if request.is_unread => Err(came_too_early()),
+        (Some(endpoint), Ok(caller)) => {
+            Box::pin(serve_public(core, table, request, endpoint, Some(caller), trail)).await
+        }
+        // It asks for no token: one that does not hold is as good as none.
+        (Some(endpoint), Err(refused)) if refused.kind == Kind::PermissionDenied => {
+            Box::pin(serve_public(core, table, request, endpoint, None, trail)).await
+        }
+        (None, known) if is_login => {
+            Box::pin(serve_login(core, request, destination, known, trail)).await
+        }
+        (None, Ok(caller)) => {
+            attempt_with_retries(core, request, destination, Some(caller), trail).await
+        }
+        (_, Err(failure)) => Err(failure.clone()),
+    }
 }
 
 /// Who has no token that holds is answered so often, and leaves no line when it is too often.
@@ -284,7 +299,7 @@ fn serve<'a>(
     match &destination.place {
         Place::Host(endpoint) => Box::pin(permitted.serve_by_host(endpoint, unit, effect)),
         Place::Mount(_, mount) if permitted.route.list.is_some() => {
-            Box::pin(permitted.list_names(mount, unit))
+            Box::pin(permitted.list_names(mount))
         }
         Place::Mount(_, mount) => Box::pin(permitted.call_component(mount, unit, effect)),
     }

@@ -173,6 +173,9 @@ impl Service {
             {
                 return Response::failed(&refused);
             }
+            if let Some(refusal) = &request.refusal {
+                return Response::failed(refusal);
+            }
             let answered = api::serve_while_sealed(&self.seal, route, handler, request);
             let answered = Box::pin(answered).await;
             return answered.unwrap_or_else(|failure| Response::failed(&failure));

@@ -32,7 +32,7 @@ pub(crate) use caller::Caller;
 pub(crate) use create::{Made, NewToken, ensure_root, first_root};
 pub(crate) use end::begin_end;
 pub(crate) use lifetime::bounds;
-pub(crate) use login::{NewLogin, RenewedLogin, Times};
+pub(crate) use login::{NewLogin, RenewedLogin, Times, count_of_logins};
 pub(crate) use login_mount::{begin_serving, end_serving};
 pub(crate) use lookup::{by_accessor, by_token, find, find_by_accessor};
 pub(crate) use record::{Ending, KeptLogin, TokenRecord, TokenType, address, read};

@@ -44,13 +44,23 @@ pub(crate) struct Content {
     pub(crate) bytes: u64,
     /// The body was thrown away.
     pub(crate) is_unread: bool,
+    /// Why nothing of it could be read.
+    pub(crate) refusal: Option<Failure>,
 }
 
-/// Receives the body of a write, and reads of it what is `admitted`, in `memory`.
+impl Content {
+    /// Nothing, because of what is wrong with it. So many `bytes` came.
+    pub(crate) fn refused(refusal: Failure, bytes: u64) -> Self {
+        Self { bytes, refusal: Some(refusal), ..Self::default() }
+    }
+}
+
+/// Receives the body of a write, and reads of it what is `admitted`, in `memory`. A body that does
+/// not arrive or cannot be read (400), that is too large (413) or for which there is no room (429,
+/// 503) is the refusal of its request.
 ///
 /// # Errors
-/// 400 for a body that does not arrive or cannot be read, 413 for one that is too large, 429 and
-/// 503 where there is no room for it.
+/// What a sender is answered who is to be answered without a trace.
 pub(crate) async fn receive<B>(
     (head, verb): (&Parts, Verb),
     body: B,
@@ -61,25 +71,39 @@ pub(crate) async fn receive<B>(
 where
     B: Body<Data = Bytes>,
 {
-    match admitted {
+    let mut bytes = 0;
+    let received = match admitted {
         BodyAdmission::Whole => {
-            let bytes = read_body(&head.headers, body, config, memory).await?;
-            read_content(head, verb, bytes, memory)
+            let body = read_body(&head.headers, body, config, memory).await;
+            body.and_then(|body| {
+                bytes = length(&body);
+                read_content(head, verb, body, memory)
+            })
         }
         BodyAdmission::Fields(names) => {
             let body_max = config.body_max.min(MOST_OF_A_STRANGER);
             let config = ListenerConfig { body_max, ..config.clone() };
-            let bytes = read_body(&head.headers, body, &config, memory).await?;
-            read_members(head, bytes, &names)
+            let body = read_body(&head.headers, body, &config, memory).await;
+            body.and_then(|body| {
+                bytes = length(&body);
+                read_members(head, body, &names)
+            })
         }
-        BodyAdmission::Nothing => {
-            // A client that asks first is refused before it sends.
-            let asks = head.headers.contains_key(EXPECT);
-            let bytes = if asks { 0 } else { discard_body(body, config).await? };
-            Ok(Content { bytes, is_unread: true, ..Content::default() })
-        }
-        BodyAdmission::Refused(failure) => Err(*failure),
-    }
+        BodyAdmission::Nothing => discard(head, body, config).await,
+        BodyAdmission::Refused(failure) => return Err(*failure),
+    };
+    Ok(received.unwrap_or_else(|refusal| Content::refused(refusal, bytes)))
+}
+
+/// Receives a body of which nothing is read.
+async fn discard<B>(head: &Parts, body: B, config: &ListenerConfig) -> Result<Content, Failure>
+where
+    B: Body<Data = Bytes>,
+{
+    // A client that asks first is refused before it sends.
+    let asks = head.headers.contains_key(EXPECT);
+    let bytes = if asks { 0 } else { discard_body(body, config).await? };
+    Ok(Content { bytes, is_unread: true, ..Content::default() })
 }
 
 /// Reads a body: JSON, a form, or a component's bytes. Of the last alone the query is read too,
@@ -94,7 +118,8 @@ fn read_content(
     let bytes = length(&body);
     if verb == Verb::Write && is_component(&head.headers, &body) {
         let fields = target::parameters(head.uri.query().unwrap_or_default())?;
-        return Ok(Content { fields, raw: Some(RawBody::new(body)), bytes, is_unread: false });
+        let raw = Some(RawBody::new(body));
+        return Ok(Content { fields, raw, bytes, ..Content::default() });
     }
     let fields = if headers::is_form(&head.headers, &body) {
         read_form(&body)?

@@ -11,8 +11,9 @@ use crate::body_budget::{BodyBudget, BodyMemory};
 use crate::client_concurrency::{ClientConcurrency, CountedRequest};
 use crate::config::ListenerConfig;
 use crate::detach_on_drop::{DetachOnDrop, Panicked};
+use crate::headers;
 use crate::proxies::Origin;
-use crate::{headers, target};
+use crate::target::{self, Target};
 use bulkhead_core::random;
 use bulkhead_core::{BodyAdmission, Service};
 use bulkhead_wire::client::Client;
@@ -96,6 +97,13 @@ struct ParsedRequest {
     counted: Option<Arc<CountedRequest>>,
 }
 
+/// What came with a request, and the memory that it takes.
+struct Received {
+    verb: Verb,
+    content: Content,
+    memory: Option<BodyMemory>,
+}
+
 impl<A: Answerer> HttpFrontend<A> {
     /// A frontend of `answerer` that lets in what `config` allows. The receiver of `work` ends
     /// when this and every request is gone.
@@ -126,8 +134,10 @@ impl<A: Answerer> HttpFrontend<A> {
             // A proxy in front may have seen the end of such a body somewhere else.
             Ok(parsed) => {
                 let (counted, client) = (parsed.counted.clone(), Client::of(parsed.request.remote));
+                // That of one that is refused may be unread.
+                let is_last = head.headers.contains_key(TRANSFER_ENCODING)
+                    || parsed.request.refusal.is_some();
                 let reply = into_reply(self.answer(parsed).await, client);
-                let is_last = head.headers.contains_key(TRANSFER_ENCODING);
                 (reply.map(|body| body.counted_by(counted)), is_last)
             }
             // Its body may be unread: what follows on this connection could be taken for a
@@ -160,32 +170,13 @@ impl<A: Answerer> HttpFrontend<A> {
         let is_counted = self.trusts(arrival.origin) || head.version >= Version::HTTP_2;
         let counted =
             is_counted.then(|| self.concurrency.admit(remote.ip())).transpose()?.map(Arc::new);
-        let target = target::read(&head.method, head.uri.path(), head.uri.query())?;
-        headers::refuse_unserved(&head.headers)?;
+        let Target { verb, path } = target::read(&head.method, head.uri.path())?;
         let token = headers::token(&head.headers)?;
-        if target.verb == Verb::Patch {
-            headers::check_patch(&head.headers)?;
-        }
-        let (verb, path) = (target.verb, target.path);
+        // From here on it is known who asks for what: a refusal leaves its lines in the audit.
         let asks = Head { verb, path: &path, token: token.as_ref(), remote: remote.ip() };
         self.check_streams(&asks, arrival).await?;
-        let (content, memory) = match verb {
-            Verb::Write | Verb::Patch => {
-                let mut memory = self.body_budget.begin(remote.ip());
-                let admitted = match body.is_end_stream() {
-                    true => BodyAdmission::Whole,
-                    false => self.answerer.admit_body(&asks).await,
-                };
-                let content =
-                    body::receive((head, verb), body, &self.config, admitted, &mut memory);
-                (Box::pin(content).await?, Some(memory))
-            }
-            // clients send bodies with reads and deletes, and mean nothing by it
-            Verb::Read | Verb::List | Verb::Delete => {
-                (Content { fields: target.fields, ..Content::default() }, None)
-            }
-        };
-        let Content { fields, raw, bytes: body_bytes, is_unread } = content;
+        let Received { verb, content, memory } = self.receive(head, &asks, body).await?;
+        let Content { fields, raw, bytes: body_bytes, is_unread, refusal } = content;
         let (remote, remote_port) = (remote.ip(), remote.port());
         let request = Request {
             id: random::uuid()?,
@@ -196,6 +187,7 @@ impl<A: Answerer> HttpFrontend<A> {
             raw,
             body_bytes,
             is_unread,
+            refusal,
             remote,
             remote_port,
         };
@@ -221,6 +213,45 @@ impl<A: Answerer> HttpFrontend<A> {
             retry_after: Some(RETRY_STREAM_AFTER),
             ..Failure::new(Kind::RateLimited, message)
         })
+    }
+
+    /// Receives what comes with a request beside its path and its token.
+    ///
+    /// # Errors
+    /// As [`body::receive`].
+    async fn receive<B>(&self, head: &Parts, asks: &Head<'_>, body: B) -> Result<Received, Failure>
+    where
+        B: Body<Data = Bytes>,
+    {
+        let verb = asks.verb;
+        let mut checked = headers::refuse_unserved(&head.headers);
+        if verb == Verb::Patch {
+            checked = checked.and_then(|()| headers::check_patch(&head.headers));
+        }
+        let queried = checked.and_then(|()| target::query(verb, head.uri.query()));
+        let (verb, fields) = match queried {
+            Ok(queried) => queried,
+            Err(refusal) => {
+                return Ok(Received { verb, content: Content::refused(refusal, 0), memory: None });
+            }
+        };
+        match verb {
+            Verb::Write | Verb::Patch => {
+                let mut memory = self.body_budget.begin(asks.remote);
+                let admitted = match body.is_end_stream() {
+                    true => BodyAdmission::Whole,
+                    false => self.answerer.admit_body(asks).await,
+                };
+                let content =
+                    body::receive((head, verb), body, &self.config, admitted, &mut memory);
+                Ok(Received { verb, content: Box::pin(content).await?, memory: Some(memory) })
+            }
+            // clients send bodies with reads and deletes, and mean nothing by it
+            Verb::Read | Verb::List | Verb::Delete => {
+                let content = Content { fields, ..Content::default() };
+                Ok(Received { verb, content, memory: None })
+            }
+        }
     }
 
     async fn answer(&self, parsed: ParsedRequest) -> Response {

@@ -15,24 +15,21 @@ use std::borrow::Cow;
 /// Most parameters of a query or a form: one takes two bytes of it, and a hundred in memory.
 const PARAMETERS_MAX: usize = 1_000;
 
-/// What the request line asks for.
+/// What the request line asks for, apart from its query.
 #[derive(Debug, PartialEq)]
 pub struct Target {
-    /// What to do. `GET` with `list=true` is a list.
+    /// What to do, unless the query says [otherwise](query).
     pub verb: Verb,
     /// Canonical: decoded, without `/v1/`, without slashes at the ends.
     pub path: String,
-    /// Query parameters of reads, lists and deletes; empty for writes, whose fields are in the
-    /// body.
-    pub fields: Map<String, Value>,
 }
 
-/// Reads the request line; `path` and `query` are as they came, still escaped.
+/// Reads verb and path; `path` is as it came, still escaped.
 ///
 /// # Errors
-/// 404 outside `/v1/`; 400 for a path or query that cannot be read, or a write to a path that ends
-/// in `/`; 405 for a verb that does not exist here.
-pub fn read(method: &Method, path: &str, query: Option<&str>) -> Result<Target, Failure> {
+/// 404 outside `/v1/`; 400 for a path that cannot be read, or a write to a path that ends in `/`;
+/// 405 for a verb that does not exist here.
+pub fn read(method: &Method, path: &str) -> Result<Target, Failure> {
     let raw =
         path.strip_prefix("/v1/").filter(|rest| !rest.is_empty()).ok_or_else(Failure::absent)?;
     let verb = verb_of(method)?;
@@ -42,12 +39,21 @@ pub fn read(method: &Method, path: &str, query: Option<&str>) -> Result<Target, 
         ));
     }
     let path = canonical_path(&decode_path(raw)?).map_err(Failure::invalid)?;
+    Ok(Target { verb, path })
+}
+
+/// Reads the query of a read, list or delete, as it came, still escaped: `GET` with `list=true` is
+/// a list. The fields of writes are in their bodies, and their query is not read.
+///
+/// # Errors
+/// 400 for a query that cannot be read; 405 for what is asked by it and not served.
+pub fn query(verb: Verb, query: Option<&str>) -> Result<(Verb, Map<String, Value>), Failure> {
     if matches!(verb, Verb::Write | Verb::Patch) {
-        return Ok(Target { verb, path, fields: Map::new() });
+        return Ok((verb, Map::new()));
     }
     let mut fields = parameters(query.unwrap_or_default())?;
     let verb = take_controls(verb, &mut fields)?;
-    Ok(Target { verb, path, fields })
+    Ok((verb, fields))
 }
 
 fn verb_of(method: &Method) -> Result<Verb, Failure> {
@@ -167,18 +173,32 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn get(path: &str, query: &str) -> Result<Target, Failure> {
-        read(&Method::GET, path, Some(query))
+    /// A whole request line, as it was understood.
+    #[derive(Debug, PartialEq)]
+    struct Line {
+        verb: Verb,
+        path: String,
+        fields: Map<String, Value>,
     }
 
-    fn status(result: Result<Target, Failure>) -> u16 {
+    fn line(method: &Method, path: &str, asked: Option<&str>) -> Result<Line, Failure> {
+        let Target { verb, path } = read(method, path)?;
+        let (verb, fields) = query(verb, asked)?;
+        Ok(Line { verb, path, fields })
+    }
+
+    fn get(path: &str, query: &str) -> Result<Line, Failure> {
+        line(&Method::GET, path, Some(query))
+    }
+
+    fn status(result: Result<Line, Failure>) -> u16 {
         result.unwrap_err().kind.status()
     }
 
     #[test]
     fn methods_become_verbs() {
         let verb = |name: &str| {
-            read(&Method::from_bytes(name.as_bytes()).unwrap(), "/v1/a/b", None).map(|t| t.verb)
+            read(&Method::from_bytes(name.as_bytes()).unwrap(), "/v1/a/b").map(|t| t.verb)
         };
         assert_eq!(verb("GET"), Ok(Verb::Read));
         assert_eq!(verb("HEAD"), Ok(Verb::Read));
@@ -231,8 +251,8 @@ mod tests {
 
     #[test]
     fn a_write_may_not_end_in_a_slash() {
-        assert_eq!(status(read(&Method::POST, "/v1/a/b/", None)), 400);
-        assert_eq!(read(&Method::DELETE, "/v1/a/b/", None).unwrap().path, "a/b");
+        assert_eq!(status(line(&Method::POST, "/v1/a/b/", None)), 400);
+        assert_eq!(line(&Method::DELETE, "/v1/a/b/", None).unwrap().path, "a/b");
     }
 
     #[test]
@@ -246,7 +266,7 @@ mod tests {
             );
         }
         assert_eq!(get("/v1/a", "list=False").unwrap().verb, Verb::Read);
-        assert_eq!(read(&Method::DELETE, "/v1/a", Some("list=true")).unwrap().verb, Verb::Delete);
+        assert_eq!(line(&Method::DELETE, "/v1/a", Some("list=true")).unwrap().verb, Verb::Delete);
         assert_eq!(status(get("/v1/a", "list=yes")), 400);
         assert_eq!(status(get("/v1/a", "list")), 400);
         assert_eq!(status(get("/v1/a", "list=1&list=0")), 400);
@@ -264,10 +284,10 @@ mod tests {
         let fields = Value::Object(get("/v1/a", "x=1&y=a+b%2F&x=2&x=3&flag").unwrap().fields);
         assert_eq!(fields, json!({"x": ["1", "2", "3"], "y": "a b/", "flag": ""}));
         assert_eq!(
-            read(&Method::DELETE, "/v1/a", Some("version=2")).unwrap().fields["version"],
+            line(&Method::DELETE, "/v1/a", Some("version=2")).unwrap().fields["version"],
             json!("2")
         );
-        assert!(read(&Method::POST, "/v1/a", Some("version=2")).unwrap().fields.is_empty());
+        assert!(line(&Method::POST, "/v1/a", Some("version=2")).unwrap().fields.is_empty());
         assert_eq!(status(get("/v1/a", "x=%ff")), 400);
     }
 

@@ -194,7 +194,7 @@ pub(crate) fn ask_keys(
     range: &KeyRange,
     limit: u32,
 ) -> Result<(), sqlx::Error> {
-    let (within, bounds) = condition(range);
+    let (within, bounds) = condition("key", range);
     script.add(&format!(
         "SELECT json_group_array(key) FROM \
          (SELECT key FROM record WHERE {within} ORDER BY key LIMIT ?)"
@@ -240,7 +240,7 @@ pub(crate) async fn visit(
     limit: u32,
     mut take: impl FnMut(SealedRow) -> bool,
 ) -> Result<(), Unread> {
-    let (within, bounds) = condition(range);
+    let (within, bounds) = condition("key", range);
     let text = format!(
         "SELECT key, stamp, due, lane, owner, created, modified, sealed FROM record \
          WHERE {within} ORDER BY key LIMIT ?"
@@ -284,30 +284,51 @@ pub(crate) async fn count(
     range: &KeyRange,
     at_most: u32,
 ) -> Result<u32, sqlx::Error> {
-    let (within, bounds) = condition(range);
+    let (within, bounds) = condition("key", range);
+    count_where(connection, range.space, (&within, bounds), at_most).await
+}
+
+/// How many records there are whose owners are in `owners`; counting stops at `at_most`.
+pub(crate) async fn count_owned(
+    connection: &mut SqliteConnection,
+    owners: &KeyRange,
+    at_most: u32,
+) -> Result<u32, sqlx::Error> {
+    let (within, bounds) = condition("owner", owners);
+    // As with [`OWNED`].
+    let within = format!("{within} AND owner <> ''");
+    count_where(connection, owners.space, (&within, bounds), at_most).await
+}
+
+async fn count_where(
+    connection: &mut SqliteConnection,
+    space: Space,
+    (within, bounds): (&str, Vec<&str>),
+    at_most: u32,
+) -> Result<u32, sqlx::Error> {
     let text = format!("SELECT count(*) FROM (SELECT 1 FROM record WHERE {within} LIMIT ?)");
-    let query = sqlx::query_scalar(AssertSqlSafe(text)).bind(range.space.number());
+    let query = sqlx::query_scalar(AssertSqlSafe(text)).bind(space.number());
     let query = bounds.into_iter().fold(query, |query, bound| query.bind(bound));
     query.bind(i64::from(at_most)).fetch_one(connection).await
 }
 
-/// That a row is in `range`: the condition, and the bounds of keys that are bound in it behind the
-/// number of the space.
-fn condition(range: &KeyRange) -> (String, Vec<&str>) {
+/// That `column` of a row is in `range`: the condition, and the bounds that are bound in it behind
+/// the number of the space.
+fn condition<'a>(column: &str, range: &'a KeyRange) -> (String, Vec<&'a str>) {
     let (mut text, mut bounds) = ("space = ?".to_owned(), Vec::new());
     match &range.start {
         Bound::Included(first) => {
-            text.push_str(" AND key >= ?");
+            text.push_str(&format!(" AND {column} >= ?"));
             bounds.push(first.as_str());
         }
         Bound::Excluded(after) => {
-            text.push_str(" AND key > ?");
+            text.push_str(&format!(" AND {column} > ?"));
             bounds.push(after.as_str());
         }
         Bound::Unbounded => {}
     }
     if let Some(end) = &range.end {
-        text.push_str(" AND key < ?");
+        text.push_str(&format!(" AND {column} < ?"));
         bounds.push(end.as_str());
     }
     (text, bounds)

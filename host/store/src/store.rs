@@ -148,6 +148,24 @@ impl Store {
         self.database().readers().read(count).await.map_err(StoreFault::from)
     }
 
+    /// How many records of `space` belong to owners that begin with `prefix`. Counting stops at
+    /// `at_most`.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    pub async fn count_owned(
+        &self,
+        space: Space,
+        prefix: &str,
+        at_most: u32,
+    ) -> Result<u32, StoreFault> {
+        let owners = KeyRange::new(space, prefix, "");
+        let count = async |connection: &mut SqliteConnection| {
+            rows::count_owned(connection, &owners, at_most).await
+        };
+        self.database().readers().read(count).await.map_err(StoreFault::from)
+    }
+
     /// How many records of one lane of a kind will be due at some time. Counting stops at
     /// `at_most`.
     ///

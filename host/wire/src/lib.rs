@@ -17,6 +17,7 @@ pub mod glob;
 pub mod hcl;
 pub mod hexadecimal;
 pub mod json;
+pub mod listing;
 pub mod metric;
 pub mod name;
 pub mod password_policy;

@@ -1,6 +1,7 @@
 //! What a client asked, after the listener understood it and before anything was decided.
 
 use crate::description::Verb;
+use crate::failure::Failure;
 use crate::secret::Secret;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -40,6 +41,9 @@ pub struct Request {
     /// The body was thrown away, because the sender had no token that holds when it came: `fields`
     /// and `raw` say nothing, and the request is for nothing but to be refused.
     pub is_unread: bool,
+    /// What is wrong with the body, the query or a header that says how to answer: `fields` and
+    /// `raw` say nothing, and the request is for nothing but to be refused with this, and recorded.
+    pub refusal: Option<Failure>,
     /// Where the request comes from.
     pub remote: IpAddr,
     /// The port there; 0 when it is not known.
@@ -105,6 +109,7 @@ mod tests {
             raw: Some(RawBody::new(b"canary".to_vec())),
             body_bytes: 48,
             is_unread: false,
+            refusal: None,
             remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
             remote_port: 40_112,
         };

@@ -2,6 +2,7 @@
 
 use crate::envelope::Envelope;
 use crate::failure::Failure;
+use crate::listing::Listing;
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub enum Body {
     Empty,
     /// The ordinary answer.
     Envelope(Box<Envelope>),
+    /// The same, with a listing as its `data`.
+    Listed(Box<Envelope>, Listing),
     /// The same, with the members of `data` beside it at the top level, where old scripts read them
     /// (decision H3). The envelope's own keys win.
     Copied(Box<Envelope>),
@@ -126,6 +129,10 @@ impl Response {
                 Ok(bytes) => (JSON.to_owned(), bytes),
                 Err(_) => return unwritten(),
             },
+            Body::Listed(envelope, listing) => match listed(&envelope, &listing) {
+                Some(bytes) => (JSON.to_owned(), bytes),
+                None => return unwritten(),
+            },
             Body::Copied(envelope) => match copied(&envelope) {
                 Ok(bytes) => (JSON.to_owned(), bytes),
                 Err(_) => return unwritten(),
@@ -152,6 +159,19 @@ fn written(envelope: &Envelope) -> serde_json::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The envelope with the text of the listing in the place of its `data`, which is `None`. No text
+/// before it can hold these bytes: quotes in texts are escaped.
+fn listed(envelope: &Envelope, listing: &Listing) -> Option<Vec<u8>> {
+    let text = serde_json::to_string(envelope).ok()?;
+    let (before, behind) = text.split_once("\"data\":null")?;
+    let mut bytes = Vec::with_capacity(text.len() + listing.bytes() + USUAL);
+    bytes.extend_from_slice(before.as_bytes());
+    bytes.extend_from_slice(b"\"data\":");
+    listing.write(&mut bytes);
+    bytes.extend_from_slice(behind.as_bytes());
+    Some(bytes)
+}
+
 fn copied(envelope: &Envelope) -> serde_json::Result<Vec<u8>> {
     let mut all = envelope.data.clone().unwrap_or_default();
     if let Value::Object(members) = serde_json::to_value(envelope)? {
@@ -170,6 +190,7 @@ impl fmt::Debug for Body {
         match self {
             Self::Empty => f.write_str("Empty"),
             Self::Envelope(envelope) | Self::Copied(envelope) => envelope.fmt(f),
+            Self::Listed(envelope, listing) => write!(f, "{envelope:?} {listing:?}"),
             Self::Bare(_) => f.write_str("Bare"),
             Self::Published { max_age, .. } => write!(f, "Published(for {max_age}s)"),
             Self::Document(bytes) => write!(f, "Document({} bytes)", bytes.len()),
@@ -240,6 +261,26 @@ mod tests {
             (&body["request_id"], &body["data"]["auth"]),
             (&json!("5e1c"), &json!("not this"))
         );
+    }
+
+    #[test]
+    fn a_listing_stands_in_the_envelope_as_any_other_data() {
+        let data = json!({ "keys": ["a", "b"], "key_info": { "a": { "n": 1 }, "b": {} } });
+        let envelope = Envelope {
+            request_id: "\"data\":null,\\\"data\\\":null".to_owned(),
+            warnings: vec!["\"data\":null".to_owned()],
+            ..Envelope::default()
+        };
+        let whole = Envelope { data: data.as_object().cloned(), ..envelope.clone() };
+        let listing = Listing {
+            keys: data["keys"].to_string(),
+            key_info: Some(data["key_info"].to_string()),
+            entries: 2,
+            room: None,
+        };
+        let answered = |body| text(Response { status: 200, body, retry_after: None });
+        let listed = answered(Body::Listed(Box::new(envelope), listing));
+        assert_eq!(listed, answered(Body::Envelope(Box::new(whole))));
     }
 
     #[test]

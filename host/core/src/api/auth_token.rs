@@ -8,6 +8,7 @@ use super::row::{Endpoint, field, list, read, required, write};
 use crate::core::Core;
 use crate::identity::{self, Standing};
 use crate::lifecycle;
+use crate::paging::{Paging, SortedNames};
 use crate::tokens::{self, Caller, Ending, TokenRecord, TokenType};
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::description::FieldKind;
@@ -55,6 +56,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .handled_by(revoke_orphan),
         list("auth/token/accessors", "accessors of all tokens")
             .needs_sudo()
+            .fields([
+                field("after", FieldKind::String, "list only accessors greater than this one"),
+                field("limit", FieldKind::String, "list at most so many"),
+            ])
             .handled_by(list_accessors),
         write("auth/token/tidy", "look for tokens whose end was lost").handled_by(tidy),
     ]
@@ -212,13 +217,14 @@ fn begin_end(unit: &mut Unit, token: &Caller, ending: Ending) -> Result<Reply, F
 /// meanwhile.
 async fn list_accessors(call: Call<'_>) -> Result<Reply, Failure> {
     let core = call.core;
-    let (mut keys, mut unreadable) = (Vec::new(), 0_u32);
+    let paging = Paging::of(call.fields.all())?;
+    let (mut names, mut unreadable) = (SortedNames::new(&core.listings, paging), 0_u32);
     let mut scan = core.store.scan(Space::Token, "");
     while let Some(page) = scan.page().await? {
         for Address { key, .. } in &page {
             match tokens::read(&mut core.store.begin(), key).await {
                 Ok(Some(record)) if record.holds(core.store.now()) => {
-                    keys.push(record.accessor.clone())
+                    names.add(record.accessor.clone()).await?
                 }
                 Ok(_) => {}
                 Err(failure) if failure.kind == Kind::Internal => unreadable += 1,
@@ -226,14 +232,10 @@ async fn list_accessors(call: Call<'_>) -> Result<Reply, Failure> {
             }
         }
     }
-    if keys.is_empty() {
-        return Err(Failure::absent());
-    }
-    keys.sort_unstable();
+    let listing = names.end().ok_or_else(Failure::absent)?;
     let warning =
         format!("{unreadable} tokens are left out, because what is stored of them cannot be read");
-    let data = Map::from_iter([("keys".to_owned(), json!(keys))]);
-    Ok(Reply::from(Body::Data(data)).with_warnings((unreadable > 0).then_some(warning)))
+    Ok(Reply::from(Body::Listed(listing)).with_warnings((unreadable > 0).then_some(warning)))
 }
 
 /// `POST auth/token/tidy`.

@@ -3,6 +3,7 @@
 use super::reply::Body;
 use crate::mounts::Builtin;
 use bulkhead_wire::envelope::Envelope;
+use bulkhead_wire::listing::Listing;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::{self, Response};
 use serde_json::{Map, Value};
@@ -17,6 +18,7 @@ pub(crate) fn respond(request: &Request, body: Body, warnings: Vec<String>) -> R
         Body::Nothing => respond_enveloped(envelope),
         Body::Accepted => Response { status: 202, ..respond_enveloped(envelope) },
         Body::Data(data) => respond_enveloped(Envelope { data: Some(data), ..envelope }),
+        Body::Listed(listing) => respond_listed(envelope, listing),
         Body::Copied(data) => respond_copied(Envelope { data: Some(data), ..envelope }),
         Body::Bare(value) => Response::bare(200, value),
         Body::Text { content_type, text } => respond_text(content_type, text),
@@ -43,6 +45,12 @@ fn respond_text(content_type: &str, text: String) -> Response {
 /// 200 with an envelope.
 pub(crate) fn respond_enveloped(envelope: Envelope) -> Response {
     let body = response::Body::Envelope(Box::new(envelope));
+    Response { status: 200, body, retry_after: None }
+}
+
+/// 200 with a listing as its data.
+pub(crate) fn respond_listed(envelope: Envelope, listing: Listing) -> Response {
+    let body = response::Body::Listed(Box::new(envelope), listing);
     Response { status: 200, body, retry_after: None }
 }
 

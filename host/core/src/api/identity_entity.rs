@@ -4,6 +4,7 @@ use super::call::{Call, Fields};
 use super::identity_shown::{self as shown, Listing};
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field, required};
+use crate::core::Core;
 use crate::identity::{self, Change, Entity, Merge, entity};
 use bulkhead_store::Address;
 use bulkhead_wire::description::{Field, FieldKind};
@@ -188,15 +189,20 @@ async fn list_ids(call: Call<'_>) -> Result<Reply, Failure> {
     let mut listing = Listing::by_id(core, "entity/", call.fields)?;
     while let Some(address) = listing.next().await? {
         let Some(entity) = at(&call, &address).await? else { continue };
-        let aliases = entity.aliases.iter().map(|alias| shown::brief_alias(core, alias));
-        let aliases: Vec<Value> = aliases.map(Value::Object).collect();
-        let mut info = Map::from_iter([("name".to_owned(), json!(entity.name))]);
-        if !aliases.is_empty() {
-            info.insert("aliases".to_owned(), Value::Array(aliases));
-        }
-        listing.add(entity.id.clone(), info);
+        listing.add((&entity.id, ""), || told(core, &entity)).await?;
     }
     listing.reply()
+}
+
+/// What the listing of ids tells of an entity.
+fn told(core: &Core, entity: &Entity) -> Map<String, Value> {
+    let aliases = entity.aliases.iter().map(|alias| shown::brief_alias(core, alias));
+    let aliases: Vec<Value> = aliases.map(Value::Object).collect();
+    let mut info = shown::members([("name", json!(entity.name))]);
+    if !aliases.is_empty() {
+        info.insert("aliases".to_owned(), Value::Array(aliases));
+    }
+    info
 }
 
 /// `LIST identity/entity/name`.
@@ -204,7 +210,7 @@ async fn list_names(call: Call<'_>) -> Result<Reply, Failure> {
     let mut listing = Listing::by_name(call.core, "entity/", call.fields)?;
     while let Some(address) = listing.next().await? {
         if let Some(entity) = at(&call, &address).await? {
-            listing.add_name(entity.name.clone());
+            listing.add(("", &entity.name), Map::new).await?;
         }
     }
     listing.reply()

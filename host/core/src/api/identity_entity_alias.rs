@@ -108,7 +108,8 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
         let entity = entity::by_alias_id(&mut core.store.begin(), id).await?;
         let Some(entity) = entity else { continue };
         if let Some(alias) = entity.aliases.iter().find(|alias| alias.id == id) {
-            listing.add(id.to_owned(), shown::listed_alias(core, alias, &entity.id));
+            let info = || shown::listed_alias(core, alias, &entity.id);
+            listing.add((id, ""), info).await?;
         }
     }
     listing.reply()

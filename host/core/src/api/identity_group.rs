@@ -10,7 +10,7 @@ use crate::identity::{self, Group, GroupChange, GroupKind, group, membership};
 use bulkhead_store::Address;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
-use serde_json::json;
+use serde_json::{Map, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -147,7 +147,7 @@ async fn list_ids(call: Call<'_>) -> Result<Reply, Failure> {
         if let Some(alias) = &group.alias {
             info.insert("alias".to_owned(), json!(shown::brief_alias(core, alias)));
         }
-        listing.add(group.id.clone(), info);
+        listing.add((&group.id, ""), || info).await?;
     }
     listing.reply()
 }
@@ -157,7 +157,7 @@ async fn list_names(call: Call<'_>) -> Result<Reply, Failure> {
     let mut listing = Listing::by_name(call.core, "group/", call.fields)?;
     while let Some(address) = listing.next().await? {
         if let Some(group) = at(&call, &address).await? {
-            listing.add_name(group.name.clone());
+            listing.add(("", &group.name), Map::new).await?;
         }
     }
     listing.reply()

@@ -75,7 +75,8 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
         let id = address.key.rsplit('/').next().unwrap_or_default();
         let Some(group) = group::by_alias_id(&mut core.store.begin(), id).await? else { continue };
         if let Some(alias) = &group.alias {
-            listing.add(id.to_owned(), shown::listed_alias(core, alias, &group.id));
+            let info = || shown::listed_alias(core, alias, &group.id);
+            listing.add((id, ""), info).await?;
         }
     }
     listing.reply()

@@ -5,12 +5,12 @@ use super::reply::{Body, Reply, timestamp};
 use super::row::field;
 use crate::core::Core;
 use crate::identity::{self, Alias, Entity, Group, Groups, membership};
-use crate::paging::Paging;
+use crate::paging::{ListingText, Paging, SortedNames};
 use bulkhead_store::{Address, Scan, Space, Unit};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The only namespace.
@@ -149,37 +149,41 @@ pub(super) fn part() -> [Field; 2] {
 pub(super) struct Listing {
     scan: Scan,
     page: VecDeque<Address>,
-    paging: Paging,
-    /// Without what is told of each; else in the order of ids, so that it ends with its part.
-    is_by_name: bool,
-    found: BTreeMap<String, Map<String, Value>>,
+    limit: usize,
+    found: Found,
+}
+
+/// What was found so far.
+enum Found {
+    /// In the order of ids, so that the listing ends with its part.
+    ByIds(ListingText),
+    /// Without what is told of each. All records are looked at.
+    ByNames(SortedNames),
 }
 
 impl Listing {
     /// Of the records whose keys begin with `prefix`, by the ids in the keys.
     pub(super) fn by_id(core: &Core, prefix: &str, fields: Fields<'_>) -> Result<Self, Failure> {
-        let mut listing = Self::by_name(core, prefix, fields)?;
-        listing.is_by_name = false;
-        if !listing.paging.after.is_empty() {
-            listing.scan.skip_to(format!("{prefix}{}", listing.paging.after));
+        let Paging { after, limit } = Paging::of(fields.all())?;
+        let mut scan = core.store.scan(Space::Core, prefix);
+        if !after.is_empty() {
+            scan.skip_to(format!("{prefix}{after}"));
         }
-        Ok(listing)
+        let found = Found::ByIds(ListingText::with_info(&core.listings));
+        Ok(Self { scan, page: VecDeque::new(), limit, found })
     }
 
-    /// The same, by names: all records are looked at.
+    /// The same, by names.
     pub(super) fn by_name(core: &Core, prefix: &str, fields: Fields<'_>) -> Result<Self, Failure> {
-        Ok(Self {
-            scan: core.store.scan(Space::Core, prefix),
-            page: VecDeque::new(),
-            paging: Paging::of(fields.all())?,
-            is_by_name: true,
-            found: BTreeMap::new(),
-        })
+        let paging = Paging::of(fields.all())?;
+        let (scan, limit) = (core.store.scan(Space::Core, prefix), paging.limit);
+        let found = Found::ByNames(SortedNames::new(&core.listings, paging));
+        Ok(Self { scan, page: VecDeque::new(), limit, found })
     }
 
     /// The next record to be looked at; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Address>, Failure> {
-        if !self.is_by_name && self.found.len() >= self.paging.limit {
+        if matches!(&self.found, Found::ByIds(text) if text.entries() >= self.limit) {
             return Ok(None);
         }
         if self.page.is_empty() {
@@ -188,31 +192,27 @@ impl Listing {
         Ok(self.page.pop_front())
     }
 
-    /// Adds what has that id, and what is told of it.
-    pub(super) fn add(&mut self, id: String, info: Map<String, Value>) {
-        self.found.insert(id, info);
-    }
-
-    /// Adds what has that name.
-    pub(super) fn add_name(&mut self, name: String) {
-        if name > self.paging.after {
-            self.found.insert(name, Map::new());
-            if self.found.len() > self.paging.limit {
-                self.found.pop_last();
-            }
+    /// Adds what has that id and that name. What is told of it is `info`, where that is asked.
+    ///
+    /// # Errors
+    /// 413 and 503, as [`ListingText::add`].
+    pub(super) async fn add(
+        &mut self,
+        (id, name): (&str, &str),
+        info: impl FnOnce() -> Map<String, Value>,
+    ) -> Result<(), Failure> {
+        match &mut self.found {
+            Found::ByIds(text) => text.add(id, &info()).await,
+            Found::ByNames(names) => names.add(name.to_owned()).await,
         }
     }
 
     /// The answer; 404 without any.
     pub(super) fn reply(self) -> Result<Reply, Failure> {
-        if self.found.is_empty() {
-            return Err(Failure::absent());
-        }
-        let keys: Vec<&String> = self.found.keys().collect();
-        let mut data = members([("keys", json!(keys))]);
-        if !self.is_by_name {
-            data.insert("key_info".to_owned(), json!(self.found));
-        }
-        Ok(Body::Data(data).into())
+        let listing = match self.found {
+            Found::ByIds(text) => text.end(),
+            Found::ByNames(names) => names.end(),
+        };
+        Ok(Body::Listed(listing.ok_or_else(Failure::absent)?).into())
     }
 }

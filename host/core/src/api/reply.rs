@@ -2,6 +2,7 @@
 
 use super::after_commit::AfterCommit;
 use bulkhead_wire::envelope::Auth;
+use bulkhead_wire::listing::Listing;
 use serde_json::{Map, Value};
 
 /// The body of an answer.
@@ -12,6 +13,8 @@ pub(crate) enum Body {
     Accepted,
     /// `data` of the envelope.
     Data(Map<String, Value>),
+    /// A listing as `data` of the envelope.
+    Listed(Listing),
     /// `data`, and its members at the top level too.
     Copied(Map<String, Value>),
     /// JSON without an envelope.

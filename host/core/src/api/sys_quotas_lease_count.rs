@@ -1,7 +1,7 @@
 //! `sys/quotas/lease-count`: how many leases there may be at once at a path.
 //!
-//! As published servers have it, but for what this one does not have: tokens are no leases here, so
-//! that auth methods and their roles have no such quota.
+//! As published servers have it, but for roles of auth methods and paths below one: there, the
+//! tokens of all logins at a mount are counted together.
 
 use super::after_commit::AfterCommit;
 use super::call::{Call, Fields};
@@ -31,8 +31,16 @@ pub(super) fn rows() -> Vec<Endpoint> {
         field("limit", FieldKind::String, "at most so many names"),
     ];
     let settings = [
-        field("path", FieldKind::String, "a mount, or a path below one; empty for all mounts"),
-        field("max_leases", FieldKind::Int, "leases that there may be at once"),
+        field(
+            "path",
+            FieldKind::String,
+            "a mount, or a path below one of an engine; empty for all mounts",
+        ),
+        field(
+            "max_leases",
+            FieldKind::Int,
+            "leases that there may be at once, tokens of logins among them",
+        ),
         field("role", FieldKind::String, "a role of an auth method: not supported"),
         field("inheritable", FieldKind::Bool, "for child namespaces, of which there are none"),
     ];
@@ -100,8 +108,9 @@ fn with_fields(
 ) -> Result<LeaseCountQuota, Failure> {
     if !fields.text("role").is_empty() {
         return Err(Failure::invalid(format!(
-            "role {} cannot be limited: logins make tokens, which are no leases here; for a role \
-             of a secrets engine give its path, e.g. database/creds/reader",
+            "role {} cannot be limited: the tokens of all logins at an auth mount are counted \
+             together, so leave role out; for a role of a secrets engine give its path, e.g. \
+             database/creds/reader",
             quoted(fields.text("role"))
         )));
     }
@@ -144,10 +153,12 @@ fn place(core: &Core, path: &str) -> Result<(String, String), Failure> {
         )));
     };
     let found = core.mounts.by_uuid(&uuid);
-    if found.is_some_and(|mount| Class::of(&mount.record.path) == Class::Auth) {
+    let is_auth = found.is_some_and(|mount| Class::of(&mount.record.path) == Class::Auth);
+    if is_auth && !below.is_empty() {
         return Err(Failure::invalid(format!(
-            "{} is an auth method: logins make tokens, which are no leases here",
-            quoted(&mount)
+            "{} is below an auth method: the tokens of all its logins are counted together; give \
+             the path {mount}",
+            quoted(path)
         )));
     }
     Ok((uuid, below.to_owned()))

@@ -7,6 +7,8 @@
 use aws_lc_rs::hmac;
 use bulkhead_store::Store;
 use bulkhead_wire::hexadecimal;
+use serde::Serialize;
+use std::io::{self, BufWriter, Write};
 
 /// Stands in front of every hash, so that readers can tell it from a value.
 const MARK: &[u8] = b"hmac-sha256:";
@@ -40,6 +42,34 @@ impl Hashing {
         out.extend_from_slice(MARK);
         hexadecimal::push(hmac::sign(&self.0, value).as_ref(), out);
     }
+
+    /// The hash of the JSON of `value`: without spaces, and with the keys of objects in the order
+    /// of their bytes. That JSON is not built in memory.
+    pub(super) fn hash_json(&self, value: &(impl Serialize + ?Sized)) -> String {
+        let mut hashed = BufWriter::new(Hashed(hmac::Context::with_key(&self.0)));
+        let mut text = Vec::with_capacity(LENGTH);
+        text.extend_from_slice(MARK);
+        // A context takes every byte, and keys are texts: neither of both can fail.
+        let written = serde_json::to_writer(&mut hashed, value).is_ok();
+        if let (true, Ok(Hashed(context))) = (written, hashed.into_inner()) {
+            hexadecimal::push(context.sign().as_ref(), &mut text);
+        }
+        text.into_iter().map(char::from).collect()
+    }
+}
+
+/// What is written here is hashed.
+struct Hashed(hmac::Context);
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -54,6 +84,13 @@ mod tests {
             hash,
             "hmac-sha256:5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
         );
+    }
+
+    #[test]
+    fn a_digest_is_the_hash_of_the_json_with_its_keys_in_order() {
+        let hashing = Hashing::new(b"key");
+        let digest = hashing.hash_json(&serde_json::json!({ "b": ["", 1], "a": null }));
+        assert_eq!(digest, hashing.hash(r#"{"a":null,"b":["",1]}"#));
     }
 
     #[test]

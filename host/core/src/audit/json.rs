@@ -1,6 +1,7 @@
 //! JSON, written straight into the bytes of a line: no value is built that would be thrown away.
 
 use serde::Serialize;
+use std::io;
 
 /// A value as JSON. What is written here cannot fail: its keys are texts, and memory takes every
 /// byte.
@@ -13,9 +14,48 @@ pub(super) fn value(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
     }
 }
 
+/// A value as JSON of at most `most` bytes. `false`, and nothing written, where it is longer.
+pub(super) fn value_within(
+    value: &(impl Serialize + ?Sized),
+    most: usize,
+    out: &mut Vec<u8>,
+) -> bool {
+    let before = out.len();
+    let fits = serde_json::to_writer(Limited { out: &mut *out, left: most }, value).is_ok();
+    if !fits {
+        out.truncate(before);
+    }
+    fits
+}
+
+/// Takes so many bytes, and fails at the next one.
+struct Limited<'a> {
+    out: &'a mut Vec<u8>,
+    left: usize,
+}
+
+impl io::Write for Limited<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.left.checked_sub(bytes.len());
+        self.left = left.ok_or(io::ErrorKind::WriteZero)?;
+        self.out.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// An object, member after member.
 pub(super) struct Object<'a> {
     out: &'a mut Vec<u8>,
+    is_empty: bool,
+}
+
+/// A place between two members of an object.
+pub(super) struct Mark {
+    written: usize,
     is_empty: bool,
 }
 
@@ -67,10 +107,15 @@ impl<'a> Object<'a> {
         self.own_key(name).extend_from_slice(json);
     }
 
-    /// Takes back what was written after `written` bytes, which other members stand before or not.
-    pub(super) fn cut(&mut self, written: usize, is_empty: bool) {
-        self.out.truncate(written);
-        self.is_empty = is_empty;
+    /// Where the next member begins, for [`Object::cut`].
+    pub(super) fn mark(&self) -> Mark {
+        Mark { written: self.out.len(), is_empty: self.is_empty }
+    }
+
+    /// Takes back the members that were written after the mark.
+    pub(super) fn cut(&mut self, mark: Mark) {
+        self.out.truncate(mark.written);
+        self.is_empty = mark.is_empty;
     }
 
     /// How many bytes there are so far, before the comma of the next member.

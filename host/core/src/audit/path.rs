@@ -4,6 +4,7 @@
 //! nothing but tokens, of which each takes five bytes in the request and eighty in a line, or that
 //! takes time in the square of its length.
 
+use super::bounds;
 use super::hashing::Hashing;
 use super::subject::Subject;
 use std::borrow::Cow;
@@ -15,9 +16,6 @@ const TOKENS: [&str; 3] = ["bhs.", "bhb.", "bhr."];
 const UNSERVED: &str = "auth/token/";
 /// Segments of such a path that name what is asked.
 const UNSERVED_NAMES: usize = 3;
-
-/// Of the path of a request whose sender is not trusted, so many bytes are shown, before escapes.
-const MOST_OF_A_STRANGERS: usize = 512;
 
 /// A path of a request, and what of it no reader may see: captures that are marked secret, and
 /// tokens.
@@ -37,7 +35,7 @@ impl<'a> SentPath<'a> {
             secret.map(|(_, text)| text.as_str())
         });
         let is_unserved = subject.route.is_none() && text.starts_with(UNSERVED);
-        let most = if subject.is_trusted() { usize::MAX } else { MOST_OF_A_STRANGERS };
+        let most = if subject.is_trusted() { bounds::PATH } else { bounds::PATH_OF_A_STRANGER };
         Self { text, captures: captures.collect(), is_unserved, most }
     }
 

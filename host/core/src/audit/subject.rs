@@ -1,8 +1,9 @@
 //! What is known of a request when it is written down.
 
 use crate::mounts::{MountRecord, Running};
+use crate::paging;
 use crate::tokens::Caller;
-use bulkhead_wire::description::Operation;
+use bulkhead_wire::description::{Field, Operation, Route};
 use bulkhead_wire::request::Request;
 use bulkhead_wire::route::Table;
 use std::sync::Arc;
@@ -35,6 +36,18 @@ impl Subject<'_> {
     pub(super) fn is_trusted(&self) -> bool {
         self.caller.is_some() && !self.is_refused && !self.is_public
     }
+
+    /// Whether the endpoint reads a field of that name. Where there is none, nothing is known.
+    pub(super) fn reads(&self, name: &str) -> bool {
+        let Some(route) = self.route.as_ref().and_then(|described| described.route) else {
+            return true;
+        };
+        let is_field =
+            |field: &Field| field.name == name || field.aliases.iter().any(|alias| alias == name);
+        route.open_fields
+            || (route.list.is_some() && paging::FIELDS.contains(&name))
+            || route.fields.iter().any(is_field)
+    }
 }
 
 /// What policy says of a request.
@@ -47,6 +60,8 @@ pub(crate) enum Verdict {
 /// What a route table says of a request.
 pub(crate) struct Described<'a> {
     pub(crate) table: &'a Table,
+    /// The row that answers.
+    pub(crate) route: Option<&'a Route>,
     /// Name and text of each capture of the path.
     pub(crate) captures: &'a [(String, String)],
     /// The mount that serves, or the part of the server.

@@ -2,33 +2,31 @@
 //!
 //! The attack this file stops: a token in a place that is not data. Tokens and accessors are hashed
 //! wherever they stand, in a path and in what was handed out, too, also where the device shows the
-//! rest; no header is written. And a disk that fills up from outside: what a stranger sends, and
-//! what is refused, takes so many bytes of a line, however it is written, and the rest is told by
-//! its number.
+//! rest; no header is written. And a disk that fills up from outside: each part of a line has its
+//! bound ([`super::bounds`]). A list that is longer stands as one digest, a text as its hash, and
+//! the rest is told by its number. Fields that no endpoint reads are told by their names.
 
+mod token;
+
+use super::bounds;
 use super::device::Device;
+use super::digests::Digests;
 use super::json::{self, Object};
 use super::path::SentPath;
-use super::redaction::Redaction;
+use super::redaction::{LeftOut, Redaction, shown_name};
 use super::refusal::Refusal;
-use super::subject::{Described, Subject, Verdict, time};
+use super::subject::{Described, Subject};
 use crate::mounts::MountRecord;
-use crate::tokens::Caller;
 use bulkhead_wire::description::Operation;
-use bulkhead_wire::envelope::{Auth, Envelope};
+use bulkhead_wire::envelope::Envelope;
+use bulkhead_wire::listing::Listing;
 use bulkhead_wire::response::{Body, Response};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Of a request whose sender is not trusted, more than so many bytes of body are told by their
 /// number only: hashing them takes time.
 const MOST_OF_A_BODY: u64 = 64 << 10;
-/// So many bytes of a line show the data of a request whose sender is not trusted, or of an answer
-/// to a stranger.
-const MOST_OF_DATA: usize = 1 << 10;
-/// So many bytes of a line say what is wrong, before escapes. Refusals repeat what was sent.
-const MOST_OF_AN_ERROR: usize = 512;
 
 /// One device's manner of writing one request.
 pub(super) struct Writer<'a> {
@@ -40,45 +38,6 @@ pub(super) struct Writer<'a> {
 pub(super) type Credential<'a> = (&'a [u8], &'a [u8]);
 
 impl Writer<'_> {
-    /// Who asks, as far as a token of ours tells.
-    pub(super) fn caller(
-        &self,
-        caller: &Caller,
-        (token, accessor): Credential<'_>,
-        out: &mut Vec<u8>,
-    ) {
-        let record = &caller.record;
-        let mut auth = Object::begin(out);
-        auth.json("client_token", token);
-        auth.json("accessor", accessor);
-        auth.member("display_name", &record.display_name);
-        let identity = self.subject.identity_policies;
-        if identity.is_empty() {
-            auth.member("policies", &record.policies);
-        } else {
-            let all: BTreeSet<&String> = record.policies.iter().chain(identity).collect();
-            auth.member("policies", &all);
-            auth.member("identity_policies", &identity);
-        }
-        auth.member("token_policies", &record.policies);
-        if let Some(verdict) = self.subject.verdict {
-            results(verdict, auth.own_key("policy_results"));
-        }
-        if !record.meta.is_empty() {
-            auth.member("metadata", &record.meta);
-        }
-        if !record.entity_id.is_empty() {
-            auth.member("entity_id", &record.entity_id);
-        }
-        if let Some(left) = record.uses_left {
-            auth.member("remaining_uses", &left);
-        }
-        auth.member("token_type", caller.kind.word());
-        auth.member("token_ttl", &record.creation_ttl);
-        auth.member("token_issue_time", &time(record.issued.saturating_mul(1000)));
-        auth.end();
-    }
-
     /// What is asked. Returns where the members are that tell the mount.
     pub(super) fn request(
         &self,
@@ -92,7 +51,7 @@ impl Writer<'_> {
         // Behind the comma.
         let begin = object.written() + 1;
         if let Some(route) = &self.subject.route {
-            mount(route, &mut object);
+            self.mount(route, &mut object);
         }
         let mount = begin..object.written();
         for (name, credential) in [("client_token", token), ("client_token_accessor", accessor)] {
@@ -118,24 +77,59 @@ impl Writer<'_> {
         }
     }
 
-    /// What was sent. Of a body of bytes nothing is shown but its length.
+    /// What was sent: of fields that no endpoint reads the names, of a body of bytes the length.
     fn fields(&self, object: &mut Object<'_>) {
         let Subject { request, .. } = self.subject;
         let is_trusted = self.subject.is_trusted();
-        let mut elided = 0;
+        let mut left_out = LeftOut::default();
         if !is_trusted && request.raw.is_none() && request.body_bytes > MOST_OF_A_BODY {
-            elided = request.fields.len();
-        } else if !request.fields.is_empty() {
-            let most = if is_trusted { usize::MAX } else { MOST_OF_DATA };
-            let redaction = self.redaction(shown_of_requests);
-            elided = redaction.object(&request.fields, most, object.own_key("data"));
+            left_out.members = request.fields.len();
+        } else {
+            let (known, unknown): (Vec<_>, Vec<_>) =
+                request.fields.iter().partition(|(name, _)| self.subject.reads(name));
+            if !known.is_empty() {
+                let most = if is_trusted { bounds::DATA } else { bounds::DATA_OF_A_STRANGER };
+                let redaction = self.redaction(shown_of_requests);
+                left_out = redaction.object(known, most, object.own_key("data"));
+            }
+            let names = unknown.into_iter().map(|(name, _)| name);
+            left_out.members += self.unknown_fields(names, object);
         }
-        if elided > 0 {
-            object.member("elided_members", &elided);
+        let LeftOut { members, digests } = left_out;
+        digests.write(object);
+        if members > 0 {
+            object.member("elided_members", &members);
         }
-        if request.raw.is_some() || request.is_unread || elided > 0 {
+        let is_unread = request.is_unread || (request.refusal.is_some() && request.body_bytes > 0);
+        if request.raw.is_some() || is_unread || members > 0 {
             object.member("body_bytes", &request.body_bytes);
         }
+    }
+
+    /// The names of fields that no endpoint reads. Returns how many are left out.
+    fn unknown_fields<'a>(
+        &self,
+        names: impl Iterator<Item = &'a String>,
+        object: &mut Object<'_>,
+    ) -> usize {
+        let (mut list, mut left_out) = (Vec::new(), 0);
+        for name in names {
+            let before = list.len();
+            list.extend_from_slice(if before == 0 { b"" } else { b"," });
+            let room = bounds::UNKNOWN_FIELDS.saturating_sub(list.len());
+            let shown = shown_name(&self.device.hashing, name);
+            if left_out > 0 || !json::value_within(&shown, room, &mut list) {
+                list.truncate(before);
+                left_out += 1;
+            }
+        }
+        if !list.is_empty() {
+            let out = object.own_key("unknown_fields");
+            out.push(b'[');
+            out.extend_from_slice(&list);
+            out.push(b']');
+        }
+        left_out
     }
 
     /// What was answered.
@@ -146,12 +140,16 @@ impl Writer<'_> {
             Body::Envelope(envelope) | Body::Copied(envelope) => {
                 self.envelope(envelope, &mut object)
             }
+            Body::Listed(envelope, listing) => {
+                self.listing(listing, &mut object);
+                self.envelope(envelope, &mut object);
+            }
             Body::Raw { content_type, bytes } => {
-                let (length, status) = (bytes.len(), response.status);
-                let data = json!({
-                    "content_type": content_type, "length": length, "status": status
-                });
-                object.member("data", &data);
+                let mut data = Object::begin(object.own_key("data"));
+                self.text(&mut data, "content_type", content_type);
+                data.member("length", &bytes.len());
+                data.member("status", &response.status);
+                data.end();
             }
             // A document that is the same for every caller, or nothing.
             Body::Empty
@@ -168,47 +166,63 @@ impl Writer<'_> {
             self.auth(auth, object.own_key("auth"));
         }
         if !envelope.lease_id.is_empty() {
-            object.member("secret", &json!({ "lease_id": envelope.lease_id }));
+            let mut secret = Object::begin(object.own_key("secret"));
+            self.text_within(bounds::LEASE_ID, &envelope.lease_id, secret.own_key("lease_id"));
+            secret.end();
         }
         if let Some(data) = &envelope.data {
-            let elided = self.data(data, object.own_key("data"));
-            if elided > 0 {
-                object.member("elided_members", &elided);
+            let LeftOut { members, digests } = self.data(data, object.own_key("data"));
+            digests.write(object);
+            if members > 0 {
+                object.member("elided_members", &members);
             }
         }
         if !envelope.warnings.is_empty() {
             // They may repeat what was sent, as errors may.
             let hash = |warning: &String| self.device.hashing.hash(warning);
-            let hashes: Vec<String> = envelope.warnings.iter().map(hash).collect();
-            object.member("warnings", &hashes);
+            let shown = envelope.warnings.iter().take(bounds::WARNINGS);
+            object.member("warnings", &shown.map(hash).collect::<Vec<_>>());
+            if envelope.warnings.len() > bounds::WARNINGS {
+                let elided = envelope.warnings.len() - bounds::WARNINGS;
+                object.member("elided_warnings", &elided);
+            }
         }
         if let Some(wrapped) = &envelope.wrap_info {
             self.wrapping(wrapped, object.own_key("wrap_info"));
         }
     }
 
-    /// A token that was handed out or renewed.
-    fn auth(&self, auth: &Auth, out: &mut Vec<u8>) {
-        let mut object = Object::begin(out);
-        self.write_hashed(auth.client_token.expose(), object.own_key("client_token"));
-        self.accessor(&auth.accessor, object.own_key("accessor"));
-        object.member("policies", &auth.policies);
-        object.member("token_policies", &auth.token_policies);
-        object.member("identity_policies", &auth.identity_policies);
-        if let Some(metadata) = &auth.metadata {
-            object.member("metadata", metadata);
+    /// The data of a listing: as any other data, or as digests of its texts where it is long.
+    fn listing(&self, listing: &Listing, object: &mut Object<'_>) {
+        let is_elided = self.device.settings.elide_list_responses;
+        let data = match listing.bytes() > bounds::DATA || is_elided {
+            true => None,
+            false => read_listing(listing),
+        };
+        if let Some(data) = data {
+            let LeftOut { digests, .. } = self.data(&data, object.own_key("data"));
+            return digests.write(object);
         }
-        object.text("entity_id", &auth.entity_id);
-        object.member("num_uses", &auth.num_uses);
-        object.member("token_type", &auth.token_type);
-        object.member("token_ttl", &auth.lease_duration);
-        object.end();
+        let texts = [("keys", Some(&listing.keys)), ("key_info", listing.key_info.as_ref())];
+        let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text?)));
+        let (mut counts, mut digests) = (Map::new(), Digests::default());
+        for (name, text) in texts {
+            match is_elided {
+                true => drop(counts.insert(name.to_owned(), json!(listing.entries))),
+                false => digests.add_hash(&self.device.hashing.hash(text), name, listing.entries),
+            }
+        }
+        object.member("data", &counts);
+        digests.write(object);
     }
 
-    /// The data of an answer. Returns how many members are left out.
-    fn data(&self, data: &Map<String, Value>, out: &mut Vec<u8>) -> usize {
+    /// The data of an answer. Returns what is left out.
+    fn data(&self, data: &Map<String, Value>, out: &mut Vec<u8>) -> LeftOut {
         let redaction = self.redaction(shown_of_responses);
-        let most = if self.subject.caller.is_some() { usize::MAX } else { MOST_OF_DATA };
+        let most = match self.subject.caller {
+            Some(_) => bounds::DATA,
+            None => bounds::DATA_OF_A_STRANGER,
+        };
         if !self.device.settings.elide_list_responses || self.subject.operation != Operation::List {
             return redaction.object(data, most, out);
         }
@@ -221,7 +235,7 @@ impl Writer<'_> {
             let is_listed = name == "keys" || name == "key_info";
             (name.clone(), if is_listed { count(value) } else { value.clone() })
         };
-        redaction.object(&data.iter().map(elided).collect(), most, out)
+        redaction.object(&data.iter().map(elided).collect::<Map<_, _>>(), most, out)
     }
 
     /// The wrapping token hides what it wraps, and is hidden itself.
@@ -233,10 +247,35 @@ impl Writer<'_> {
                     self.accessor(accessor, object.key(name))
                 }
                 ("token", Some(token)) => self.write_hashed(token, object.key(name)),
+                (_, Some(text)) => self.text_within(bounds::TEXT, text, object.key(name)),
                 _ => json::value(value, object.key(name)),
             }
         }
         object.end();
+    }
+
+    /// The members that tell who serves a request.
+    fn mount(&self, route: &Described<'_>, object: &mut Object<'_>) {
+        let MountRecord { path, kind, accessor, .. } = route.mount;
+        self.text(object, "mount_point", path.as_str());
+        self.text(object, "mount_type", kind);
+        self.text(object, "mount_accessor", accessor);
+        self.text(object, "mount_running_version", route.running.version);
+        if !route.running.digest.is_empty() {
+            object.member("mount_running_sha256", route.running.digest);
+        }
+        object.member("mount_class", if path.is_auth() { "auth" } else { "secret" });
+    }
+
+    /// A text that is no data.
+    pub(super) fn text(&self, object: &mut Object<'_>, name: &'static str, text: &str) {
+        self.text_within(bounds::TEXT, text, object.own_key(name));
+    }
+
+    fn text_within(&self, most: usize, text: &str, out: &mut Vec<u8>) {
+        if !json::value_within(text, most, out) {
+            self.write_hashed(text, out);
+        }
     }
 
     /// The rules for the data; `clear` tells which members a mount shows.
@@ -260,9 +299,7 @@ impl Writer<'_> {
             let hidden = "not shown, because it may repeat the secret that stood in the path";
             let shown = match SentPath::of(self.subject).has_secrets() {
                 true => hidden,
-                false => {
-                    error.get(..error.floor_char_boundary(MOST_OF_AN_ERROR)).unwrap_or_default()
-                }
+                false => error.get(..error.floor_char_boundary(bounds::ERROR)).unwrap_or_default(),
             };
             json::value(shown, out);
         }
@@ -284,42 +321,11 @@ impl Writer<'_> {
     }
 }
 
-/// What policy says, and which policies say so.
-fn results(verdict: &Verdict, out: &mut Vec<u8>) {
-    let mut results = Object::begin(out);
-    match verdict {
-        Verdict::Denied => results.json("allowed", b"false"),
-        Verdict::Allowed(granting) => {
-            results.json("allowed", b"true");
-            let list = results.own_key("granting_policies");
-            list.push(b'[');
-            for (index, name) in granting.iter().enumerate() {
-                if index > 0 {
-                    list.push(b',');
-                }
-                let mut policy = Object::begin(list);
-                policy.member("name", name.as_ref());
-                policy.json("namespace_id", b"\"root\"");
-                policy.json("type", b"\"acl\"");
-                policy.end();
-            }
-            list.push(b']');
-        }
-    }
-    results.end();
-}
-
-/// The members that tell who serves a request.
-fn mount(route: &Described<'_>, object: &mut Object<'_>) {
-    let MountRecord { path, kind, accessor, .. } = route.mount;
-    object.member("mount_point", path.as_str());
-    object.member("mount_type", kind);
-    object.member("mount_accessor", accessor);
-    object.member("mount_running_version", route.running.version);
-    if !route.running.digest.is_empty() {
-        object.member("mount_running_sha256", route.running.digest);
-    }
-    object.member("mount_class", if path.is_auth() { "auth" } else { "secret" });
+/// A short listing as the data that it is.
+fn read_listing(listing: &Listing) -> Option<Map<String, Value>> {
+    let mut text = Vec::with_capacity(bounds::DATA);
+    listing.write(&mut text);
+    bulkhead_wire::json::object(&text).ok()
 }
 
 /// Members of requests that the mount has shown.

@@ -45,7 +45,7 @@ pub(crate) async fn sign_in(
     let identity::SignedIn { entity_id, proof } = &signed_in;
     let standing = identity::standing(unit, entity_id, Some(proof)).await?;
     let new = NewLogin {
-        kind: choose_kind(mount.record.settings.token_type, proven.kind),
+        kind: kind_of_token(mount, proven),
         policies: proven.policies.clone(),
         display_name: display_name(mount, &proven.display_name),
         meta: proven.metadata.clone(),
@@ -92,6 +92,11 @@ async fn enter_identity(
 ) -> Result<identity::SignedIn, Failure> {
     let signed_in = identity::sign_in(unit, now, &proven.identity(mount)).await?;
     signed_in.ok_or_else(|| Failure::denied("the entity behind this login is disabled"))
+}
+
+/// What a login at the mount makes its token.
+pub(crate) fn kind_of_token(mount: &Mount, proven: &ProvenLogin) -> TokenType {
+    choose_kind(mount.record.settings.token_type, proven.kind)
 }
 
 /// The mount's word is final, or holds where the login says nothing.

@@ -5,7 +5,8 @@ use crate::api::{self, respond_enveloped};
 use crate::leases::{self, LeaseContext, Reserved};
 use crate::logins::{self, Origin, ProvenLogin, SignedIn};
 use crate::mounts::Mount;
-use crate::tokens;
+use crate::quotas::Place;
+use crate::tokens::{self, TokenType};
 use bulkhead_sandbox::contract::{Answer, Login, Outcome, RawAnswer, Secret};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Operation, Verb};
@@ -120,12 +121,41 @@ async fn commit_login(
         return Err(bad_answer(mount, "answered a login on a row that is not marked login"));
     }
     let proven = ProvenLogin::of(mount, login)?;
+    // After the proof, so that guesses take no place from those who log in.
+    let place = place_for_a_token(permitted, mount, &proven).await?;
+    let signed_in = commit_token(permitted, mount, unit, &proven).await;
+    if let Some(place) = place.filter(|_| signed_in.is_err()) {
+        place.give_back();
+    }
+    signed_in
+}
+
+/// The place of the token among what the quotas of the auth mount count; a batch token is not
+/// stored, and takes none.
+async fn place_for_a_token(
+    permitted: &PermittedRequest<'_>,
+    mount: &Mount,
+    proven: &ProvenLogin,
+) -> Result<Option<Place>, Failure> {
+    let core = permitted.core;
+    match logins::kind_of_token(mount, proven) {
+        TokenType::Batch => Ok(None),
+        TokenType::Service => core.quotas.let_in(&core.store, &mount.record.uuid, "").await,
+    }
+}
+
+async fn commit_token(
+    permitted: &PermittedRequest<'_>,
+    mount: &Mount,
+    unit: Unit,
+    proven: &ProvenLogin,
+) -> Result<SignedIn, Failure> {
     let (path, remote) = (permitted.request.path.as_str(), permitted.request.remote);
     let origin = Origin { mount, path, remote };
     let mut finish = unit.finish();
     loop {
         let unit = finish.restart_host_part();
-        let signed_in = logins::sign_in(permitted.core, unit, origin, &proven).await?;
+        let signed_in = logins::sign_in(permitted.core, unit, origin, proven).await?;
         if finish.try_commit().await? {
             return Ok(signed_in);
         }
@@ -234,7 +264,7 @@ fn raw_response(mount: &Mount, raw: RawAnswer) -> Result<Response, Failure> {
     Ok(Response { status: raw.status, body, retry_after: None })
 }
 
-fn envelope(id: &str, mount: &Mount, warnings: Vec<String>) -> Envelope {
+pub(super) fn envelope(id: &str, mount: &Mount, warnings: Vec<String>) -> Envelope {
     Envelope {
         request_id: id.to_owned(),
         mount_type: mount.record.kind.clone(),

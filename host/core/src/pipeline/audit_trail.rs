@@ -189,15 +189,15 @@ impl<'a> AuditTrail<'a> {
     /// The request as audit lines word it.
     fn line_subject(&self, is_refused: bool) -> subject::Subject<'_> {
         let route = self.destination.map(|destination| {
-            let captures = destination.captures.as_slice();
+            let (captures, route) = (destination.captures.as_slice(), destination.route());
             match &destination.place {
                 Place::Host(_) => {
                     let (table, running) = (self.table.rows(), Builtin::running());
-                    Described { table, captures, mount: &self.builtin, running }
+                    Described { table, route, captures, mount: &self.builtin, running }
                 }
                 Place::Mount(_, mount) => {
                     let (table, running) = (&mount.plugin.table, mount.running());
-                    Described { table, captures, mount: &mount.record, running }
+                    Described { table, route, captures, mount: &mount.record, running }
                 }
             }
         });

@@ -10,7 +10,7 @@ use crate::leases::{self, Reserved};
 use crate::log::cause;
 use crate::mounts::{Mount, MountRecord};
 use crate::quotas::Place;
-use bulkhead_sandbox::contract::{self, Answer};
+use bulkhead_sandbox::contract::{self, Answer, Outcome};
 use bulkhead_sandbox::{
     CallTree, Done, Effect, HostServices, Limits, Priority, Scope, SlotRequest,
 };
@@ -32,6 +32,14 @@ struct Deadline {
     store_time: u64,
 }
 
+/// What came of a call.
+struct Settled {
+    answer: Result<Response, Failure>,
+    /// A lease is stored, or a reservation whose end is owed. Where the store does not tell whether
+    /// a commit was made, it takes no other one.
+    leaves_leases: bool,
+}
+
 impl PermittedRequest<'_> {
     /// A row of the component's table: one call, in an instance of its own or one that is lent.
     pub(super) async fn call_component(
@@ -45,7 +53,25 @@ impl PermittedRequest<'_> {
         }
         let _inside = self.enter(mount)?;
         self.count(mount)?;
-        let _place = self.place_for_a_lease(mount).await?;
+        let place = self.place_for_a_lease(mount).await?;
+        let entered = self.enter_component(mount, unit, effect).await;
+        let leaves_leases = entered.as_ref().is_ok_and(|settled| settled.leaves_leases);
+        if let Some(place) = place.filter(|_| !leaves_leases) {
+            place.give_back();
+        }
+        entered?.answer
+    }
+
+    /// Lets the component answer.
+    ///
+    /// # Errors
+    /// Why it was not entered.
+    async fn enter_component(
+        &self,
+        mount: &Arc<Mount>,
+        unit: Unit,
+        effect: &mut Effect,
+    ) -> Result<Settled, Failure> {
         let pass = mount.may_call()?;
         let deadline = self.deadline(mount);
         let slots = if self.route.nested { 2 } else { 1 };
@@ -73,7 +99,7 @@ impl PermittedRequest<'_> {
         };
         let call = self.contract_call(mount, deadline)?;
         let engine = &opened.plugin.engine;
-        let login = LoginAttempt::of(&self, mount, engine, &scope);
+        let login = LoginAttempt::of(self, mount, engine, &scope);
         if let Some(login) = &login {
             Box::pin(login.refuse_locked(&call)).await?;
         }
@@ -88,7 +114,7 @@ impl PermittedRequest<'_> {
         }
         let settled = self.settle(mount, done, services.take_reserved(), deadline).await;
         services.release_guards().await;
-        settled
+        Ok(settled)
     }
 
     /// Its place among the leases of the mount, where it may make one.
@@ -109,23 +135,26 @@ impl PermittedRequest<'_> {
         done: Done<Answer>,
         mut reserved: Vec<Reserved>,
         deadline: Deadline,
-    ) -> Result<Response, Failure> {
+    ) -> Settled {
         let checkpointed = done.unit.checkpoints() > 0;
-        let settled = match done.result {
+        let (answer, is_lease) = match done.result {
             Ok(answered) => {
+                let is_secret = matches!(answered.outcome, Outcome::Secret(_));
                 let confirmed = answer::confirmed_tag(&answered).map(str::to_owned);
                 let ends = deadline.store_time;
-                let settled =
+                let answer =
                     answer::commit(self, mount, done.unit, answered, &reserved, ends).await;
-                reserved.retain(|one| settled.is_err() || confirmed.as_ref() != Some(&one.tag));
-                settled
+                reserved.retain(|one| answer.is_err() || confirmed.as_ref() != Some(&one.tag));
+                let is_lease = is_secret && answer.is_ok();
+                (answer, is_lease)
             }
-            Err(failure) => Err(failure),
+            Err(failure) => (Err(failure), false),
         };
+        let mut leaves_leases = is_lease;
         if checkpointed && !reserved.is_empty() {
-            Box::pin(undo_unconfirmed(self.core, &reserved)).await;
+            leaves_leases |= !Box::pin(undo_unconfirmed(self.core, &reserved)).await;
         }
-        settled
+        Settled { answer, leaves_leases }
     }
 
     /// The tree of calls that begins here, which knows what is secret in the request.
@@ -202,12 +231,14 @@ impl PermittedRequest<'_> {
 }
 
 /// What a call reserved and did not confirm is undone by due work; a confirmed reservation is gone
-/// already.
-async fn undo_unconfirmed(core: &Core, reserved: &[Reserved]) {
+/// already. `true` where nothing was to be undone, because nothing was made.
+async fn undo_unconfirmed(core: &Core, reserved: &[Reserved]) -> bool {
     if let Err(failure) = leases::undo(&core.store, reserved).await {
         // Nothing is lost: the reservation is due by itself, a minute after its call's deadline.
         core.log.line("warn", "undo-delayed", &[cause(&failure)]);
+        return false;
     }
+    reserved.iter().all(|one| one.withdrawn)
 }
 
 /// JSON text of an object.

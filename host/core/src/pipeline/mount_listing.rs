@@ -2,44 +2,47 @@
 
 use super::answer;
 use super::permitted_request::PermittedRequest;
+use crate::api;
 use crate::mounts::Mount;
-use crate::paging::Paging;
-use bulkhead_store::{Space, Unit};
+use crate::paging::{ListingText, Paging};
+use bulkhead_store::Space;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::listing::Listing;
 use bulkhead_wire::response::Response;
 use bulkhead_wire::route;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 use std::sync::Arc;
 
 impl PermittedRequest<'_> {
     /// Answers the names below the prefix of its route.
-    pub(super) async fn list_names(
-        self,
-        mount: &Arc<Mount>,
-        mut unit: Unit,
-    ) -> Result<Response, Failure> {
+    pub(super) async fn list_names(self, mount: &Arc<Mount>) -> Result<Response, Failure> {
         let _inside = self.enter(mount)?;
         self.count(mount)?;
         let prefix = self.route.list.as_deref().unwrap_or_default();
         let prefix = route::fill(prefix, &self.destination.captures);
         let below = format!("{}/{prefix}", mount.record.uuid);
-        let keys = read_names(&mut unit, &below, &self.request.fields).await?;
-        unit.commit().await?;
-        if keys.is_empty() {
-            return Err(Failure::absent());
-        }
-        let mut data = Map::new();
-        data.insert("keys".to_owned(), json!(keys));
-        Ok(answer::respond(&self.request.id, mount, data, Vec::new()))
+        let listing = self.read_names(&below).await?.ok_or_else(Failure::absent)?;
+        let envelope = answer::envelope(&self.request.id, mount, Vec::new());
+        Ok(api::respond_listed(envelope, listing))
     }
-}
 
-/// Names below `prefix`: all, or as `after` and `limit` of the query say.
-async fn read_names(
-    unit: &mut Unit,
-    prefix: &str,
-    query: &Map<String, Value>,
-) -> Result<Vec<String>, Failure> {
-    let Paging { after, limit } = Paging::of(query)?;
-    Ok(unit.names(Space::Data, prefix, &after, limit).await?)
+    /// Names below `prefix`: all, or as `after` and `limit` of the query say. Read page by page,
+    /// each as it is at that moment.
+    async fn read_names(&self, prefix: &str) -> Result<Option<Listing>, Failure> {
+        let Paging { after, limit } = Paging::of(&self.request.fields)?;
+        let mut text = ListingText::of_names(&self.core.listings);
+        let mut scan = self.core.store.scan(Space::Data, prefix);
+        if !after.is_empty() {
+            scan.skip_to(format!("{prefix}{after}"));
+        }
+        while let Some(page) = scan.page().await? {
+            for name in page.iter().filter_map(|address| address.key.strip_prefix(prefix)) {
+                if text.entries() >= limit {
+                    return Ok(text.end());
+                }
+                text.add(name, &Map::new()).await?;
+            }
+        }
+        Ok(text.end())
+    }
 }

@@ -1,6 +1,10 @@
-//! A quota as it is stored, and the leases that it counts.
+//! A quota as it is stored, and what it counts.
+//!
+//! A token that a login made is a lease of its auth mount, as published servers have it. No auth
+//! mount has other leases, and no quota is of a path below one.
 
 use crate::leases::LEASE_SPACES;
+use crate::tokens;
 use bulkhead_store::{Address, Index, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
@@ -49,7 +53,8 @@ impl LeaseCountQuota {
         (&self.mount, &self.below) == (&other.mount, &other.below)
     }
 
-    /// How many leases it counts, and at most `max_leases` of each kind of row.
+    /// How many leases and tokens of logins it counts, and at most `max_leases` of each kind of
+    /// row.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
@@ -63,7 +68,7 @@ impl LeaseCountQuota {
         for space in LEASE_SPACES {
             counted += u64::from(store.count(space, &prefix, self.max_leases).await?);
         }
-        Ok(counted)
+        Ok(counted + u64::from(tokens::count_of_logins(store, &self.mount, self.max_leases).await?))
     }
 }
 

@@ -1,13 +1,14 @@
 //! How many leases a quota has left, without counting them for each request.
 //!
-//! What was counted is exact at that moment; since then only what was let in is added, never what
-//! ended, so that the number is too high and never too low. Where it has reached the quota, the
-//! leases are counted anew, and so seldom that a client in a loop costs a tenth of a reader's time.
+//! What was counted is exact at that moment; since then what was let in is added, and what made
+//! nothing is taken off again, but never what ended, so that the number is too high and never too
+//! low. Where it has reached the quota, the leases are counted anew, and so seldom that a client in
+//! a loop costs a tenth of a reader's time.
 
 use bulkhead_store::StoreFault;
-use std::sync::Arc;
+use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
 /// After a count that found no room, the next one waits so many times as long as it took.
@@ -18,32 +19,51 @@ const PAUSE: u32 = 10;
 pub(super) struct Tally {
     /// Calls that were let in and have not ended: their leases may not be stored yet.
     under_way: Arc<AtomicU64>,
-    known: Mutex<Known>,
+    known: Arc<Mutex<Known>>,
+    /// Held by the call that asks: others wait while it has the leases counted.
+    asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct Known {
-    /// With the calls that were under way then; `None` before the first count.
-    counted: Option<u64>,
-    let_in_since: u64,
+    /// Leases that are stored and calls that may make one, at most; `None` before the first count.
+    taken: Option<u64>,
+    /// Places that were given back since the latest count began.
+    given_back: u64,
     /// No count before that.
     rests_until: Option<Instant>,
 }
 
-/// A call that may make a lease.
+/// The place of a call that may make a lease. Its lease counts from now on, also where the call is
+/// cut off: only what certainly stored nothing [gives its place back](Self::give_back).
 #[must_use]
-pub(crate) struct Place(Arc<AtomicU64>);
+pub(crate) struct Place {
+    under_way: Arc<AtomicU64>,
+    known: Arc<Mutex<Known>>,
+}
+
+impl Place {
+    /// Gives the place of a call back that stored no lease and no reservation.
+    pub(crate) fn give_back(self) {
+        // With the end of the call at once, as a count that begins sees both or neither.
+        let known = Arc::clone(&self.known);
+        let mut known = sync::lock(&known);
+        known.taken = known.taken.map(|taken| taken.saturating_sub(1));
+        known.given_back += 1;
+        drop(self);
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.under_way.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl Tally {
     /// The same calls under way, and nothing counted.
     pub(super) fn uncounted(&self) -> Self {
-        Self { under_way: Arc::clone(&self.under_way), known: Mutex::default() }
+        Self { under_way: Arc::clone(&self.under_way), ..Self::default() }
     }
 
     /// Lets a call in, if there are fewer than `most` leases; `count` tells how many are stored.
@@ -55,32 +75,42 @@ impl Tally {
         most: u64,
         count: impl AsyncFnOnce() -> Result<u64, StoreFault>,
     ) -> Result<Option<Place>, StoreFault> {
-        let mut known = self.known.lock().await;
-        if !known.has_room(most) && known.rests_until.is_none_or(|end| Instant::now() >= end) {
-            // Read before the rows are: a call that ends between both is counted twice, not never.
-            let under_way = self.under_way.load(Ordering::SeqCst);
+        let _alone = self.asking.lock().await;
+        if let Some(under_way) = self.begin_count(most) {
             let began = Instant::now();
-            let counted = count().await?.saturating_add(under_way);
+            let stored = count().await?;
             let ended = Instant::now();
             let pause = ended.duration_since(began).saturating_mul(PAUSE);
-            *known = Known {
-                counted: Some(counted),
-                let_in_since: 0,
-                rests_until: ended.checked_add(pause),
-            };
+            let mut known = sync::lock(&self.known);
+            let taken = stored.saturating_add(under_way).saturating_sub(known.given_back);
+            known.taken = Some(taken);
+            known.rests_until = ended.checked_add(pause);
         }
+        let mut known = sync::lock(&self.known);
         if !known.has_room(most) {
             return Ok(None);
         }
-        known.let_in_since += 1;
+        known.taken = known.taken.map(|taken| taken + 1);
         self.under_way.fetch_add(1, Ordering::SeqCst);
-        Ok(Some(Place(Arc::clone(&self.under_way))))
+        let (under_way, known) = (Arc::clone(&self.under_way), Arc::clone(&self.known));
+        Ok(Some(Place { under_way, known }))
+    }
+
+    /// The calls under way, where there is no room and the leases are to be counted. They are read
+    /// before the rows are: a call that ends between both is counted twice, not never.
+    fn begin_count(&self, most: u64) -> Option<u64> {
+        let mut known = sync::lock(&self.known);
+        if known.has_room(most) || known.rests_until.is_some_and(|end| Instant::now() < end) {
+            return None;
+        }
+        known.given_back = 0;
+        Some(self.under_way.load(Ordering::SeqCst))
     }
 }
 
 impl Known {
     fn has_room(&self, most: u64) -> bool {
-        self.counted.is_some_and(|counted| counted.saturating_add(self.let_in_since) < most)
+        self.taken.is_some_and(|taken| taken < most)
     }
 }
 
@@ -113,7 +143,7 @@ mod tests {
 
         /// As [`Self::ask`], when the leases may be counted again.
         async fn ask_later(&self, tally: &Tally, most: u64) -> Option<Place> {
-            let end = tally.known.lock().await.rests_until;
+            let end = sync::lock(&tally.known).rests_until;
             if let Some(end) = end {
                 tokio::time::sleep_until(end).await;
             }
@@ -152,6 +182,31 @@ mod tests {
         assert!(none, "a lease, and a call that may get one");
         drop(second);
         assert!(stored.ask_later(&tally, 2).await.is_some(), "the second call got none");
+    }
+
+    #[tokio::test]
+    async fn a_call_that_made_nothing_gives_its_place_back_at_once() {
+        let (tally, stored) = (Tally::default(), Stored { takes: 20, ..Stored::default() });
+        for _ in 0..100 {
+            stored.ask(&tally, 5).await.unwrap().give_back();
+        }
+        for _ in 0..5 {
+            assert!(stored.lease(&tally, 5).await);
+        }
+        assert!(stored.ask(&tally, 5).await.is_none());
+        assert_eq!(stored.counts.load(Ordering::SeqCst), 1, "nothing had to be counted anew");
+        assert_eq!(tally.under_way.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test]
+    async fn a_place_that_is_given_back_while_leases_are_counted_is_free() {
+        let (tally, stored) = (Tally::default(), Stored::default());
+        let failing = stored.ask(&tally, 1).await.unwrap();
+        let count = async || {
+            failing.give_back();
+            Ok(0)
+        };
+        assert!(tally.let_in(1, count).await.unwrap().is_some());
     }
 
     #[tokio::test]

@@ -14,7 +14,7 @@ use super::table::Tokens;
 use super::{batch, keys};
 use crate::identity::{Proof, SignedIn};
 use crate::lifetimes::Lifetimes;
-use bulkhead_store::{Address, Space, Unit};
+use bulkhead_store::{Address, Space, Store, StoreFault, Unit};
 use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::ttl::{self, Bounds};
@@ -75,6 +75,19 @@ pub(crate) struct RenewedLogin {
     pub(crate) kept: KeptLogin,
     /// Replaces the proof of the token.
     pub(crate) proof: Proof,
+}
+
+/// How many service tokens there are that logins at the mount with that uuid made, or at any mount
+/// where it is empty. Counting stops at `at_most`.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] when the database cannot be read.
+pub(crate) async fn count_of_logins(
+    store: &Store,
+    mount: &str,
+    at_most: u32,
+) -> Result<u32, StoreFault> {
+    store.count_owned(Space::Token, &owner(mount), at_most).await
 }
 
 impl Tokens {

@@ -194,6 +194,7 @@ pub(crate) fn request(token: &str, verb: Verb, path: &str, fields: Value) -> Req
         raw: None,
         body_bytes: 0,
         is_unread: false,
+        refusal: None,
         remote,
         remote_port: 40_112,
     }

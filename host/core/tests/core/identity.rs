@@ -418,3 +418,40 @@ async fn names_of_people_are_in_no_file_of_the_store() {
     }
     std::fs::remove_dir_all(directory).unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forty_long_listings_at_once_are_all_whole() {
+    let bed = Arc::new(Bed::new("identity-long").await);
+    let mut ids = BTreeSet::new();
+    // Each takes 40 bytes as a key, and more than 200 with what is told of it: beyond 64 KiB.
+    for number in 0..400 {
+        let entity = json!({"name": format!("{}-{number}", "n".repeat(150))});
+        let made = bed.written("identity/entity", entity).await;
+        ids.insert(made["id"].as_str().unwrap().to_owned());
+    }
+    let listing: Vec<_> = (0..40)
+        .map(|number| {
+            let bed = Arc::clone(&bed);
+            let path = if number % 2 == 0 { "identity/entity/id" } else { "identity/entity/name" };
+            tokio::spawn(async move { bed.list(path, json!({})).await })
+        })
+        .collect();
+    for (number, one) in listing.into_iter().enumerate() {
+        let (status, data) = one.await.unwrap();
+        let keys = data["keys"].as_array().unwrap();
+        assert_eq!((status, keys.len()), (200, 400));
+        assert!(keys.is_sorted_by_key(|key| key.as_str().unwrap()), "{keys:?}");
+        if number % 2 == 0 {
+            let listed: BTreeSet<String> =
+                data["key_info"].as_object().unwrap().keys().cloned().collect();
+            assert_eq!(listed, ids);
+        }
+    }
+    let (_, part) = bed.list("identity/entity/name", json!({"limit": "3"})).await;
+    let after = part["keys"][2].clone();
+    let (_, rest) = bed.list("identity/entity/name", json!({"after": after})).await;
+    assert_eq!(rest["keys"].as_array().unwrap().len(), 397);
+    let tokens = bed.list("auth/token/accessors", json!({"limit": "1"})).await.1;
+    assert_eq!(tokens["keys"].as_array().unwrap().len(), 1);
+    Arc::into_inner(bed).unwrap().end().await;
+}

@@ -5,21 +5,26 @@ use crate::bed::{Bed, error, official, request};
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 const LOGIN: &str = "auth/doorman/login";
 
 /// A service with the probe, and the doorman at `auth/doorman`.
 pub(crate) async fn open(name: &str) -> Bed {
-    let directory =
-        std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
+    let name = format!("bulkhead-core-{name}-{}", std::process::id());
+    reopen(std::env::temp_dir().join(name)).await
+}
+
+/// The same on the directory that another one left.
+pub(crate) async fn reopen(directory: PathBuf) -> Bed {
     let officials = ["probe", "doorman"].map(official);
     Bed::with(directory, officials.into(), AuditSettings::default()).await.unwrap()
 }
 
 impl Bed {
     /// A login of a caller without a token.
-    async fn login(&self, say: Value) -> (u16, Value) {
+    pub(crate) async fn login(&self, say: Value) -> (u16, Value) {
         self.call_as("", Verb::Write, LOGIN, json!({ "say": say })).await
     }
 

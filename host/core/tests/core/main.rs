@@ -10,6 +10,7 @@
 )]
 
 mod audit;
+mod audit_bounds;
 mod bed;
 mod cache;
 mod contention;

@@ -128,6 +128,124 @@ async fn a_quota_that_is_raised_lets_in_no_more_than_it_allows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_fails_gives_its_place_back() {
+    let bed = Bed::new("quota-failing").await;
+    bed.limit("mount", json!({"path": "probe", "max_leases": 2})).await;
+    let asked = async |how: &str| {
+        let fields = json!({"ttl": 3_600, "how": how});
+        bed.write("probe/lease/reader", fields).await.0
+    };
+    bed.leases("probe/lease/reader", 1).await;
+    // Refused by what is outside, refused before the component is entered, and answered without
+    // one: none of them leaves anything.
+    for _ in 0..8 {
+        assert_eq!(asked("surely").await, 400);
+        let malformed = json!({"ttl": "soon", "how": "ok"});
+        assert_eq!(bed.write("probe/lease/reader", malformed).await.0, 400);
+        assert_eq!(bed.shown("mount").await["counter"], 1);
+    }
+    assert_eq!(asked("ok").await, 200);
+    assert_eq!(asked("ok").await, 429);
+
+    // Of one whose thing may be there the place is free once that was undone.
+    bed.limit("mount", json!({"path": "probe", "max_leases": 3})).await;
+    for how in ["perhaps", "forget", "perhaps"] {
+        let began = std::time::Instant::now();
+        while matches!(asked(how).await, 429) {
+            assert!(began.elapsed() < crate::bed::PATIENCE, "{how}: what failed keeps its place");
+            tokio::task::yield_now().await;
+        }
+    }
+    let began = std::time::Instant::now();
+    while asked("ok").await != 200 {
+        assert!(began.elapsed() < crate::bed::PATIENCE, "what failed keeps its place");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bed.shown("mount").await["counter"], 3);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_a_login_counts_at_its_auth_mount_and_a_login_that_fails_does_not() {
+    let bed = crate::logins::open("quota-logins").await;
+    bed.limit("people", json!({"path": "auth/doorman", "max_leases": 2})).await;
+    bed.limit("all", json!({"max_leases": 4})).await;
+    for _ in 0..6 {
+        let (status, answer) = bed.login(json!({"alias": "eve", "refuse": "no"})).await;
+        assert_eq!(status, 403, "{answer}");
+        // Let in by its method, and refused by its own bounds.
+        let elsewhere = json!({"alias": "eve", "bound_cidrs": ["192.0.2.0/24"]});
+        assert_eq!(bed.login(elsewhere).await.0, 403);
+    }
+    let amy = bed.let_in(json!({"alias": "amy", "ttl": 3_600})).await;
+    bed.let_in(json!({"alias": "bob", "ttl": 3_600})).await;
+    let third = async || bed.login(json!({"alias": "eve", "ttl": 3_600})).await;
+    let (status, answer) = third().await;
+    assert_eq!(status, 429, "{answer}");
+    assert!(error(&answer).contains("\"people\""), "{answer}");
+    let (_, entities) = bed.call(Verb::List, "identity/entity-alias/id", json!({})).await;
+    assert_eq!(entities["data"]["keys"].as_array().unwrap().len(), 2, "nothing was stored of it");
+    bed.let_in(json!({"alias": "eve", "token_type": "batch", "ttl": 60})).await;
+    assert_eq!(bed.shown("people").await["counter"], 2);
+    assert_eq!(bed.shown("people").await["path"], "auth/doorman/");
+
+    // They count among all leases, too, and are counted anew after a restart.
+    bed.leases("probe/lease/reader", 2).await;
+    let bed = crate::logins::reopen(bed.stop().await).await;
+    assert_eq!(bed.shown("all").await["counter"], 4);
+    assert!(error(&bed.lease("probe/lease/reader").await.1).contains("\"all\""));
+    assert_eq!(bed.login(json!({"alias": "eve"})).await.0, 429);
+
+    let accessor = json!({"accessor": amy["accessor"]});
+    assert_eq!(bed.write("auth/token/revoke-accessor", accessor).await.0, 204);
+    let began = std::time::Instant::now();
+    while bed.login(json!({"alias": "eve", "ttl": 3_600})).await.0 != 200 {
+        assert!(began.elapsed() < crate::bed::PATIENCE, "a token that ended makes no room");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bed.shown("people").await["counter"], 2);
+    let (status, answer) = bed.call(Verb::Delete, "sys/auth/doorman", json!({})).await;
+    assert_eq!(status, 204, "{answer}");
+    assert_eq!(bed.read(&format!("{QUOTAS}/people")).await.0, 404);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_quota_of_logins_is_refused_with_what_to_do() {
+    let bed = crate::logins::open("quota-logins-refused").await;
+    for (quota, says) in [
+        (json!({"path": "auth/doorman/login", "max_leases": 5}), "give the path auth/doorman/"),
+        (json!({"path": "auth/doorman", "role": "x", "max_leases": 5}), "leave role out"),
+        (json!({"path": "auth/nothing", "max_leases": 5}), "invalid mount path"),
+    ] {
+        let (status, answer) = bed.write(&format!("{QUOTAS}/second"), quota).await;
+        assert_eq!(status, 400, "{answer}");
+        assert!(error(&answer).contains(says), "{says}: {answer}");
+    }
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_logins_at_once_as_many_are_let_in_as_there_may_be() {
+    let bed = Arc::new(crate::logins::open("quota-logins-race").await);
+    bed.limit("people", json!({"path": "auth/doorman", "max_leases": 7})).await;
+    let asking: Vec<_> = (0..32)
+        .map(|number| {
+            let (bed, say) = (Arc::clone(&bed), json!({"alias": format!("eve-{number}")}));
+            tokio::spawn(async move { bed.login(say).await.0 })
+        })
+        .collect();
+    let mut given = 0;
+    for one in asking {
+        match one.await.unwrap() {
+            200 => given += 1,
+            refused => assert_eq!(refused, 429),
+        }
+    }
+    assert_eq!((given, &bed.shown("people").await["counter"]), (7, &json!(7)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_quota_is_refused_with_what_to_do() {
     let bed = Bed::new("quota-refused").await;
     bed.limit("first", json!({"path": "probe", "max_leases": 1})).await;

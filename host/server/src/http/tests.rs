@@ -4,6 +4,7 @@ use super::*;
 use crate::body::{collect_body, read_body};
 use crate::proxies::TrustedProxies;
 use bulkhead_wire::failure::Kind;
+use bulkhead_wire::sync;
 use http_body_util::Full;
 use hyper::body::Frame;
 use hyper::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
+use std::sync::Mutex;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -57,6 +59,8 @@ struct Echo {
     entered: Notify,
     leave: Notify,
     left: Notify,
+    /// Path, token and status of the requests that came to be refused.
+    refused: Mutex<Vec<(String, String, u16)>>,
 }
 
 impl Answerer for Echo {
@@ -74,6 +78,12 @@ impl Answerer for Echo {
     }
 
     async fn answer(self: Arc<Self>, request: Request) -> Response {
+        if let Some(refusal) = &request.refusal {
+            assert!(request.fields.is_empty() && request.raw.is_none(), "nothing of it counts");
+            let token = request.token.map_or_else(String::new, |token| token.expose().to_owned());
+            sync::lock(&self.refused).push((request.path, token, refusal.kind.status()));
+            return Response::failed(refusal);
+        }
         match request.path.as_str() {
             "panic" => panic!("canary"),
             "busy" => {
@@ -159,7 +169,7 @@ async fn the_body_of_a_read_or_delete_is_ignored_however_it_looks() {
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_an_error_list_and_reaches_nobody() {
+async fn what_is_not_understood_is_an_error_list_and_ends_the_connection() {
     for (method, path, body, status) in [
         ("POST", "/v1/a", "[1]", 400),
         ("POST", "/v1/a", "{\"a\":1,\"a\":1}", 400),
@@ -175,6 +185,51 @@ async fn what_is_not_understood_is_an_error_list_and_reaches_nobody() {
         assert_eq!(body["errors"].as_array().unwrap().len(), 1, "{body}");
     }
     assert_eq!(serve_once(request("GET", "/ui", "")).await.2, json!({"errors": []}));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_behind_path_and_token_reaches_the_service_to_be_recorded() {
+    let form = "application/x-www-form-urlencoded";
+    let many = "a&".repeat(1_001);
+    let large = " ".repeat(9 * MIB);
+    let cases = [
+        ("POST", "/v1/a", ("", ""), "[1]", 400),
+        ("POST", "/v1/a", ("", ""), "{not json", 400),
+        ("PUT", "/v1/a", ("", ""), "{\"a\":1,\"a\":1}", 400),
+        ("POST", "/v1/open", ("", ""), "{not json", 400),
+        ("POST", "/v1/a", ("content-type", form), "a=%ff", 400),
+        ("POST", "/v1/a", ("content-type", form), many.as_str(), 400),
+        ("POST", "/v1/a", ("", ""), large.as_str(), 413),
+        ("POST", "/v1/open", ("", ""), large.as_str(), 413),
+        ("POST", "/v1/stranger", ("", ""), large.as_str(), 413),
+        ("PATCH", "/v1/a", ("", ""), "{}", 415),
+        ("PATCH", "/v1/a", ("content-type", "application/merge-patch+json"), "[]", 400),
+        ("POST", "/v1/a", ("x-vault-namespace", "team"), "{}", 400),
+        ("GET", "/v1/a", ("x-vault-wrap-ttl", "60"), "", 400),
+        ("GET", "/v1/a?list=perhaps", ("", ""), "", 400),
+        ("DELETE", "/v1/a?x=%ff", ("", ""), "", 400),
+        ("GET", "/v1/a?help=1", ("", ""), "", 405),
+    ];
+    for version in [Version::HTTP_11, Version::HTTP_2] {
+        for (method, path, (header, value), content, status) in cases {
+            let (front, echo, _ended) = front();
+            let mut asked = request(method, path, content);
+            *asked.version_mut() = version;
+            asked.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
+            if !header.is_empty() {
+                let name: hyper::header::HeaderName = header.parse().unwrap();
+                asked.headers_mut().insert(name, value.parse().unwrap());
+            }
+            let reply = front.serve(asked, here()).await;
+            let shown = format!("{method} {path} {header} {}", content.len());
+            assert_eq!(reply.status(), status, "{shown}");
+            let path = path.split('?').next().unwrap().trim_start_matches("/v1/").to_owned();
+            let refused = sync::lock(&echo.refused).clone();
+            assert_eq!(refused, [(path, "bhs.t".to_owned(), status)], "{shown}");
+            let ends = reply.headers().contains_key(CONNECTION);
+            assert_eq!(ends, version == Version::HTTP_11, "{shown}: its body may be unread");
+        }
+    }
 }
 
 #[tokio::test]

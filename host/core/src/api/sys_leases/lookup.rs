@@ -4,10 +4,9 @@
 use crate::api::call::Call;
 use crate::api::reply::{Body, Reply};
 use crate::api::row::{self, Endpoint, field};
-use crate::paging::Paging;
+use crate::paging::{Paging, SortedNames};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::Failure;
-use serde_json::{Map, json};
 
 /// The rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -32,9 +31,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 /// The names one step below the prefix.
 async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
-    let names = core.leases.names(fields.text("prefix"), &Paging::of(fields.all())?).await?;
-    if names.is_empty() {
-        return Err(Failure::absent());
-    }
-    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
+    let mut names = SortedNames::new(&core.listings, Paging::of(fields.all())?);
+    core.leases.add_names(fields.text("prefix"), &mut names).await?;
+    Ok(Body::Listed(names.end().ok_or_else(Failure::absent)?).into())
 }

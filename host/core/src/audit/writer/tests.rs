@@ -56,6 +56,7 @@ fn request(path: &str) -> Request {
         raw: None,
         body_bytes: 0,
         is_unread: false,
+        refusal: None,
         remote: "192.0.2.1".parse().unwrap(),
         remote_port: 1,
     }
@@ -82,6 +83,7 @@ fn written_of(
         identity_policies: &[],
         route: Some(Described {
             table: &table,
+            route: None,
             captures: &captures,
             mount: &record(),
             running: Builtin::running(),

@@ -1,0 +1,184 @@
+//! Tests of `redaction.rs`.
+
+use super::*;
+use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use serde_json::json;
+
+fn table() -> Table {
+    let aliased = Field::new("password", FieldKind::Any, "").secret();
+    let fields = vec![
+        Field { aliases: vec!["bindpass".to_owned()], ..aliased },
+        Field::new("ttl", FieldKind::Duration, ""),
+        Field::new("username", FieldKind::String, ""),
+    ];
+    Table::new(vec![Route { fields, ..Route::new(Verb::Write, "config", "") }]).unwrap()
+}
+
+/// What a line holds of `data`, with `h:` in front of what was hashed.
+fn shown(data: &Value, described: bool, clear: &[&str], raw: bool) -> Value {
+    let (hashing, table) = (Hashing::new(b"key"), table());
+    let clear: Vec<String> = clear.iter().map(|name| (*name).to_owned()).collect();
+    let redaction =
+        Redaction { hashing: &hashing, table: described.then_some(&table), clear: &clear, raw };
+    let mut out = Vec::new();
+    assert_eq!(redaction.object(data.as_object().unwrap(), usize::MAX, &mut out).members, 0);
+    serde_json::from_slice(&out).unwrap()
+}
+
+fn hash(text: &str) -> Value {
+    json!(Hashing::new(b"key").hash(text))
+}
+
+#[test]
+fn texts_are_hashed_at_any_depth_and_numbers_booleans_keys_and_times_are_shown() {
+    let data = json!({
+        "username": "root", "ttl": 60, "on": true, "none": null, "at": "2026-11-21T17:33:56.5Z",
+        "deep": [{ "a": ["b", 2, [["c"]]] }], "empty": "",
+    });
+    let seen = json!({
+        "username": hash("root"), "ttl": 60, "on": true, "none": null,
+        "at": "2026-11-21T17:33:56.5Z",
+        "deep": [{ "a": [hash("b"), 2, [[hash("c")]]] }], "empty": hash(""),
+    });
+    assert_eq!(shown(&data, true, &[], false), seen);
+}
+
+#[test]
+fn of_what_is_marked_secret_nothing_is_shown_but_its_shape() {
+    for name in ["password", "bindpass"] {
+        let at = "2026-11-21T17:33:56Z";
+        let data = json!({ name: [4711, true, { at: at, "k": null }] });
+        let time = Hashing::new(b"key").hash("2026-11-21T17:33:56Z");
+        let key = Hashing::new(b"key").hash("k");
+        let seen = json!({ name: [hash("4711"), hash("true"), { &time: time, key: null }] });
+        for (clear, raw) in [(&[][..], false), (&[name][..], false), (&[][..], true)] {
+            assert_eq!(shown(&data, true, clear, raw), seen);
+        }
+    }
+}
+
+#[test]
+fn what_is_marked_secret_is_found_below_other_members_too() {
+    let data =
+        json!({ "details": { "password": 1234, "host": "h", "inner": [{ "bindpass": "p" }] } });
+    let inner = json!([{ "bindpass": hash("p") }]);
+    let seen = json!({
+        "details": { "password": hash("1234"), "host": "h", "inner": inner }
+    });
+    assert_eq!(shown(&data, true, &["details"], false), seen);
+    assert_eq!(shown(&data, true, &[], true), seen);
+}
+
+#[test]
+fn a_mount_shows_the_members_that_it_names_and_a_raw_device_all() {
+    let data = json!({ "username": "root", "unknown": { "a": "b" } });
+    let named = json!({ "username": "root", "unknown": { "a": hash("b") } });
+    assert_eq!(shown(&data, true, &["username", "a"], false), named);
+    assert_eq!(shown(&data, true, &[], true), data);
+}
+
+#[test]
+fn of_data_that_no_table_describes_nothing_is_shown() {
+    let data = json!({ "pin": 1234, "password": "p", "list": [{ "k": false }] });
+    let key = Hashing::new(b"key").hash("k");
+    let seen =
+        json!({ "pin": hash("1234"), "password": hash("p"), "list": [{ key: hash("false") }] });
+    for raw in [false, true] {
+        assert_eq!(shown(&data, false, &["pin"], raw), seen);
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_time_is_hashed() {
+    for text in [
+        "2026-11-21",
+        "2026-13-21T17:33:56Z",
+        "2026-11-21T17:33:56Z and more",
+        "abcd-ef-ghTij:kl:mnZ",
+    ] {
+        assert_eq!(
+            shown(&json!({ "at": text }), true, &[], false),
+            json!({ "at": hash(text) }),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_is_too_long_stands_as_one_digest_and_the_rest_is_told_by_its_number() {
+    let (hashing, table) = (Hashing::new(b"key"), table());
+    let redaction = Redaction { hashing: &hashing, table: Some(&table), clear: &[], raw: false };
+    let zeros = Value::Array(vec![json!(""); 10_000]);
+    let deep = json!({ "b": zeros, "c": {} });
+    let name = "n".repeat(10_000);
+    let digest =
+        |value: &Value| json!({ "digest": hash(&value.to_string()), "values": count(value) });
+    for (most, data, members, shown, digested) in [
+        (
+            1 << 10,
+            json!({ "a": 1, "b": zeros, "c": 2 }),
+            0,
+            json!({ "a": 1, "c": 2 }),
+            json!({ "b": digest(&zeros) }),
+        ),
+        (1 << 10, json!({ "a": deep }), 0, json!({}), json!({ "a": digest(&deep) })),
+        (99, json!({ "a": 1, "b": zeros, "c": 2 }), 2, json!({ "a": 1 }), Value::Null),
+        (
+            1 << 10,
+            json!({ name.as_str(): { name.as_str(): 1 } }),
+            0,
+            json!({ hash(&name).as_str().unwrap(): { hash(&name).as_str().unwrap(): 1 } }),
+            Value::Null,
+        ),
+        (
+            1 << 10,
+            json!({ "a": 1, "b": "x".repeat(10_000) }),
+            0,
+            json!({ "a": 1, "b": hash(&"x".repeat(10_000)) }),
+            Value::Null,
+        ),
+    ] {
+        let mut out = Vec::new();
+        let left_out = redaction.object(data.as_object().unwrap(), most, &mut out);
+        assert_eq!(left_out.members, members);
+        assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), shown);
+        assert!(out.len() + left_out.digests.written() <= most);
+        assert!(out.capacity() < 4 << 10, "{}", out.capacity());
+        let mut text = Vec::new();
+        let mut object = json::Object::begin(&mut text);
+        left_out.digests.write(&mut object);
+        object.end();
+        let written: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(written.get("digested").cloned().unwrap_or_default(), digested);
+    }
+}
+
+#[test]
+fn a_long_text_that_a_device_shows_stands_as_its_hash() {
+    let (hashing, table) = (Hashing::new(b"key"), table());
+    let redaction = Redaction { hashing: &hashing, table: Some(&table), clear: &[], raw: true };
+    let (data, mut out) = (json!({ "a": "x".repeat(100_000), "b": "y" }), Vec::new());
+    let left_out = redaction.object(data.as_object().unwrap(), 9_000, &mut out);
+    assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), json!({ "b": "y" }));
+    let (mut text, hash) = (Vec::new(), hash(&"x".repeat(100_000)));
+    let mut object = json::Object::begin(&mut text);
+    left_out.digests.write(&mut object);
+    object.end();
+    assert_eq!(
+        serde_json::from_slice::<Value>(&text).unwrap(),
+        json!({ "digested": { "a": { "digest": hash, "values": 1 } } })
+    );
+}
+
+#[test]
+fn hostile_keys_and_texts_cannot_leave_their_place() {
+    let data = json!({
+        "a\"},\"type\":\"response": 1, "line\nbreak": "\u{0}\u{2028}\"", "\u{7f}": {}
+    });
+    let (hashing, table) = (Hashing::new(b"key"), table());
+    let redaction = Redaction { hashing: &hashing, table: Some(&table), clear: &[], raw: true };
+    let mut out = Vec::new();
+    redaction.object(data.as_object().unwrap(), usize::MAX, &mut out);
+    assert!(!out.contains(&b'\n'));
+    assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), data);
+}

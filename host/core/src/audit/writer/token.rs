@@ -1,0 +1,118 @@
+//! What a line says of tokens: the one that asks, with what policy says of it, and the one that is
+//! handed out.
+
+use super::{Credential, Writer};
+use crate::audit::bounds;
+use crate::audit::digests::Digests;
+use crate::audit::json::{self, Object};
+use crate::audit::subject::{Verdict, time};
+use crate::tokens::Caller;
+use bulkhead_wire::envelope::Auth;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl Writer<'_> {
+    /// Who asks, as far as a token of ours tells.
+    pub(in crate::audit) fn caller(
+        &self,
+        caller: &Caller,
+        (token, accessor): Credential<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let (record, mut digests) = (&caller.record, Digests::default());
+        let mut auth = Object::begin(out);
+        auth.json("client_token", token);
+        auth.json("accessor", accessor);
+        self.text(&mut auth, "display_name", &record.display_name);
+        let own = (&record.policies, record.policies.len());
+        let identity = self.subject.identity_policies;
+        if identity.is_empty() {
+            self.list(&mut auth, &mut digests, "policies", own);
+        } else {
+            let all: BTreeSet<&String> = record.policies.iter().chain(identity).collect();
+            self.list(&mut auth, &mut digests, "policies", (&all, all.len()));
+            self.list(&mut auth, &mut digests, "identity_policies", (identity, identity.len()));
+        }
+        self.list(&mut auth, &mut digests, "token_policies", own);
+        if let Some(verdict) = self.subject.verdict {
+            self.results(verdict, auth.own_key("policy_results"));
+        }
+        if !record.meta.is_empty() {
+            self.list(&mut auth, &mut digests, "metadata", (&record.meta, record.meta.len()));
+        }
+        if !record.entity_id.is_empty() {
+            self.text(&mut auth, "entity_id", &record.entity_id);
+        }
+        if let Some(left) = record.uses_left {
+            auth.member("remaining_uses", &left);
+        }
+        auth.member("token_type", caller.kind.word());
+        auth.member("token_ttl", &record.creation_ttl);
+        auth.member("token_issue_time", &time(record.issued.saturating_mul(1000)));
+        digests.write(&mut auth);
+        auth.end();
+    }
+
+    /// A token that was handed out or renewed.
+    pub(super) fn auth(&self, auth: &Auth, out: &mut Vec<u8>) {
+        let (mut object, mut digests) = (Object::begin(out), Digests::default());
+        self.write_hashed(auth.client_token.expose(), object.own_key("client_token"));
+        self.accessor(&auth.accessor, object.own_key("accessor"));
+        for (name, policies) in [
+            ("policies", &auth.policies),
+            ("token_policies", &auth.token_policies),
+            ("identity_policies", &auth.identity_policies),
+        ] {
+            self.list(&mut object, &mut digests, name, (policies, policies.len()));
+        }
+        if let Some(metadata) = &auth.metadata {
+            self.list(&mut object, &mut digests, "metadata", (metadata, metadata.len()));
+        }
+        if !auth.entity_id.is_empty() {
+            self.text(&mut object, "entity_id", &auth.entity_id);
+        }
+        object.member("num_uses", &auth.num_uses);
+        object.member("token_type", &auth.token_type);
+        object.member("token_ttl", &auth.lease_duration);
+        digests.write(&mut object);
+        object.end();
+    }
+
+    /// What policy says, and which policies say so.
+    fn results(&self, verdict: &Verdict, out: &mut Vec<u8>) {
+        let mut results = Object::begin(out);
+        match verdict {
+            Verdict::Denied => results.json("allowed", b"false"),
+            Verdict::Allowed(granting) => {
+                results.json("allowed", b"true");
+                let policy = |name: &Arc<str>| {
+                    let (name, kind) = (&**name, "acl");
+                    json!({ "name": name, "namespace_id": "root", "type": kind })
+                };
+                let policies: Vec<Value> = granting.iter().map(policy).collect();
+                let mut digests = Digests::default();
+                let shown = (&policies, policies.len());
+                self.list(&mut results, &mut digests, "granting_policies", shown);
+                digests.write(&mut results);
+            }
+        }
+        results.end();
+    }
+
+    /// A list of policies, or metadata, with the number of its members.
+    fn list(
+        &self,
+        object: &mut Object<'_>,
+        digests: &mut Digests,
+        name: &'static str,
+        (list, count): (&(impl Serialize + ?Sized), usize),
+    ) {
+        let mark = object.mark();
+        if !json::value_within(list, bounds::LIST, object.own_key(name)) {
+            object.cut(mark);
+            digests.add(&self.device.hashing, name, list, count);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Tests of `listings.rs`.
+
+use super::*;
+use serde_json::json;
+
+fn listings(patience: Duration) -> Arc<Listings> {
+    Listings::new(patience)
+}
+
+async fn sorted(names: &[&str], after: &str, limit: usize) -> Option<Value> {
+    let paging = Paging { after: after.to_owned(), limit };
+    let mut sorted = SortedNames::new(&listings(Duration::ZERO), paging);
+    for name in names {
+        sorted.add((*name).to_owned()).await.unwrap();
+    }
+    sorted.end().map(|listing| serde_json::from_str(&listing.keys).unwrap())
+}
+
+#[tokio::test]
+async fn names_are_the_smallest_after_a_name_in_order_whatever_order_they_are_found_in() {
+    let names = ["d", "a", "c/", "b", "c/", "e"];
+    assert_eq!(sorted(&names, "", usize::MAX).await.unwrap(), json!(["a", "b", "c/", "d", "e"]));
+    assert_eq!(sorted(&names, "", 2).await.unwrap(), json!(["a", "b"]));
+    assert_eq!(sorted(&names, "b", 2).await.unwrap(), json!(["c/", "d"]));
+    assert_eq!(sorted(&names, "c/", 2).await.unwrap(), json!(["d", "e"]));
+    assert_eq!(sorted(&names, "e", 2).await, None);
+}
+
+#[tokio::test]
+async fn a_listing_is_the_text_of_its_keys_and_of_what_is_told_of_each() {
+    let info = |number: u8| Map::from_iter([("n\"".to_owned(), json!(number))]);
+    let mut text = ListingText::with_info(&listings(Duration::ZERO));
+    text.add("a\n", &info(1)).await.unwrap();
+    text.add("b", &info(2)).await.unwrap();
+    let listing = text.end().unwrap();
+    let mut data = Vec::new();
+    listing.write(&mut data);
+    let told = json!({
+        "keys": ["a\n", "b"], "key_info": { "a\n": { "n\"": 1 }, "b": { "n\"": 2 } }
+    });
+    assert_eq!(data, told.to_string().into_bytes());
+    assert_eq!(listing.entries, 2);
+    assert!(ListingText::of_names(&listings(Duration::ZERO)).end().is_none());
+}
+
+/// A listing of so many bytes.
+async fn of_bytes(listings: &Arc<Listings>, bytes: usize) -> Result<ListingText, Failure> {
+    let mut text = ListingText::of_names(listings);
+    while text.room.bytes < bytes {
+        text.add(&format!("{:01000}", text.entries()), &Map::new()).await?;
+    }
+    Ok(text)
+}
+
+#[tokio::test]
+async fn few_long_listings_are_made_at_a_time_and_short_ones_besides() {
+    let all = listings(Duration::from_millis(20));
+    let mut held = Vec::new();
+    for _ in 0..SLOTS {
+        held.push(of_bytes(&all, 2 * FREE).await.unwrap().end().unwrap());
+    }
+    let refused = of_bytes(&all, 2 * FREE).await.map(drop).unwrap_err();
+    assert_eq!((refused.kind, refused.retry_after), (Kind::Unavailable, Some(RETRY_AFTER)));
+    assert!(of_bytes(&all, FREE / 2).await.is_ok(), "a short one takes no slot");
+    held.pop();
+    assert!(of_bytes(&all, 2 * FREE).await.is_ok(), "the slot is free once the answer is written");
+}
+
+#[tokio::test]
+async fn a_listing_waits_for_its_slot() {
+    let all = listings(Duration::from_secs(60));
+    let mut held = Vec::new();
+    for _ in 0..SLOTS {
+        held.push(of_bytes(&all, 2 * FREE).await.unwrap());
+    }
+    let waiting = {
+        let all = Arc::clone(&all);
+        tokio::spawn(async move { of_bytes(&all, 2 * FREE).await.is_ok() })
+    };
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    held.pop();
+    assert!(waiting.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_listing_that_is_too_long_is_refused_with_how_to_ask_for_parts() {
+    let all = listings(Duration::ZERO);
+    let refused = of_bytes(&all, MOST + 1).await.map(drop).unwrap_err();
+    assert_eq!(refused.kind, Kind::TooLarge);
+    for word in ["16MiB", "limit", "after"] {
+        assert!(refused.message.contains(word), "{}", refused.message);
+    }
+    let paging = Paging { after: String::new(), limit: usize::MAX };
+    let mut names = SortedNames::new(&all, paging);
+    let mut added = Ok(());
+    for number in 0..=MOST / 1_000 {
+        added = names.add(format!("{number:01000}")).await;
+        if added.is_err() {
+            break;
+        }
+    }
+    assert_eq!(added.unwrap_err().kind, Kind::TooLarge);
+}
+
+#[tokio::test]
+async fn a_part_of_sorted_names_holds_no_more_than_it_shows() {
+    let all = listings(Duration::ZERO);
+    let mut names = SortedNames::new(&all, Paging { after: String::new(), limit: 10 });
+    for number in (0..100_000).rev() {
+        names.add(format!("{number:06}")).await.unwrap();
+        assert!(names.found.len() <= 10 && names.room.bytes <= 10 * (6 + OF_A_NAME));
+    }
+    assert_eq!(names.end().unwrap().entries, 10);
+}
