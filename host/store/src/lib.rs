@@ -21,8 +21,8 @@
 //!   together, the database, one row and many;
 //! - `turns` → `revision` → `work` → `plan` → `committer`: who goes first, what is asked, what may
 //!   be written, and the one task that writes it to the `open_data` (with `cache`, `folders`,
-//!   `alarm`);
-//! - `store` (with `clock`) → `unit`, `scan`: what the layers above ask;
+//!   `alarm`, and the `time_mark` of the `clock`);
+//! - `store` → `unit`, `scan`: what the layers above ask;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: how a store is made and opened.
 //!
 //! What it cannot stop: an intruder who puts back an older copy of a row or of the whole data
@@ -61,6 +61,7 @@ mod statements;
 mod store;
 #[cfg(test)]
 mod testing;
+mod time_mark;
 mod turns;
 mod unit;
 mod work;
@@ -68,7 +69,7 @@ mod work;
 pub use alarm::Alarm;
 pub use body::Body;
 pub use cipher::SealKey;
-pub use clock::ClockJump;
+pub use clock::{ClockBehind, ClockJump};
 pub use data_directory::DataDirectory;
 pub use dev_seal::{dev_key, dev_key_file};
 pub use due::{Due, DueLanes};

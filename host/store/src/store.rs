@@ -5,6 +5,7 @@ mod rotation;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
@@ -15,17 +16,19 @@ use crate::alarm::Alarm;
 #[cfg(test)]
 use crate::cache::Cache;
 use crate::cache::Found;
-use crate::clock::{Clock, ClockJump};
+use crate::clock::{Clock, ClockBehind, ClockJump};
 use crate::committer::Committer;
 use crate::due::{Due, DueLanes};
 use crate::fault::StoreFault;
+use crate::identity;
 use crate::open_data::OpenData;
 use crate::range::KeyRange;
 use crate::record::{Address, Space};
 use crate::revision;
 use crate::rows;
+use crate::script::{Answers, Script};
 use crate::seal::{Hashes, Seal};
-use crate::sqlite::Database;
+use crate::sqlite::{Database, Ending};
 use crate::turns::{Contended, Turn, Turns};
 use crate::work::{Outcome, Reads, Work};
 
@@ -74,6 +77,29 @@ impl Store {
     /// told to the operator; `None` when it was not.
     pub fn clock_jump(&self) -> Option<ClockJump> {
         self.clock.jump()
+    }
+
+    /// That the system's clock was behind the time which the data had reached when they were
+    /// opened, once, to be told to the operator.
+    pub fn take_clock_behind(&self) -> Option<ClockBehind> {
+        self.clock.take_behind()
+    }
+
+    /// Writes down the store time that the data have reached, from which the next process goes on
+    /// if its clock is behind. Commits do so by themselves; this is for a store that is idle or is
+    /// about to be closed. Nothing is done where that was done less than `age` ago.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when it cannot be written.
+    pub async fn mark_time(&self, age: Duration) -> Result<(), StoreFault> {
+        let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        let Some(time) = self.data.time.due_after(age) else { return Ok(()) };
+        let mut writes = Script::default();
+        identity::put_time(&mut writes, time)?;
+        let plan = |_: Answers| Ok(Ending::Commit(writes));
+        self.database().transact(Script::default(), plan).await.map_err(StoreFault::from)?;
+        self.data.time.note(time);
+        Ok(())
     }
 
     /// Some of the lanes of `space` from the name `first` on and before the name `end` in which a

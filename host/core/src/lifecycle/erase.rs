@@ -71,6 +71,7 @@ impl Erasing {
         tokens::end_serving(&mut unit, &record.uuid);
         unit.delete(record.address());
         unit.commit().await?;
+        self.core.claims.forget_lanes(&record.uuid);
         self.core.mounts.forget(&self.mount);
         Ok(())
     }
