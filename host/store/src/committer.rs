@@ -218,7 +218,7 @@ async fn attempt(data: &OpenData, works: &[Work]) -> Result<Vec<Outcome>, Broken
     let database = &data.database;
     let mut plan = CommitPlan::default();
     let mut questions = Script::default();
-    let asked = AskedWork::of(&mut questions, works)
+    let asked = AskedWork::of(&mut questions, works, &data.stored)
         .map_err(|error| Broken::Undone(StoreFault::from(error)))?;
     let time = data.time.due();
     let work = |answers: Answers| {
@@ -243,10 +243,16 @@ async fn attempt(data: &OpenData, works: &[Work]) -> Result<Vec<Outcome>, Broken
                     );
                     return Err(Broken::Undone(StoreFault::Unavailable(text)));
                 }
-                Err(_) => return Err(Broken::Unknown(said)),
+                Err(_) => {
+                    data.stored.forget();
+                    return Err(Broken::Unknown(said));
+                }
             }
         }
         Err(broken) => return Err(broken),
     }
+    let ended = works.iter().zip(&plan.outcomes);
+    let committed = ended.filter(|(_, outcome)| outcome.is_ok()).map(|(work, _)| work);
+    data.stored.note(&plan.stored, committed);
     Ok(plan.outcomes)
 }

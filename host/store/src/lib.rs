@@ -19,8 +19,8 @@
 //!   keepers;
 //! - `script` → `readers` → `sqlite` (with `due`) → `rows` → `statements`: statements that go
 //!   together, the database, one row and many;
-//! - `turns` → `revision` → `work` → `plan` → `committer`: who goes first, what is asked, what may
-//!   be written, and the one task that writes it to the `open_data` (with `cache`, `folders`,
+//! - `turns` → `revision` → `counted` → `work` → `stored` → `plan` → `committer`: who goes first, what is asked,
+//!   what may be written, and the one task that writes it to the `open_data` (with `cache`, `folders`,
 //!   `alarm`, and the `time_mark` of the `clock`);
 //! - `store` → `unit`, `scan`: what the layers above ask;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: how a store is made and opened.
@@ -35,6 +35,7 @@ mod cache;
 mod cipher;
 mod clock;
 mod committer;
+mod counted;
 mod data_directory;
 mod dev_seal;
 mod directory;
@@ -59,6 +60,7 @@ mod shamir;
 mod sqlite;
 mod statements;
 mod store;
+mod stored;
 #[cfg(test)]
 mod testing;
 mod time_mark;
@@ -70,6 +72,7 @@ pub use alarm::Alarm;
 pub use body::Body;
 pub use cipher::SealKey;
 pub use clock::{ClockBehind, ClockJump};
+pub use counted::StoredLimit;
 pub use data_directory::DataDirectory;
 pub use dev_seal::{dev_key, dev_key_file};
 pub use due::{Due, DueLanes};

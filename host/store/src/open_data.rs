@@ -17,6 +17,7 @@ use crate::record::Address;
 use crate::rows;
 use crate::seal::Seal;
 use crate::sqlite::Database;
+use crate::stored::StoredBytes;
 use crate::time_mark::TimeMark;
 use crate::turns::Contended;
 use crate::work::Reads;
@@ -30,6 +31,7 @@ pub(crate) struct OpenData {
     pub(crate) folders: Folders,
     pub(crate) alarm: Alarm,
     pub(crate) time: TimeMark,
+    pub(crate) stored: StoredBytes,
     /// `None` once the store is closed.
     directory: Mutex<Option<HeldDirectory>>,
 }
@@ -52,6 +54,7 @@ impl OpenData {
             folders: Folders::new()?,
             alarm: Alarm::default(),
             time: TimeMark::new(clock),
+            stored: StoredBytes::default(),
             directory: Mutex::new(Some(directory)),
         })
     }

@@ -4,6 +4,7 @@ mod rotation;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -185,6 +186,37 @@ impl Store {
         at_most: u32,
     ) -> Result<u32, StoreFault> {
         self.database().count_in_lane(lane, at_most).await.map_err(StoreFault::from)
+    }
+
+    /// How many bytes each mount stores, by the first segment of its keys: rows of data, leases,
+    /// reservations and timers with their places. What stores nothing is left out.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    pub async fn stored_bytes(&self) -> Result<BTreeMap<String, u64>, StoreFault> {
+        let query = sqlx::query_as("SELECT mount, bytes FROM stored");
+        let read = async |connection: &mut SqliteConnection| query.fetch_all(connection).await;
+        let counted: Vec<(String, i64)> = self.database().readers().read(read).await?;
+        let bytes = |(mount, bytes)| Some((mount, u64::try_from(bytes).ok()?));
+        Ok(counted.into_iter().filter_map(bytes).collect())
+    }
+
+    /// Gives the file system back what deletions left empty in the database file, little by little
+    /// between other commits.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when the database cannot be written.
+    pub async fn give_back_space(&self) -> Result<(), StoreFault> {
+        let mut left = u64::MAX;
+        loop {
+            let now = self.database().give_back_pages().await?;
+            // A file that an earlier release made keeps its pages, for what is stored next.
+            if now == 0 || now >= left {
+                break;
+            }
+            left = now;
+        }
+        self.database().empty_log().await
     }
 
     /// A name for a secret text that can be looked up but not turned back: 64 hexadecimal digits of

@@ -91,13 +91,12 @@ async fn a_mark_that_is_far_ahead_stops_no_time_and_goes_with_its_row() {
     edit(&store, "DELETE FROM meta WHERE name = 'time'").await;
     store.close().await;
     drop((held, store));
-    let (_held, store) = next_process(&scratch, &hands).await;
+    let (held, store) = next_process(&scratch, &hands).await;
     assert_eq!(store.now(), wrong + 5_000 - TEN_YEARS as u64);
     edit(&store, "UPDATE meta SET value = x'00' WHERE name = 'time'").await;
     store.close().await;
-    drop(store);
-    let refused = scratch.crashed();
-    let refused = DataDirectory::hold(refused.options()).await.err().unwrap().to_string();
+    drop((held, store));
+    let refused = DataDirectory::hold(scratch.options()).await.err().unwrap().to_string();
     assert!(refused.contains("\"time\""), "{refused}");
 }
 
