@@ -33,6 +33,7 @@ mod passwords;
 mod policies;
 mod probe;
 mod quotas;
+mod stored;
 mod strangers;
 mod tokens;
 mod uploads;

@@ -93,7 +93,7 @@ async fn a_mark_that_is_far_ahead_stops_no_time_and_goes_with_its_row() {
     drop((held, store));
     let (held, store) = next_process(&scratch, &hands).await;
     assert_eq!(store.now(), wrong + 5_000 - TEN_YEARS as u64);
-    edit(&store, "UPDATE meta SET value = x'00' WHERE name = 'time'").await;
+    edit(&store, "INSERT INTO meta VALUES ('time', x'00')").await;
     store.close().await;
     drop((held, store));
     let refused = DataDirectory::hold(scratch.options()).await.err().unwrap().to_string();
