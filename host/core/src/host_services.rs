@@ -33,7 +33,7 @@ const MOST_RESERVATIONS: usize = 64;
 const COUNTED: u32 = 10_000;
 /// Time that due work and renewals have: for several effects, one after the other.
 const WORK_TIME: Duration = Duration::from_secs(90);
-/// Milliseconds after its beginning at which what a wake schedules is due at the earliest.
+/// Milliseconds between the beginning of a wake and the first due time of its timers.
 const WAKE_INTERVAL: u64 = 1_000;
 /// Instance slots that they have: any of them may reach a database plugin.
 const SLOTS: u32 = 2;
@@ -46,7 +46,7 @@ pub(crate) struct CallServices {
     lease_path: Option<LeasePath>,
     /// The caller's entity; empty where there is none.
     entity_id: String,
-    /// Store time before which nothing is due that the call schedules.
+    /// Store time before which no timer of the call is due.
     earliest_wake: u64,
     reserved: Mutex<Vec<Reserved>>,
     /// Own names of the database plugins that it reached.
@@ -268,7 +268,7 @@ fn no_reservation() -> Failure {
 pub(crate) struct BackgroundServices {
     services: Arc<CallServices>,
     deadline: Instant,
-    /// Of the attempt that runs, or ran last.
+    /// The tree of the current or last attempt.
     tree: Mutex<Arc<CallTree>>,
 }
 
@@ -285,7 +285,7 @@ impl BackgroundServices {
         Self::within(core, mount, WORK_TIME)
     }
 
-    /// For a wake, which schedules none that is due at once: else it would never end.
+    /// For a wake. The timers of a wake are due after an interval, so that no chain of wakes spins.
     pub(crate) fn for_wake(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
         let mut services = CallServices::made(core, mount, None, "");
         services.earliest_wake = core.store.now().saturating_add(WAKE_INTERVAL);

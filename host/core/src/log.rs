@@ -52,8 +52,8 @@ pub fn cause(why: &impl Cause) -> (&'static str, String) {
     ("cause", why.words())
 }
 
-/// A moment of store time, in milliseconds since 1970, as people read it; one that no calendar has
-/// stays a number.
+/// Formats a moment of store time (milliseconds since 1970). A moment outside of the calendar stays
+/// a number.
 pub(crate) fn moment(milliseconds: u64) -> String {
     let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(milliseconds) * 1_000_000);
     let text = moment.ok().and_then(|moment| moment.format(&Rfc3339).ok());

@@ -89,8 +89,8 @@ impl Grants {
         }
     }
 
-    /// Whether the servers that a connection names are allowed for that alone: both components are
-    /// part of this binary.
+    /// Returns `true` if a connection may dial the servers that its settings name, without a grant
+    /// for each: both components are part of this binary.
     pub(crate) fn heeds_targets(&self, dials: &Dials<'_>) -> bool {
         self.maker == Maker::Official && dials.maker == Maker::Official
     }

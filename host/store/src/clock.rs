@@ -39,7 +39,7 @@ pub(crate) struct Clock {
     lead: AtomicU64,
     /// How far ahead the system's clock was when that was last said.
     told: AtomicI64,
-    /// The system's clock was behind the mark, and that was not said yet.
+    /// A finding that the system's clock was behind the mark, until the operator is told.
     behind: Mutex<Option<ClockBehind>>,
 }
 
@@ -106,8 +106,8 @@ impl Clock {
         Some(ClockJump { by, ahead })
     }
 
-    /// Has store time go on from `mark` where it is behind that. It advances from there as it does
-    /// elsewhere, so that a mark which is far ahead stops no time.
+    /// Moves store time ahead to `mark` if store time is behind the mark. Store time then advances
+    /// from the mark as usual, so that a mark far ahead does not stop time.
     pub(crate) fn go_on_from(&self, mark: u64) {
         let readings = (self.read)();
         let behind = mark.saturating_sub(self.at(readings));
@@ -122,7 +122,7 @@ impl Clock {
         }
     }
 
-    /// That the system's clock was found behind the mark, once.
+    /// Returns once that the system's clock was behind the mark.
     pub(crate) fn take_behind(&self) -> Option<ClockBehind> {
         sync::lock(&self.behind).take()
     }

@@ -1,22 +1,22 @@
-//! The records that count for a mount, the bytes that they count for, and the most that a mount may
-//! store. `schema/0004.sql` counts by the same rule.
+//! The rule by which records count for a mount, and the limit of a mount's bytes.
+//! `schema/0004.sql` counts by the same rule.
 
 use crate::fault::StoreFault;
 use crate::record::{Address, Space};
 
-/// What a row counts for besides its texts.
+/// Bytes of a row besides its texts.
 const ROW_BYTES: usize = 64;
 
-/// The most bytes that a mount may store.
+/// The limit of the bytes that a mount stores.
 #[derive(Debug)]
 pub struct StoredLimit {
     /// The first segment of the mount's keys.
     pub mount: String,
-    /// Bytes of its rows: keys, values, and their places.
+    /// Maximum bytes of the mount's rows: keys, values and index entries.
     pub most: u64,
-    /// The mount as its operator knows it.
+    /// The mount's path, for the operator.
     pub name: String,
-    /// How to allow more, or what else to do.
+    /// The advice at the end of a refusal.
     pub remedy: String,
 }
 
@@ -30,7 +30,7 @@ impl StoredLimit {
     }
 }
 
-/// The mount that a record counts for.
+/// Returns the mount for which the record counts, if any.
 pub(crate) fn mount_of(address: &Address) -> Option<&str> {
     let is_counted =
         matches!(address.space, Space::Data | Space::Lease | Space::Reservation | Space::Timer);
@@ -38,7 +38,7 @@ pub(crate) fn mount_of(address: &Address) -> Option<&str> {
     is_counted.then_some(mount)
 }
 
-/// The bytes that a record counts for, of which so many are sealed.
+/// Returns the bytes for which a record counts; `sealed` is the length of the sealed body.
 pub(crate) fn size(address: &Address, lane: &str, owner: &str, sealed: usize) -> u64 {
     let size = 2 * (address.key.len() + lane.len() + owner.len()) + sealed + ROW_BYTES;
     size as u64

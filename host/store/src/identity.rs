@@ -132,7 +132,7 @@ impl Identity {
         &self.root
     }
 
-    /// The store time that the data have reached: no process that opens them begins before it.
+    /// Returns the store time that the data have reached. No process begins before that time.
     pub(crate) fn reached(&self) -> u64 {
         self.reached
     }
@@ -206,7 +206,7 @@ pub(crate) async fn replace_keyring(
     write_row(connection, row::KEYRING, sealed).await
 }
 
-/// Writes the store time that the data have reached, with what else the script writes.
+/// Adds the store time that the data have reached to a script.
 ///
 /// # Errors
 /// As [`Script::bind`].

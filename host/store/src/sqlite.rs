@@ -36,9 +36,9 @@ const CACHED_STATEMENTS: usize = 256;
 /// Pages in the log before SQLite moves them to the database file (16 MiB): seldom enough not to be
 /// felt by most commits, often enough that opening after a crash is quick.
 const PAGES_IN_LOG: &str = "4000";
-/// Bytes to which the log's file is cut back after it was longer.
+/// Bytes to which SQLite truncates a longer log file after a checkpoint.
 const LOG_BYTES_KEPT: &str = "67108864";
-/// Takes up to 256 empty pages off the file: other commits wait for some milliseconds.
+/// Removes up to 256 empty pages from the file. Other commits wait for a few milliseconds.
 const GIVE_BACK: &str = "PRAGMA incremental_vacuum(256)";
 /// What the writing connection keeps of the database, in the pragma's negative kibibytes (8 MiB):
 /// the inner pages of the indexes of a million records, so that writing under a random key reads
@@ -223,7 +223,7 @@ impl Database {
         Err(broken)
     }
 
-    /// Takes some empty pages off the end of the file. How many are left.
+    /// Removes some empty pages from the file. Returns the number of empty pages left.
     ///
     /// # Errors
     /// As [`Database::write`].
@@ -239,8 +239,8 @@ impl Database {
         Ok(u64::try_from(left).unwrap_or_default())
     }
 
-    /// Moves what the log holds to the file, as far as no reader is in the way: a file grows
-    /// shorter only by that.
+    /// Moves the log's pages to the file, as far as no reader prevents it. The file shrinks only by
+    /// such a move.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when it cannot be written.
@@ -350,7 +350,7 @@ fn writing(path: &Path, flushing: Flushing) -> SqliteConnectOptions {
         .pragma("cache_size", WRITERS_CACHE)
         .pragma("wal_autocheckpoint", PAGES_IN_LOG)
         .pragma("journal_size_limit", LOG_BYTES_KEPT)
-        // In force from the first table on: of a file that has some it says nothing.
+        // SQLite applies this to a new file only.
         .auto_vacuum(SqliteAutoVacuum::Incremental)
 }
 

@@ -57,7 +57,7 @@ impl<'a> Asked<'a> {
         Asked::columns(script, addresses, columns)
     }
 
-    /// Asks for the bytes that the rows at `addresses` count for, as the schema counts them.
+    /// Asks for the bytes for which the rows at `addresses` count (`crate::counted`).
     ///
     /// # Errors
     /// As [`Script::bind`].
@@ -117,7 +117,7 @@ impl<'a> Asked<'a> {
         self.found(answers)?.into_iter().map(sealed).collect()
     }
 
-    /// The numbers that were asked for; those of absent addresses are left out.
+    /// Returns the numbers that [`Asked::sizes`] asked for, without absent addresses.
     ///
     /// # Errors
     /// As SQLite reports them.

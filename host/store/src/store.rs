@@ -80,15 +80,15 @@ impl Store {
         self.clock.jump()
     }
 
-    /// That the system's clock was behind the time which the data had reached when they were
-    /// opened, once, to be told to the operator.
+    /// Returns once that the system's clock was behind the time of the data when a process opened
+    /// the data, for the operator.
     pub fn take_clock_behind(&self) -> Option<ClockBehind> {
         self.clock.take_behind()
     }
 
-    /// Writes down the store time that the data have reached, from which the next process goes on
-    /// if its clock is behind. Commits do so by themselves; this is for a store that is idle or is
-    /// about to be closed. Nothing is done where that was done less than `age` ago.
+    /// Writes the mark of store time, from which the next process goes on if its clock is behind.
+    /// Commits write the mark as well; this call is for a store that is idle or about to be closed.
+    /// Does nothing if the mark is younger than `age`.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when it cannot be written.
@@ -188,8 +188,8 @@ impl Store {
         self.database().count_in_lane(lane, at_most).await.map_err(StoreFault::from)
     }
 
-    /// How many bytes each mount stores, by the first segment of its keys: rows of data, leases,
-    /// reservations and timers with their places. What stores nothing is left out.
+    /// Returns the bytes that each mount stores, by the first segment of the mount's keys: rows of
+    /// data, leases, reservations and timers. Mounts without a row are left out.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
@@ -201,8 +201,8 @@ impl Store {
         Ok(counted.into_iter().filter_map(bytes).collect())
     }
 
-    /// Gives the file system back what deletions left empty in the database file, little by little
-    /// between other commits.
+    /// Returns the empty pages of the database file to the file system, a few at a time between
+    /// other commits.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be written.

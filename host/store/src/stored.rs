@@ -1,11 +1,11 @@
-//! How many bytes each mount stores, and the most that it may.
+//! The bytes that each mount stores, and the check against the mount's limit.
 //!
-//! The attack this file stops: a component that fills the disk under all mounts. A commit that would
-//! leave its mount with more than it may store is refused, and only that one: what stores no more
-//! than before, deletions above all, is always stored.
+//! Prevents a component from filling the disk under all mounts. A unit of work that would take its
+//! mount over the limit is refused, and no other unit of the same group. A unit that adds nothing is
+//! always stored, deletions above all.
 //!
-//! The count is kept in the database, by triggers and so in the very commit (`schema/0004.sql`). In
-//! memory is what each mount stores at most, so that nothing is asked for mounts that have room.
+//! Triggers keep the count in the database, in the very commit (`schema/0004.sql`). Memory holds an
+//! upper bound for each mount, so that a commit of a mount with room asks the database nothing.
 
 #[cfg(test)]
 mod tests;
@@ -23,24 +23,25 @@ use crate::script::{Answers, Script};
 use crate::statements::Asked;
 use crate::work::Work;
 
-/// Mounts of which it is known what they store at most; beyond it all are asked for again.
+/// Maximum number of mounts with an upper bound in memory. Beyond the maximum, all bounds are read
+/// again.
 const MOST_MOUNTS: usize = 4_096;
 
-/// What mounts store at most.
+/// Upper bounds of the bytes that mounts store.
 #[derive(Default)]
 pub(crate) struct StoredBytes {
     at_most: Mutex<HashMap<String, u64>>,
 }
 
 impl StoredBytes {
-    /// Whether the mount certainly has room for so many bytes more.
+    /// Returns `true` if the mount certainly has room for `more` bytes.
     fn has_room(&self, mount: &str, more: u64, most: u64) -> bool {
         let at_most = sync::lock(&self.at_most);
         at_most.get(mount).is_some_and(|stored| stored.saturating_add(more) <= most)
     }
 
-    /// Takes note of what was committed: of the mounts that were asked for what they store, of the
-    /// others what they may have stored more.
+    /// Updates the bounds after a commit: from the count where the count was read, and by the bytes
+    /// that were put elsewhere.
     pub(crate) fn note<'a>(&self, stored: &Stored<'_>, committed: impl Iterator<Item = &'a Work>) {
         let mut at_most = sync::lock(&self.at_most);
         for (address, size) in committed.flat_map(Work::sizes) {
@@ -54,22 +55,22 @@ impl StoredBytes {
         at_most.extend(stored.totals.iter().map(|(mount, bytes)| ((*mount).to_owned(), *bytes)));
     }
 
-    /// Forgets all: it is not known what was stored.
+    /// Forgets all bounds, after a commit with an unknown outcome.
     pub(crate) fn forget(&self) {
         sync::lock(&self.at_most).clear();
     }
 }
 
-/// What is asked of mounts that may be short of room.
+/// The questions about mounts that may be short of room.
 pub(crate) struct AskedStored<'a> {
-    /// The place of each mount's count among the answers.
+    /// Each mount with the place of its count among the answers.
     totals: Vec<(&'a str, usize)>,
     sizes: Asked<'a>,
 }
 
 impl<'a> AskedStored<'a> {
-    /// Asks for what the mounts store that may come to their limit by these units, and for the
-    /// sizes of the rows that are replaced; of other mounts for nothing.
+    /// Asks for the counts of mounts that may reach their limit by these units, and for the sizes of
+    /// the rows that the units replace. Other mounts cost no question.
     ///
     /// # Errors
     /// As [`Script::bind`].
@@ -91,7 +92,7 @@ impl<'a> AskedStored<'a> {
         Ok(AskedStored { totals, sizes: Asked::sizes(script, counted)? })
     }
 
-    /// What was answered.
+    /// Returns the counts and sizes from the answers.
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -106,7 +107,7 @@ impl<'a> AskedStored<'a> {
     }
 }
 
-/// The mounts of which it is not known that they have room for all that these units put.
+/// Returns the mounts without certain room for all that these units put.
 fn short_mounts<'a>(works: &'a [Work], known: &StoredBytes) -> BTreeSet<&'a str> {
     let mut puts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for work in works {
@@ -124,7 +125,7 @@ fn short_mounts<'a>(works: &'a [Work], known: &StoredBytes) -> BTreeSet<&'a str>
     puts.into_iter().filter(is_short).map(|(mount, _)| mount).collect()
 }
 
-/// What the mounts store that were asked for, after the units so far.
+/// The counts of the mounts in question, after the units so far.
 #[derive(Default)]
 pub(crate) struct Stored<'a> {
     totals: BTreeMap<&'a str, u64>,
@@ -132,10 +133,10 @@ pub(crate) struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// Takes note of what a unit writes.
+    /// Adds the writes of a unit to the counts.
     ///
     /// # Errors
-    /// [`StoreFault::OverLimit`] when its mount would store more than before and than it may.
+    /// [`StoreFault::OverLimit`] if the mount would store more than before and more than its limit.
     pub(crate) fn admit(&mut self, work: &'a Work) -> Result<(), StoreFault> {
         let mut after = self.totals.clone();
         for (address, size) in work.sizes() {

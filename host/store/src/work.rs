@@ -243,8 +243,7 @@ impl Work {
         sealed.chain(&self.writes.deletes).chain(revised).chain(counter)
     }
 
-    /// Each record that counts for a mount and that it puts or deletes, with the bytes that the
-    /// record counts for then.
+    /// Returns the written records that count for a mount, each with its bytes after the write.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (&Address, u64)> {
         let sealed = self.writes.puts.iter().map(|row| {
             let size = counted::size(&row.address, &row.lane, &row.owner, row.sealed.len());

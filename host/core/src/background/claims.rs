@@ -180,7 +180,7 @@ impl Claims {
         }
     }
 
-    /// Forgets how the lanes of a mount fared that is gone.
+    /// Forgets the state of the lanes of a removed mount.
     pub(crate) fn forget_lanes(&self, mount: &str) {
         self.lanes.forget(mount);
     }

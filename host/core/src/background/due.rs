@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Longest sleep: the system's clock is looked at, and a condition that is looked at again cannot
 /// be missed for ever.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
-/// How old the mark of store time becomes in data that nothing is committed to.
+/// Maximum age of the mark of store time in an idle store.
 const MARKED_EVERY: Duration = Duration::from_secs(60);
 /// After work whose outcome could not be stored, its claim is kept so long.
 const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
@@ -84,9 +84,9 @@ impl Background {
         })
     }
 
-    /// Says that the system's clock is behind the time of the data, and when it was set: what is
-    /// due does not move, but people read times, and so do other servers. Writes the time of the
-    /// data down, which commits have not done for a while.
+    /// Logs that the system's clock is behind the time of the data, or was set. Due times do not
+    /// move, but people and other servers read times. Writes the mark of store time if no commit
+    /// wrote the mark for a while.
     async fn watch_time(&self) {
         self.tell_of_a_clock_behind();
         self.tell_of_a_jump();
@@ -158,7 +158,7 @@ pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
     }
 }
 
-/// Watches the clock alone until the service is being sealed, where nothing is done that is due.
+/// Watches the clock until the service is being sealed, for a service with suspended due work.
 pub(crate) async fn run_suspended(background: Arc<Background>) {
     while !background.sealing.has_begun() {
         background.watch_time().await;

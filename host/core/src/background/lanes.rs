@@ -56,7 +56,7 @@ impl Lane {
         self.unanswered >= PATIENCE
     }
 
-    /// Whether its target owes an answer.
+    /// Returns `true` if the last attempt was not answered.
     fn backs_off(&self) -> bool {
         self.unanswered > 0
     }
@@ -71,7 +71,7 @@ pub(super) struct Lanes {
 /// The lanes of one mount.
 #[derive(Default)]
 struct OfMount {
-    /// By name, with the number of the change that was the last one.
+    /// By name, each with the number of its last change.
     lanes: BTreeMap<String, (Lane, u64)>,
     changes: u64,
 }
@@ -81,9 +81,8 @@ impl OfMount {
         self.lanes.get(name).map(|(lane, _)| *lane).unwrap_or_default()
     }
 
-    /// Keeps what is known of a lane. Where there is no room, the lane that was changed longest ago
-    /// is forgotten, those that back off last; and of a lane that does not back off nothing is kept
-    /// where all others do.
+    /// Stores the state of a lane. A full mount forgets the lane with the oldest change, lanes that
+    /// back off last. If all of them back off, the state of a lane that does not is dropped.
     fn keep(&mut self, name: &str, lane: Lane) {
         if lane == Lane::default() {
             self.lanes.remove(name);
@@ -175,7 +174,7 @@ impl Lanes {
         })
     }
 
-    /// Forgets the lanes of a mount that is gone.
+    /// Forgets the lanes of a removed mount.
     pub(super) fn forget(&self, mount: &str) {
         sync::lock(&self.known).remove(mount);
     }
@@ -302,7 +301,7 @@ mod tests {
         sync::lock(&lanes.known).get(mount).map_or(0, |of_mount| of_mount.lanes.len())
     }
 
-    /// A lane whose target owes the third answer.
+    /// Returns `true` if the lane rests.
     fn rests(lanes: &Lanes, lane: &str) -> bool {
         lanes.rest(lane, Instant::now()).is_some()
     }

@@ -80,19 +80,18 @@ impl Erasing {
         Ok(())
     }
 
-    /// Has the file grow shorter by what the mount stored, after the caller was answered.
+    /// Returns the mount's space to the file system, in the background.
     fn give_back_space(&self) {
         let core = Arc::clone(&self.core);
         let give_back = async move {
             match core.store.give_back_space().await {
-                // The space is used for what is stored next.
                 Err(fault) if !core.sealing.has_begun() => {
                     core.log.line("warn", "space-not-given-back", &[cause(&fault)]);
                 }
                 _ => {}
             }
         };
-        // Where the service is being sealed, the space is used for what is stored next.
+        // If the service is being sealed, later writes use the empty pages.
         drop(in_background(&self.core, give_back));
     }
 

@@ -1,30 +1,29 @@
-//! What the due work of a mount writes: so much at once, and so much a second.
+//! The budget of bytes that the due work of a mount writes: a burst, and a rate.
 //!
-//! The attack this file stops: timers that write and schedule themselves again, which one request
-//! starts and nothing ends. Requests are bounded by who may make them; what wakes of a mount write
-//! without anybody asking is bounded here. A mount over its share waits, and no other.
+//! Prevents timers that write and schedule themselves again, which one request starts and nothing
+//! ends, from writing at the speed of the disk. A mount over its budget waits, and no other mount.
 
 use bulkhead_wire::sync;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Bytes that may be written at once: some thousands of rotations that fall due together.
+/// Burst in bytes: some thousands of rotations that are due together.
 const AT_ONCE: u64 = 64 << 20;
-/// Bytes that may be written in each second besides: several times what a busy engine writes.
+/// Bytes a second: several times the rate of a busy engine.
 const A_SECOND: u64 = 4 << 20;
-/// How often the operator is told.
+/// Interval between two log lines about one mount.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// What the due work of one mount wrote.
+/// The budget of one mount.
 #[derive(Default)]
 pub(super) struct DueWrites(Mutex<Written>);
 
 #[derive(Default)]
 struct Written {
-    /// What is not made good yet by time.
+    /// Bytes that the rate has not covered yet.
     bytes: u64,
-    /// When that was counted.
+    /// The moment of the last count.
     at: Option<Instant>,
     told: Option<Instant>,
 }
@@ -38,7 +37,7 @@ impl Written {
 }
 
 impl DueWrites {
-    /// Counts bytes that were written. `true` when they are too many, once a minute.
+    /// Counts written bytes. Returns `true` if the mount is over its burst, at most once a minute.
     pub(super) fn count(&self, bytes: usize, now: Instant) -> bool {
         let mut written = sync::lock(&self.0);
         written.bytes = written.left(now).saturating_add(bytes as u64);
@@ -51,8 +50,7 @@ impl DueWrites {
         true
     }
 
-    /// How long timers have to wait until what was written is made good; `None` where they need
-    /// not.
+    /// Returns how long timers have to wait until the mount is within its burst again.
     pub(super) fn wait(&self, now: Instant) -> Option<Duration> {
         let over = sync::lock(&self.0).left(now).checked_sub(AT_ONCE).filter(|over| *over > 0)?;
         Some(Duration::from_millis(over.saturating_mul(1_000).div_ceil(A_SECOND)))

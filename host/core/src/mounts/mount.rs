@@ -17,7 +17,7 @@ use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// Which part of what a mount may store is left besides for what ends its leases.
+/// The part of the limit that calls which end leases may store in addition: an eighth.
 const ENDS_SHARE: u64 = 8;
 
 /// A mount with its component.
@@ -29,9 +29,9 @@ pub(crate) struct Mount {
     pub(crate) compartment: Arc<Compartment>,
     breaker: Arc<Breaker>,
     due_writes: Arc<DueWrites>,
-    /// What it may store.
+    /// The limit of the mount's stored bytes.
     stored: Arc<StoredLimit>,
-    /// The same for what ends leases, which has to go on in a mount that is full.
+    /// The limit for calls that end leases, which must go on in a full mount.
     stored_at_ends: Arc<StoredLimit>,
     /// What it is granted while its record says nothing.
     usual: Vec<Grant>,
@@ -151,7 +151,7 @@ impl Mount {
         self.begin_within(store, &self.stored)
     }
 
-    /// The same for a call that ends a lease.
+    /// Begins the unit of work of a call that ends a lease.
     pub(crate) fn begin_end(&self, store: &Arc<Store>) -> Unit {
         self.begin_within(store, &self.stored_at_ends)
     }
@@ -204,7 +204,7 @@ impl Mount {
         })
     }
 
-    /// Refuses a wake of a mount whose due work wrote more than its share.
+    /// Refuses a wake while the mount's due work is over its budget of writes.
     ///
     /// # Errors
     /// `unavailable`, with how long to wait.
@@ -215,7 +215,7 @@ impl Mount {
         Err(Failure { retry_after, ..Failure::new(Kind::Unavailable, message) })
     }
 
-    /// Counts what due work wrote, and tells the log when that is more than the mount's share.
+    /// Counts bytes that due work wrote, and logs that the mount is over its budget.
     pub(crate) fn count_due_writes(&self, log: &dyn Log, bytes: usize) {
         if self.due_writes.count(bytes, Instant::now()) {
             let effect = "its timers wait; other mounts do not".to_owned();

@@ -5,11 +5,13 @@ use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
+/// Timers that write without end.
+const FLOODS: u32 = 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A mount of the probe with these grants.
 async fn enable(bed: &Bed, path: &str, grants: &[&str]) {
-    let mount = json!({"type": "probe", "config": {"grants": grants}});
+    let mount = json!({"type": "probe", "grants": grants});
     let (status, answer) = bed.write(&format!("sys/mounts/{path}"), mount).await;
     assert_eq!(status, 204, "{answer}");
 }
@@ -45,7 +47,7 @@ async fn a_mount_that_is_full_is_refused_alone_and_serves_again_once_it_may_stor
     let (refused, count) = fill(&bed, "small").await;
     let said = error(&refused);
     let expected = "mount small/ stores";
-    let command = "bulkhead secrets tune -grant=limit:stored=32KiB small";
+    let command = "bulkhead secrets tune --grant 'limit:stored=32KiB' small/";
     assert!(said.contains(expected) && said.contains(command), "{said}");
     assert!(count > 20, "{count}");
     let stored = figure(&bed, "mount_stored_bytes", "small/").await;
@@ -110,7 +112,7 @@ async fn what_a_wake_schedules_is_due_a_second_later_at_the_earliest() {
 async fn timers_that_write_without_end_are_held_back_and_those_of_another_mount_are_not() {
     let bed = Bed::new("flood").await;
     enable(&bed, "flooding", &[]).await;
-    for number in 0..80 {
+    for number in 0..FLOODS {
         let timer = format!("flooding/timer/flood-{number}");
         assert_eq!(bed.write(&timer, json!({"after": 0})).await.0, 204);
     }
@@ -118,7 +120,7 @@ async fn timers_that_write_without_end_are_held_back_and_those_of_another_mount_
     assert!(line.contains("flooding/"), "{line}");
     let rung = async || {
         let mut rung = 0;
-        for number in 0..80 {
+        for number in 0..FLOODS {
             let note = bed.read(&format!("flooding/note/flood-{number}")).await.1;
             rung += note["data"]["note"].as_u64().unwrap_or_default();
         }
@@ -130,11 +132,11 @@ async fn timers_that_write_without_end_are_held_back_and_those_of_another_mount_
         assert_eq!(bed.write(&format!("probe/timer/{name}"), json!({"after": 0})).await.0, 204);
         bed.noted(&name).await;
     }
-    // Each rings once a second, and writes a megabyte.
-    tokio::time::sleep_until((began + Duration::from_secs(4)).into()).await;
+    // Each rings once a second and writes 12 MB, in a lane of 4 places.
+    tokio::time::sleep_until((began + Duration::from_secs(6)).into()).await;
     let more = rung().await - before;
-    let share = 4 * (began.elapsed().as_secs() + 2) + 22;
-    assert!(more <= share, "{more} MB in {:?}, at most {share}", began.elapsed());
+    let share = began.elapsed().as_secs() / 3 + 4 + 4;
+    assert!(more <= share, "{more} in {:?}, at most {share}", began.elapsed());
     bed.end().await;
 }
 

@@ -34,7 +34,8 @@ impl Limits {
         limits
     }
 
-    /// What the mount of those grants may store, with `more` bytes besides, and how to allow more.
+    /// Returns the limit of stored bytes of the mount of those grants, plus `more` bytes, with the
+    /// command that raises the limit.
     #[must_use]
     pub fn stored(&self, grants: &Grants, mount: &str, more: u64) -> StoredLimit {
         let raised = self.raised("stored").and_then(|line| grants.command(&line));

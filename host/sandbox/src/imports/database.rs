@@ -255,7 +255,7 @@ fn linked(plugin: &DatabasePlugin) -> wasmtime::Result<&DatabasePluginPre<CallSt
     plugin.linked().ok_or_else(|| format_err!("the database plugin is linked for another state"))
 }
 
-/// Refuses a name that pools and lines of the log would bear, and that is too long for that.
+/// Refuses a connection's name that is too long for pools and log lines.
 fn check_name(connection: &str) -> Result<(), Refused> {
     let (bytes, most) = (connection.len(), limits::CONNECTION_BYTES);
     if bytes <= most {
@@ -266,8 +266,8 @@ fn check_name(connection: &str) -> Result<(), Refused> {
     )))
 }
 
-/// The servers that the connection names, found out once by the plugin's pure `configure`. Where
-/// naming them allows nothing, it is not asked.
+/// Returns the servers that the connection names, from the plugin's pure `configure`. The plugin is
+/// asked only if the names allow anything.
 async fn targets(
     state: &mut CallState,
     plugin: &DatabasePlugin,

@@ -100,14 +100,14 @@ fn admit(
     Ok((key, reaches))
 }
 
-/// The first endpoints of a target, for people.
+/// Names the first endpoints of a target, for the log.
 fn named(target: &Target) -> String {
     let ends = target.endpoints.iter().take(limits::SQL_ENDPOINTS);
     ends.map(|end| format!("{}:{}", end.host, end.port)).collect::<Vec<_>>().join(",")
 }
 
-/// Refuses a target that a pool would keep, and that is too large for that. The settings of TLS have
-/// bounds of their own.
+/// Refuses a target that is too large to be kept in a pool. The TLS settings have bounds of their
+/// own.
 fn check_size(target: &Target) -> Result<(), SqlFailure> {
     let names = [&target.driver, &target.database, &target.username, &target.password];
     let hosts = target.endpoints.iter().map(|endpoint| &endpoint.host);

@@ -1,9 +1,8 @@
-//! The servers that connections name, as their plugins' pure `configure` answered, so that it is
-//! asked once for each settings and not at every call.
+//! The servers that connections name, cached from the plugin's pure `configure`, so that the host
+//! asks once for each settings and not at every call.
 //!
-//! The attack this file stops: a component that fills the memory of the server with its answers.
-//! What one answer may name is bounded, what is remembered is bounded for each mount by the number
-//! of answers, and it goes with its mount.
+//! Prevents a component from filling the memory of the server with its answers: one answer is
+//! bounded, a mount keeps a bounded number of answers, and the answers go with the mount.
 
 use crate::fingerprint::Fingerprint;
 use crate::least_used::LeastUsed;
@@ -23,12 +22,12 @@ pub(crate) struct KnownTargets {
 }
 
 impl KnownTargets {
-    /// The targets of these settings of a plugin, where the mount found them out before.
+    /// Returns the targets of these settings of a plugin, if the mount has asked before.
     pub(crate) fn find(&self, mount: &str, settings: &Fingerprint) -> Option<Targets> {
         sync::lock(&self.by_mount).get_mut(mount)?.get(settings)
     }
 
-    /// Remembers them for the mount, in place of those that it used longest ago.
+    /// Stores the targets for the mount. A full mount drops the least recently used ones.
     pub(crate) fn remember(&self, mount: &str, settings: Fingerprint, targets: &Targets) {
         let mut by_mount = sync::lock(&self.by_mount);
         let known = by_mount
@@ -37,16 +36,16 @@ impl KnownTargets {
         known.insert(settings, Arc::clone(targets));
     }
 
-    /// Forgets those of a mount.
+    /// Forgets the targets of a mount.
     pub(crate) fn forget(&self, mount: &str) {
         sync::lock(&self.by_mount).remove(mount);
     }
 }
 
-/// Holds the targets of an answer against their bound.
+/// Checks the targets of an answer against their bounds.
 ///
 /// # Errors
-/// `invalid-request`, with how much the answer names and how much it may.
+/// `invalid-request`, with the size of the answer and the bounds.
 pub(crate) fn check_targets(connection: &str, targets: &[String]) -> Result<(), Failure> {
     let bytes = targets.iter().map(String::len).fold(0, usize::saturating_add);
     let (count, most) = (targets.len(), limits::TARGETS);

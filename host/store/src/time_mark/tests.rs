@@ -10,14 +10,14 @@ use crate::clock::tests::Hands;
 use crate::testing::{Scratch, data, edit, put};
 use crate::{ClockBehind, DataDirectory, Hashes, SealConfig, SealKey, Store};
 
-/// Opens the data as the next process does, by the clocks as `hands` show them.
+/// Opens the data as the next process does, with the clocks of `hands`.
 async fn next_process(scratch: &Scratch, hands: &Hands) -> (Arc<DataDirectory>, Arc<Store>) {
     let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
     let store = held.open(SealKey::from_bytes([1; 32])).await.unwrap();
     (held, store)
 }
 
-/// The same, of data that it makes.
+/// Initialises data, and opens them as a process does.
 async fn first_process(scratch: &Scratch, hands: &Hands) -> (Arc<DataDirectory>, Arc<Store>) {
     let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
     held.initialise(SealConfig::SINGLE, &SealKey::from_bytes([1; 32]), |_: &Hashes| Ok(Vec::new()))

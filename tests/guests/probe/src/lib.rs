@@ -340,13 +340,15 @@ fn wake_anew(host: &dyn Host, key: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a megabyte, and schedules itself at once: over the one before, or beside it.
+/// Writes a megabyte twelve times, and schedules itself at once. The record stands in place of the
+/// one before, or beside it.
 fn flood(host: &dyn Host, key: &str) -> Result<(), Failure> {
     let count = format!("note/{key}");
     let rung: u64 = host.storage().get_plain(&count)?.unwrap_or_default();
     host.storage().put_plain(&count, &(rung + 1))?;
     let place = if key.starts_with("flood-more") { rung } else { 0 };
-    host.storage().put_plain(&format!("{key}/{place}"), &"x".repeat(1_000_000))?;
+    let (place, text) = (format!("{key}/{place}"), "x".repeat(1_000_000));
+    (0..12).try_for_each(|_| host.storage().put_plain(&place, &text))?;
     host.clock().schedule(key, LONG_PAST, "timers")
 }
 

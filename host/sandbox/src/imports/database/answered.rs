@@ -1,15 +1,13 @@
-//! The size of what a database plugin answers, which counts as held for the call of the engine that
-//! asked.
+//! The size of a database plugin's answer, which counts as held for the engine's call.
 //!
-//! The attack this file stops: a plugin whose answers, each within what one crossing may hold, take
-//! memory of the host that no limit of its mount counts.
+//! Prevents a plugin from taking memory of the host that no limit of the mount counts.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{Configured, Refusal};
 use crate::outcome::Entered;
 
 /// An answer of a nested plugin, which the host holds on its way to the engine.
 pub(super) trait Answered {
-    /// Bytes of its texts.
+    /// Returns the bytes of all texts.
     fn bytes(&self) -> usize;
 }
 
@@ -49,7 +47,7 @@ fn pair_bytes(pairs: &[(String, String)]) -> usize {
     pairs.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
-/// Bytes of the answer or refusal; a call that was cut gave none.
+/// Returns the bytes of the answer or refusal. A call that was cut gave neither.
 pub(super) fn answer_bytes<T: Answered>(outcome: &Entered<T, Refusal>) -> usize {
     match outcome {
         Ok(Ok(Ok(answer))) => answer.bytes(),
