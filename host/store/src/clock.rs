@@ -7,9 +7,9 @@
 //! has caught up; so store time begins with the system's clock when the process begins, and goes on
 //! by the clock that cannot be set, which counts the time that the machine sleeps, too.
 //!
-//! Nor does it go back from one process to the next: the data bear a mark, which is the store time
-//! that was reached, and where the system's clock is behind the mark, store time goes on from there.
-//! Otherwise a restart with the clock set back would prolong each token and lease by as much.
+//! Store time does not go back between two processes either. The data bear a mark of the store time
+//! that was reached; if the system's clock is behind the mark, store time goes on from the mark.
+//! Otherwise a restart with the clock set back would prolong each token and lease.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

@@ -19,9 +19,9 @@
 //!   keepers;
 //! - `script` → `readers` → `sqlite` (with `due`) → `rows` → `statements`: statements that go
 //!   together, the database, one row and many;
-//! - `turns` → `revision` → `counted` → `work` → `stored` → `plan` → `committer`: who goes first, what is asked,
-//!   what may be written, and the one task that writes it to the `open_data` (with `cache`, `folders`,
-//!   `alarm`, and the `time_mark` of the `clock`);
+//! - `turns` → `revision` → `counted` → `work` → `stored` → `plan` → `committer`: who goes first,
+//!   what is asked, what may be written, and the one task that writes it to the `open_data` (with
+//!   `cache`, `folders`, `alarm`, and the `time_mark` of the `clock`);
 //! - `store` → `unit`, `scan`: what the layers above ask;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: how a store is made and opened.
 //!

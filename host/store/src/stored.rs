@@ -1,8 +1,8 @@
 //! The bytes that each mount stores, and the check against the mount's limit.
 //!
 //! Prevents a component from filling the disk under all mounts. A unit of work that would take its
-//! mount over the limit is refused, and no other unit of the same group. A unit that adds nothing is
-//! always stored, deletions above all.
+//! mount over the limit is refused, and no other unit of the same group. A unit that adds nothing
+//! is always stored, deletions above all.
 //!
 //! Triggers keep the count in the database, in the very commit (`schema/0004.sql`). Memory holds an
 //! upper bound for each mount, so that a commit of a mount with room asks the database nothing.
@@ -69,8 +69,8 @@ pub(crate) struct AskedStored<'a> {
 }
 
 impl<'a> AskedStored<'a> {
-    /// Asks for the counts of mounts that may reach their limit by these units, and for the sizes of
-    /// the rows that the units replace. Other mounts cost no question.
+    /// Asks for the counts of mounts that may reach their limit by these units, and for the sizes
+    /// of the rows that the units replace. Other mounts cost no question.
     ///
     /// # Errors
     /// As [`Script::bind`].

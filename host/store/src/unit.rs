@@ -53,7 +53,6 @@ pub struct Unit {
     /// Why this unit can no longer commit. A caller who goes on after a conflict must not store
     /// what was computed from two different states.
     spoiled: Option<StoreFault>,
-    /// The most that the mount may store.
     limit: Option<Arc<StoredLimit>>,
     /// The turn of the request, as long as that can begin anew.
     turn: Option<Arc<TurnState>>,
@@ -83,7 +82,7 @@ impl Store {
 }
 
 impl Unit {
-    /// As a unit that adds nothing to what its mount stores beyond this limit.
+    /// As a unit that takes its mount to this limit at most.
     #[must_use]
     pub fn within(self, limit: &Arc<StoredLimit>) -> Unit {
         Unit { limit: Some(Arc::clone(limit)), ..self }
@@ -220,9 +219,8 @@ impl Unit {
     /// [`StoreFault::Conflict`] when something it read has changed: nothing of this segment was
     /// stored. [`StoreFault::TooLarge`] when the segment relies on too much, or writes too much, to
     /// be committed at once, and [`StoreFault::OverLimit`] when the mount would store more than it
-    /// may; nothing was stored either. [`StoreFault::Unavailable`] when the
-    /// storage failed: nothing was acknowledged. The fault of an earlier get or checkpoint, when
-    /// that has spoiled the unit.
+    /// may; nothing was stored either. [`StoreFault::Unavailable`] when the storage failed: nothing
+    /// was acknowledged. The fault of an earlier get or checkpoint that has spoiled the unit.
     pub async fn commit(mut self) -> Result<Option<u64>, StoreFault> {
         self.end_segment().await
     }
@@ -277,8 +275,8 @@ impl Unit {
         // commit unchecked.
         self.spoiled =
             Some(StoreFault::Unavailable("a checkpoint of this request was not waited for".into()));
+        let (limit, turn) = (self.limit.clone(), self.turn.clone());
         let outcome = if !writes.is_empty() {
-            let (limit, turn) = (self.limit.clone(), self.turn.clone());
             let work = Work { reads, writes, limit, turn };
             Box::pin(Arc::clone(&self.store).commit(work)).await
         } else if reads.must_hold() {

@@ -4,9 +4,6 @@
 //! root call, without storage, and with grants for the targets of the one connection that it is
 //! about.
 
-mod answered;
-
-use self::answered::answer_bytes;
 use crate::bindings::database_plugin::DatabasePluginPre;
 use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users;
 use crate::bindings::secrets_engine::bulkhead::plugin::database::{Connection, Host, Resolved};
@@ -20,6 +17,7 @@ use crate::fingerprint::Fingerprint;
 use crate::grants::Act;
 use crate::instance::new_store;
 use crate::limits;
+use crate::nested_answer::answer_bytes;
 use crate::outcome::{Entered, settle};
 use crate::sql::{Targets, check_targets};
 use crate::state::{CallState, ConnectionKey, refusal};

@@ -340,15 +340,20 @@ fn wake_anew(host: &dyn Host, key: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a megabyte twelve times, and schedules itself at once. The record stands in place of the
-/// one before, or beside it.
+/// Writes a megabyte twelve times, and schedules itself at once. Each one replaces the one before,
+/// or stands beside it.
 fn flood(host: &dyn Host, key: &str) -> Result<(), Failure> {
     let count = format!("note/{key}");
     let rung: u64 = host.storage().get_plain(&count)?.unwrap_or_default();
     host.storage().put_plain(&count, &(rung + 1))?;
-    let place = if key.starts_with("flood-more") { rung } else { 0 };
-    let (place, text) = (format!("{key}/{place}"), "x".repeat(1_000_000));
-    (0..12).try_for_each(|_| host.storage().put_plain(&place, &text))?;
+    let (grows, text) = (key.starts_with("flood-more"), "x".repeat(1_000_000));
+    for number in 0..12 {
+        let place = if grows { rung * 12 + number } else { 0 };
+        host.storage().put_plain(&format!("{key}/{place}"), &text)?;
+        if grows {
+            host.storage().checkpoint()?;
+        }
+    }
     host.clock().schedule(key, LONG_PAST, "timers")
 }
 

@@ -6,7 +6,7 @@ use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{Configur
 use crate::outcome::Entered;
 
 /// An answer of a nested plugin, which the host holds on its way to the engine.
-pub(super) trait Answered {
+pub(crate) trait Answered {
     /// Returns the bytes of all texts.
     fn bytes(&self) -> usize;
 }
@@ -48,7 +48,7 @@ fn pair_bytes(pairs: &[(String, String)]) -> usize {
 }
 
 /// Returns the bytes of the answer or refusal. A call that was cut gave neither.
-pub(super) fn answer_bytes<T: Answered>(outcome: &Entered<T, Refusal>) -> usize {
+pub(crate) fn answer_bytes<T: Answered>(outcome: &Entered<T, Refusal>) -> usize {
     match outcome {
         Ok(Ok(Ok(answer))) => answer.bytes(),
         Ok(Ok(Err(refused))) => refused.bytes(),
