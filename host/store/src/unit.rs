@@ -88,9 +88,8 @@ impl Unit {
         Unit { limit: Some(Arc::clone(limit)), ..self }
     }
 
-    /// As a unit of the request that has this place: it tells on what it met a conflict, and gives
-    /// way where it is another request's turn. To be said by a caller who begins anew on a
-    /// conflict, and who waits for its [`Turn`] before.
+    /// As a unit of the request with this place: the unit reports its conflicts, and gives way to
+    /// another request's turn. For callers who wait for their [`Turn`] and begin anew.
     #[must_use]
     pub fn in_turn(self, turn: &Turn) -> Unit {
         Unit { turn: Some(Arc::clone(turn.state())), ..self }
@@ -176,8 +175,7 @@ impl Unit {
         Ok(names)
     }
 
-    /// Buffers the record; nothing is stored before the next checkpoint or the commit. Writing
-    /// without having read overwrites what is there by then.
+    /// Buffers the record until the next checkpoint or the commit. An unread record is overwritten.
     pub fn put(&mut self, address: Address, body: Vec<u8>, index: Index) {
         self.wrote = true;
         let record = Record::unwritten(Body::new(body), index);
