@@ -1,5 +1,5 @@
-//! The time of day that is set on the machine of a running server: what ends in five seconds ends
-//! after five and within six, whichever way.
+//! The time of day that is set on the machine of a running server, or of one that is started again:
+//! what ends in five seconds ends after five and within six, whichever way.
 
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::paths::{Folder, binary};
@@ -15,12 +15,12 @@ const LIFE: Duration = Duration::from_secs(5);
 const AT_MOST: Duration = Duration::from_millis(6_500);
 const SOON: Duration = Duration::from_secs(20);
 
-/// A client with a token of [`LIFE`], and when that was asked for.
-fn client(server: &Bulkhead) -> (Client, Instant) {
+/// A token of [`LIFE`], and when that was asked for.
+fn token(server: &Bulkhead) -> (String, Instant) {
     let begun = Instant::now();
     let asked = json!({ "policies": ["default"], "ttl": "5s" });
     let made = server.root().write("auth/token/create", &asked).expect(200);
-    (server.client(made.body["auth"]["client_token"].as_str()), begun)
+    (made.body["auth"]["client_token"].as_str().expect("a token").to_owned(), begun)
 }
 
 fn is_refused(client: &Client) -> bool {
@@ -35,7 +35,8 @@ fn token_lives_its_life(steps: &[i64]) {
     let clock = Clock::right();
     let mut server = Bulkhead::prepared(binary(), Folder::new("clocked"));
     server.start_with(&clock.over()).expect("the server starts");
-    let (client, begun) = client(&server);
+    let (token, begun) = token(&server);
+    let client = server.client(Some(&token));
     for step in steps {
         clock.set_ahead(*step);
         for _ in 0..20 {
@@ -64,6 +65,40 @@ fn a_token_of_five_seconds_ends_after_five_however_the_clock_is_set() {
     thread::scope(|scope| {
         for steps in ways {
             scope.spawn(move || token_lives_its_life(steps));
+        }
+    });
+}
+
+/// A server on data that it keeps, with the clock that was so far ahead while it made a token, and
+/// is so far ahead when it is killed and started again.
+fn token_is_not_prolonged_by_a_restart(before: i64, after: i64) {
+    let clock = Clock::right();
+    let mut server = Bulkhead::prepared(binary(), Folder::new("restarted"));
+    clock.set_ahead(before);
+    server.start_with(&clock.over()).expect("the server starts");
+    let (first, begun) = token(&server);
+    server.kill();
+    clock.set_ahead(after);
+    server.start_with(&clock.over()).expect("the server starts again");
+    let ready = begun.elapsed();
+    until_true("the token is refused", SOON, || is_refused(&server.client(Some(&first))));
+    // The time for which the server was down does not count.
+    assert!(begun.elapsed() < AT_MOST + ready, "{before} to {after}: {:?}", begun.elapsed());
+    until_true("the operator is told", SOON, || server.printed().contains("clock-behind"));
+    // The server is not stuck in the time that it goes on from.
+    let (next, begun) = token(&server);
+    let next = server.client(Some(&next));
+    assert!(!is_refused(&next));
+    until_true("the next token is refused", SOON, || is_refused(&next));
+    let lived = begun.elapsed();
+    assert!(lived >= LIFE, "{before} to {after}: it lived {lived:?}");
+}
+
+#[test]
+fn a_token_is_not_prolonged_by_a_restart_with_the_clock_set_back() {
+    thread::scope(|scope| {
+        for (before, after) in [(0, -2 * HOUR), (365 * 24 * HOUR, 0)] {
+            scope.spawn(move || token_is_not_prolonged_by_a_restart(before, after));
         }
     });
 }

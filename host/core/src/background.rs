@@ -12,5 +12,5 @@ mod lanes;
 
 pub(crate) use backoff::GRACE;
 pub(crate) use claims::{Claim, Claims};
-pub(crate) use due::{Background, DueWork, run};
+pub(crate) use due::{Background, DueWork, run, run_suspended};
 pub(crate) use lanes::{is_answer, is_silence};

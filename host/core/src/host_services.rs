@@ -33,6 +33,8 @@ const MOST_RESERVATIONS: usize = 64;
 const COUNTED: u32 = 10_000;
 /// Time that due work and renewals have: for several effects, one after the other.
 const WORK_TIME: Duration = Duration::from_secs(90);
+/// Milliseconds between the beginning of a wake and the first due time of its timers.
+const WAKE_INTERVAL: u64 = 1_000;
 /// Instance slots that they have: any of them may reach a database plugin.
 const SLOTS: u32 = 2;
 
@@ -44,6 +46,8 @@ pub(crate) struct CallServices {
     lease_path: Option<LeasePath>,
     /// The caller's entity; empty where there is none.
     entity_id: String,
+    /// Store time before which no timer of the call is due.
+    earliest_wake: u64,
     reserved: Mutex<Vec<Reserved>>,
     /// Own names of the database plugins that it reached.
     plugins: Mutex<BTreeSet<String>>,
@@ -65,16 +69,26 @@ impl CallServices {
         lease_path: Option<LeasePath>,
         entity_id: &str,
     ) -> Arc<Self> {
+        Arc::new(Self::made(core, mount, lease_path, entity_id))
+    }
+
+    fn made(
+        core: &Arc<Core>,
+        mount: &Arc<Mount>,
+        lease_path: Option<LeasePath>,
+        entity_id: &str,
+    ) -> Self {
         let (core, mount) = (Arc::clone(core), Arc::clone(mount));
-        Arc::new(Self {
+        Self {
             core,
             mount,
             lease_path,
             entity_id: entity_id.to_owned(),
+            earliest_wake: 0,
             reserved: Mutex::default(),
             plugins: Mutex::default(),
             guards: Guards::default(),
-        })
+        }
     }
 
     /// Lanes of two mounts are two lanes, also where they are called alike.
@@ -92,7 +106,8 @@ impl CallServices {
 
     /// Lets go of what the call guarded: its last act, however it ended.
     pub(crate) async fn release_guards(&self) {
-        guards::release(&self.core.store, &*self.core.log, &self.guards).await;
+        let earliest = self.earliest_wake;
+        guards::release(&self.core.store, &*self.core.log, &self.guards, earliest).await;
     }
 }
 
@@ -206,6 +221,10 @@ impl HostServices for CallServices {
         self.guards.set(&self.core.claims, unit, asked)
     }
 
+    fn earliest_wake(&self) -> u64 {
+        self.earliest_wake
+    }
+
     fn widen_lane(&self, lane: &str, places: u32) {
         let places = usize::try_from(places).unwrap_or(usize::MAX);
         self.core.claims.widen(&self.full_lane(lane), places);
@@ -249,6 +268,8 @@ fn no_reservation() -> Failure {
 pub(crate) struct BackgroundServices {
     services: Arc<CallServices>,
     deadline: Instant,
+    /// The tree of the current or last attempt.
+    tree: Mutex<Arc<CallTree>>,
 }
 
 /// Work that was admitted: it has its instance slots, and the component does not rest.
@@ -264,6 +285,13 @@ impl BackgroundServices {
         Self::within(core, mount, WORK_TIME)
     }
 
+    /// For a wake. The timers of a wake are due after an interval, so that no chain of wakes spins.
+    pub(crate) fn for_wake(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
+        let mut services = CallServices::made(core, mount, None, "");
+        services.earliest_wake = core.store.now().saturating_add(WAKE_INTERVAL);
+        Self::of(services, WORK_TIME)
+    }
+
     /// For what a caller or a start waits for: no longer than a request of the mount.
     pub(crate) fn for_caller(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
         let of_mount = mount.compartment.limits().deadline;
@@ -271,7 +299,12 @@ impl BackgroundServices {
     }
 
     fn within(core: &Arc<Core>, mount: &Arc<Mount>, time: Duration) -> Self {
-        Self { services: CallServices::new(core, mount, None, ""), deadline: Instant::now() + time }
+        Self::of(CallServices::made(core, mount, None, ""), time)
+    }
+
+    fn of(services: CallServices, time: Duration) -> Self {
+        let (services, deadline) = (Arc::new(services), Instant::now() + time);
+        Self { services, deadline, tree: Mutex::default() }
     }
 
     /// When the call is cut.
@@ -301,6 +334,7 @@ impl BackgroundServices {
     pub(crate) fn note_end(&self, admitted: Admitted<'_>, ended: Ended) {
         let CallServices { core, mount, .. } = &*self.services;
         mount.note_end(&*core.log, admitted.pass, ended);
+        mount.count_due_writes(&*core.log, sync::lock(&self.tree).written_bytes());
     }
 
     /// What the call guards, to be released at its end.
@@ -328,6 +362,8 @@ impl BackgroundServices {
 
     /// What the plugin may use.
     pub(crate) fn scope(&self, opened: &Opened<'_>) -> Scope {
+        let tree = Arc::new(CallTree::default());
+        *sync::lock(&self.tree) = Arc::clone(&tree);
         Scope {
             compartment: Arc::clone(&opened.compartment),
             grants: Arc::clone(&opened.grants),
@@ -335,7 +371,7 @@ impl BackgroundServices {
             deadline: self.deadline,
             slots: SLOTS,
             services: Arc::clone(&self.services) as Arc<dyn HostServices>,
-            tree: Arc::new(CallTree::default()),
+            tree,
         }
     }
 }

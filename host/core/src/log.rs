@@ -7,6 +7,8 @@
 use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::Failure;
 use std::io;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// A sink for log lines. What is written is already free of secrets.
 pub trait Log: Send + Sync {
@@ -48,4 +50,12 @@ impl Cause for &'static str {
 /// The pair that says why.
 pub fn cause(why: &impl Cause) -> (&'static str, String) {
     ("cause", why.words())
+}
+
+/// Formats a moment of store time (milliseconds since 1970). A moment outside of the calendar stays
+/// a number.
+pub(crate) fn moment(milliseconds: u64) -> String {
+    let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(milliseconds) * 1_000_000);
+    let text = moment.ok().and_then(|moment| moment.format(&Rfc3339).ok());
+    text.unwrap_or_else(|| format!("{milliseconds}ms"))
 }

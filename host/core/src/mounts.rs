@@ -5,6 +5,7 @@ mod breaker;
 mod builtin;
 mod change;
 mod class;
+mod due_writes;
 mod enable;
 mod gate;
 mod holders;

@@ -54,6 +54,12 @@ impl CallTree {
         self.written.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
     }
 
+    /// Bytes that the call wrote.
+    #[must_use]
+    pub fn written_bytes(&self) -> usize {
+        self.written.load(Ordering::Relaxed)
+    }
+
     /// Counts an HTTP request. Returns how many there were.
     pub(crate) fn count_http_call(&self) -> u32 {
         self.http_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1)

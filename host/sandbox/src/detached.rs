@@ -79,6 +79,10 @@ impl HostServices for Detached {
         Err(must_be_pure())
     }
 
+    fn earliest_wake(&self) -> u64 {
+        0
+    }
+
     fn widen_lane(&self, _lane: &str, _places: u32) {}
 
     fn rest_of_lane(&self, _lane: &str) -> Option<Duration> {

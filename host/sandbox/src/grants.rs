@@ -72,11 +72,9 @@ impl Grants {
     }
 
     /// For a nested call about a connection whose settings name `targets`: the mount's grants, and
-    /// what the database plugin asks for. The targets need no line of their own only where both
-    /// components are part of this binary.
+    /// what the database plugin asks for.
     pub(crate) fn for_connection(&self, dials: &Dials<'_>, targets: &[String]) -> Self {
-        let both_official = self.maker == Maker::Official && dials.maker == Maker::Official;
-        let targets = if both_official { targets } else { &[] };
+        let targets = if self.heeds_targets(dials) { targets } else { &[] };
         Self {
             part: Part::DatabasePlugin,
             maker: dials.maker,
@@ -89,6 +87,12 @@ impl Grants {
                 .collect(),
             ..self.clone()
         }
+    }
+
+    /// Returns `true` if a connection may dial the servers that its settings name, without a grant
+    /// for each: both components are part of this binary.
+    pub(crate) fn heeds_targets(&self, dials: &Dials<'_>) -> bool {
+        self.maker == Maker::Official && dials.maker == Maker::Official
     }
 
     /// May this call do that?

@@ -142,6 +142,9 @@ pub trait HostServices: Send + Sync {
     /// `invalid-request` when the call guards 64 other keys already.
     fn guard(&self, unit: &mut Unit, guard: Guard) -> Result<(), Failure>;
 
+    /// Returns the store time, in milliseconds, before which no timer of this call is due.
+    fn earliest_wake(&self) -> u64;
+
     /// Lets so much of the mount's `lane` run at once, as far as the host allows it.
     fn widen_lane(&self, lane: &str, places: u32);
 

@@ -80,6 +80,7 @@ mod detached;
 mod effect;
 mod host_services;
 mod instance;
+mod nested_answer;
 mod outcome;
 mod resources;
 mod state;

@@ -12,7 +12,7 @@ use crate::memory::GuestMemory;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
 use crate::slow_work::SlowWork;
-use crate::sql::Pools;
+use crate::sql::{KnownTargets, Pools};
 use crate::surroundings::{CloudTokens, Surroundings};
 use crate::tls::TlsConfigs;
 use bulkhead_store::Store;
@@ -54,6 +54,8 @@ pub(crate) struct Resources {
     pub(crate) process: Arc<ProcessResources>,
     pub(crate) store: Arc<Store>,
     pub(crate) pools: Pools,
+    /// Which servers connections of databases name.
+    pub(crate) targets: KnownTargets,
     /// Idle sessions with directories.
     pub(crate) directories: LdapPools,
     /// Connections to servers that are kept between safe requests.
@@ -83,6 +85,7 @@ impl Resources {
             process: Arc::clone(process),
             store,
             pools: Pools::new(&tls),
+            targets: KnownTargets::default(),
             directories: LdapPools::default(),
             kept: Arc::default(),
             tls,
@@ -99,6 +102,7 @@ impl Resources {
     /// Closes the outbound sessions of a mount, and forgets what it kept in memory.
     pub(crate) fn close_mount(&self, mount: &str) {
         self.pools.close_mount(mount);
+        self.targets.forget(mount);
         self.directories.close_mount(mount);
         self.kept.close_mount(mount);
         self.caches.forget(mount);

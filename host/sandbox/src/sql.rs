@@ -14,11 +14,13 @@ mod postgres;
 mod relay;
 mod rows;
 mod session;
+mod targets;
 mod transaction;
 mod way;
 
 pub(crate) use failure::{SqlFailure, failed};
 pub(crate) use session::Sessions;
+pub(crate) use targets::{KnownTargets, Targets, check_targets};
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
 use crate::fingerprint::Fingerprint;
@@ -65,12 +67,8 @@ pub(crate) struct Pools {
     entries: Mutex<BTreeMap<PoolKey, Entry>>,
     /// Sessions that no pool may open yet.
     room: Arc<Semaphore>,
-    targets: Mutex<BTreeMap<Fingerprint, Vec<String>>>,
     tls: Arc<TlsConfigs>,
 }
-
-/// Connections whose targets are remembered; beyond it the memory is cleared.
-const REMEMBERED_TARGETS: usize = 10_000;
 
 impl Pools {
     /// No pool yet.
@@ -82,7 +80,7 @@ impl Pools {
     fn with_room(sessions: u32, tls: &Arc<TlsConfigs>) -> Self {
         let room = Arc::new(Semaphore::new(sessions as usize));
         let tls = Arc::clone(tls);
-        Self { entries: Mutex::default(), room, targets: Mutex::default(), tls }
+        Self { entries: Mutex::default(), room, tls }
     }
 
     /// The sessions of `key`, opened by the first that asks while others wait for it. `reaches`
@@ -177,19 +175,6 @@ impl Pools {
         };
         // A session that is still lent by then ends with the process.
         let _ = tokio::time::timeout(limits::FAREWELL, all).await;
-    }
-
-    /// What `settings` of a plugin will dial, where that was found out before.
-    pub(crate) fn known_targets(&self, of: &Fingerprint) -> Option<Vec<String>> {
-        sync::lock(&self.targets).get(of).cloned()
-    }
-
-    pub(crate) fn remember_targets(&self, of: Fingerprint, found: Vec<String>) {
-        let mut targets = sync::lock(&self.targets);
-        if targets.len() >= REMEMBERED_TARGETS {
-            targets.clear();
-        }
-        targets.insert(of, found);
     }
 
     /// Room for `most` sessions of `key`, which other pools make where there is none: each closes

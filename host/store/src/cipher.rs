@@ -26,6 +26,8 @@ pub(crate) type KeyBytes = Zeroizing<[u8; KEY_BYTES]>;
 /// First byte of everything sealed, and part of its label: says how the rest is to be read.
 const SEALED_FORMAT: u8 = 2;
 const NONCE_BYTES: usize = 24;
+/// Bytes by which a sealed body is longer: format, term, nonce and tag.
+pub(crate) const SEALED_MORE: usize = 1 + 4 + NONCE_BYTES + 16;
 /// Namespaces are to come (decision P6); until then all records are in this one.
 const NAMESPACE: &str = "root";
 /// The term of what is sealed by a key that is in no keyring.

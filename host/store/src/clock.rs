@@ -6,10 +6,16 @@
 //! that is set ahead would end every lease at once, one that is set back would end none until it
 //! has caught up; so store time begins with the system's clock when the process begins, and goes on
 //! by the clock that cannot be set, which counts the time that the machine sleeps, too.
+//!
+//! Store time does not go back between two processes either. The data bear a mark of the store time
+//! that was reached; if the system's clock is behind the mark, store time goes on from the mark.
+//! Otherwise a restart with the clock set back would prolong each token and lease.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use bulkhead_wire::sync;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The clock that only goes on. Where the system has no such clock that runs on while the machine
@@ -28,8 +34,13 @@ const JUMP: u64 = 1_000;
 pub(crate) struct Clock {
     read: Box<dyn Fn() -> Readings + Send + Sync>,
     began: Readings,
+    /// Milliseconds by which store time is ahead of the system's clock as it was when the process
+    /// began.
+    lead: AtomicU64,
     /// How far ahead the system's clock was when that was last said.
     told: AtomicI64,
+    /// A finding that the system's clock was behind the mark, until the operator is told.
+    behind: Mutex<Option<ClockBehind>>,
 }
 
 /// What the two clocks show at one moment, in milliseconds.
@@ -50,6 +61,16 @@ pub struct ClockJump {
     pub ahead: i64,
 }
 
+/// The system's clock was behind the store time that the data had reached. Store time goes on from
+/// there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockBehind {
+    /// The system's clock, in milliseconds since 1970.
+    pub system: u64,
+    /// Store time at that moment, likewise.
+    pub store: u64,
+}
+
 impl Clock {
     /// The clock of this machine.
     pub(crate) fn system() -> Clock {
@@ -59,7 +80,13 @@ impl Clock {
     /// A clock of these readings.
     pub(crate) fn reading(read: impl Fn() -> Readings + Send + Sync + 'static) -> Clock {
         let began = read();
-        Clock { read: Box::new(read), began, told: AtomicI64::new(0) }
+        Clock {
+            read: Box::new(read),
+            began,
+            lead: AtomicU64::new(0),
+            told: AtomicI64::new(0),
+            behind: Mutex::default(),
+        }
     }
 
     /// The store time now.
@@ -79,8 +106,31 @@ impl Clock {
         Some(ClockJump { by, ahead })
     }
 
+    /// Moves store time ahead to `mark` if store time is behind the mark. Store time then advances
+    /// from the mark as usual, so that a mark far ahead does not stop time.
+    pub(crate) fn go_on_from(&self, mark: u64) {
+        let readings = (self.read)();
+        let behind = mark.saturating_sub(self.at(readings));
+        if behind == 0 {
+            return;
+        }
+        self.lead.fetch_add(behind, Ordering::Relaxed);
+        self.told.store(signed(readings.system).saturating_sub(signed(mark)), Ordering::Relaxed);
+        if behind >= JUMP {
+            let found = ClockBehind { system: readings.system, store: mark };
+            *sync::lock(&self.behind) = Some(found);
+        }
+    }
+
+    /// Returns once that the system's clock was behind the mark.
+    pub(crate) fn take_behind(&self) -> Option<ClockBehind> {
+        sync::lock(&self.behind).take()
+    }
+
     fn at(&self, readings: Readings) -> u64 {
-        self.began.system.saturating_add(readings.steady.saturating_sub(self.began.steady))
+        let passed = readings.steady.saturating_sub(self.began.steady);
+        let lead = self.lead.load(Ordering::Relaxed);
+        self.began.system.saturating_add(lead).saturating_add(passed)
     }
 }
 
@@ -182,6 +232,26 @@ pub(crate) mod tests {
         hands.set(-2 * HOUR);
         assert_eq!(clock.jump(), Some(ClockJump { by: -2 * HOUR, ahead: -HOUR }));
         assert_eq!(clock.jump(), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_the_mark_goes_on_from_it_and_one_that_is_not_does_not_move() {
+        let hands = Hands::new();
+        let clock = hands.clock();
+        let began = clock.now();
+        clock.go_on_from(began - 1);
+        assert_eq!((clock.now(), clock.take_behind()), (began, None));
+        clock.go_on_from(began + 999);
+        assert_eq!((clock.now(), clock.take_behind()), (began + 999, None), "a correction");
+        let mark = began + TEN_YEARS as u64;
+        clock.go_on_from(mark);
+        assert_eq!(clock.take_behind(), Some(ClockBehind { system: began, store: mark }));
+        assert_eq!((clock.take_behind(), clock.jump()), (None, None), "it is said once");
+        hands.pass(5_000);
+        assert_eq!(clock.now(), mark + 5_000, "time does not stand still until then");
+        hands.set(TEN_YEARS);
+        assert_eq!(clock.jump(), Some(ClockJump { by: TEN_YEARS, ahead: 0 }));
+        assert_eq!(clock.now(), mark + 5_000);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
 use crate::fault::StoreFault;
+use crate::identity;
 use crate::open_data::OpenData;
 use crate::plan::{AskedWork, CommitPlan};
 use crate::script::{Answers, Script};
@@ -217,14 +218,21 @@ async fn attempt(data: &OpenData, works: &[Work]) -> Result<Vec<Outcome>, Broken
     let database = &data.database;
     let mut plan = CommitPlan::default();
     let mut questions = Script::default();
-    let asked = AskedWork::of(&mut questions, works)
+    let asked = AskedWork::of(&mut questions, works, &data.stored)
         .map_err(|error| Broken::Undone(StoreFault::from(error)))?;
+    let time = data.time.due();
     let work = |answers: Answers| {
         plan = CommitPlan::make(data, works, asked, &answers)?;
-        if plan.any_commits() { plan.writes().map(Ending::Commit) } else { Ok(Ending::GiveUp) }
+        if !plan.any_commits() {
+            return Ok(Ending::GiveUp);
+        }
+        let mut writes = plan.writes()?;
+        time.map_or(Ok(()), |time| identity::put_time(&mut writes, time))?;
+        Ok(Ending::Commit(writes))
     };
     match database.transact(questions, work).await {
-        Ok(_) => {}
+        Ok(Attempt::Committed) => time.into_iter().for_each(|time| data.time.note(time)),
+        Ok(Attempt::Conflict) => {}
         Err(Broken::Unknown(said)) => {
             match database.inspect(async |connection| plan.is_stored(connection).await).await {
                 Ok(true) => database.count_commit(Attempt::Committed),
@@ -235,10 +243,16 @@ async fn attempt(data: &OpenData, works: &[Work]) -> Result<Vec<Outcome>, Broken
                     );
                     return Err(Broken::Undone(StoreFault::Unavailable(text)));
                 }
-                Err(_) => return Err(Broken::Unknown(said)),
+                Err(_) => {
+                    data.stored.forget();
+                    return Err(Broken::Unknown(said));
+                }
             }
         }
         Err(broken) => return Err(broken),
     }
+    let ended = works.iter().zip(&plan.outcomes);
+    let committed = ended.filter(|(_, outcome)| outcome.is_ok()).map(|(work, _)| work);
+    data.stored.note(&plan.stored, committed);
     Ok(plan.outcomes)
 }

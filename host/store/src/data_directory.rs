@@ -157,10 +157,11 @@ impl DataDirectory {
             ))
         })?;
         let seal = identity.open(&key, self.path())?;
+        self.clock.go_on_from(identity.reached());
         let database =
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
         identity::migrate(&database).await?;
-        let data = OpenData::new(database, seal, held)?;
+        let data = OpenData::new(database, seal, held, &self.clock)?;
         Ok(Store::new(data, Arc::clone(&self.clock)))
     }
 
@@ -203,6 +204,7 @@ impl DataDirectory {
 
     async fn inspect(&self) -> Result<Option<&Known>, StoreFault> {
         let Some(identity) = identity::read(self.path()).await? else { return Ok(None) };
+        self.clock.go_on_from(identity.reached());
         let known = || Known { config: identity.config(), cluster_name: identity.cluster_name() };
         Ok(Some(self.known.get_or_init(known)))
     }

@@ -21,6 +21,9 @@ pub enum StoreFault {
     /// The unit of work relies on so much, or writes so much, that all others would wait for its
     /// commit. Nothing of the segment was written: how much it was, how much may be, what to do.
     TooLarge(String),
+    /// The mount of the unit of work would store more than it may. Nothing of the segment was
+    /// written: how much it stores, how much it may, what to do.
+    OverLimit(String),
     /// The storage cannot serve at present (disk full, an I/O error, closed): what happened and
     /// what to do.
     Unavailable(String),
@@ -48,6 +51,7 @@ impl fmt::Display for StoreFault {
             ),
             StoreFault::Unavailable(what)
             | StoreFault::Refused(what)
+            | StoreFault::OverLimit(what)
             | StoreFault::TooLarge(what) => out.write_str(what),
         }
     }
@@ -63,6 +67,7 @@ impl From<StoreFault> for Failure {
             StoreFault::Conflict => Kind::Conflict,
             StoreFault::Unavailable(_) => Kind::Unavailable,
             StoreFault::TooLarge(_) => Kind::TooLarge,
+            StoreFault::OverLimit(_) => Kind::RateLimited,
             StoreFault::Damaged(_) | StoreFault::Refused(_) | StoreFault::WrongKey => {
                 Kind::Internal
             }
@@ -85,6 +90,7 @@ mod tests {
             (damaged, Kind::Internal),
             (StoreFault::Refused("locked".into()), Kind::Internal),
             (StoreFault::TooLarge("9 records".into()), Kind::TooLarge),
+            (StoreFault::OverLimit("9 bytes".into()), Kind::RateLimited),
             (StoreFault::WrongKey, Kind::Internal),
         ] {
             let text = fault.to_string();

@@ -16,21 +16,27 @@ use crate::cipher::{self, ClusterId, SealKey};
 use crate::directory;
 use crate::fault::StoreFault;
 use crate::keyring::{Keyring, RootKey};
+use crate::script::Script;
 use crate::seal::Seal;
 use crate::shamir::SealConfig;
 use crate::sqlite::{self, Attempt, Database};
 
 /// What makes the schema of today, each after those before it. Only what an earlier release of the
 /// same format can live with is added here.
-const SCHEMAS: [&str; 3] = [
+const SCHEMAS: [&str; 4] = [
     include_str!("../schema/0001.sql"),
     include_str!("../schema/0002.sql"),
     include_str!("../schema/0003.sql"),
+    include_str!("../schema/0004.sql"),
 ];
 /// The tables that the schema makes; a file with others only is not ours.
 const TABLES: [&str; 2] = ["meta", "record"];
 /// The format that this version writes and the only one it reads.
 const FORMAT: &str = "2";
+
+/// Writes a row of `meta`, over the one that is there.
+const WRITE_ROW: &str = "INSERT INTO meta (name, value) VALUES (?, ?) \
+     ON CONFLICT DO UPDATE SET value = excluded.value";
 
 /// Names of the rows of `meta`. Numbers are decimal text.
 mod row {
@@ -42,6 +48,9 @@ mod row {
     pub(super) const THRESHOLD: &str = "threshold";
     pub(super) const ROOT: &str = "root";
     pub(super) const KEYRING: &str = "keyring";
+    /// The store time that the data have reached, in milliseconds; absent where an earlier release
+    /// wrote them.
+    pub(super) const TIME: &str = "time";
 }
 
 /// The rows of `meta`, of the one format that this version knows. Only the keys are secret, and
@@ -53,6 +62,8 @@ pub(crate) struct Identity {
     root: Vec<u8>,
     /// The keyring, sealed by the root key.
     keyring: Vec<u8>,
+    /// The store time that the data have reached, in milliseconds.
+    reached: u64,
 }
 
 impl Identity {
@@ -69,8 +80,8 @@ impl Identity {
         let cluster: ClusterId = cipher::random()?;
         let (root_key, keyring) = (RootKey::generate()?, Keyring::generate(installed)?);
         let root = root_key.seal(key, &cluster, config)?;
-        let sealed_keyring = root_key.seal_keyring(&cluster, &keyring)?;
-        let identity = Identity { cluster, config, root, keyring: sealed_keyring };
+        let sealed = root_key.seal_keyring(&cluster, &keyring)?;
+        let identity = Identity { cluster, config, root, keyring: sealed, reached: installed };
         Ok((identity, Seal::new(cluster, root_key, keyring)))
     }
 
@@ -82,6 +93,7 @@ impl Identity {
         apply_schemas(connection, 0).await?;
         let (shares, threshold) =
             (self.config.shares.to_string(), self.config.threshold.to_string());
+        let reached = self.reached.to_string();
         for (name, value) in [
             (row::FORMAT, FORMAT.as_bytes()),
             (row::CLUSTER, &self.cluster),
@@ -89,6 +101,7 @@ impl Identity {
             (row::THRESHOLD, threshold.as_bytes()),
             (row::ROOT, &self.root),
             (row::KEYRING, &self.keyring),
+            (row::TIME, reached.as_bytes()),
         ] {
             write_row(connection, name, value).await?;
         }
@@ -117,6 +130,11 @@ impl Identity {
     /// The root key, sealed: no two initialisations make the same.
     pub(crate) fn sealed_root(&self) -> &[u8] {
         &self.root
+    }
+
+    /// Returns the store time that the data have reached. No process begins before that time.
+    pub(crate) fn reached(&self) -> u64 {
+        self.reached
     }
 
     /// How the unseal key is split.
@@ -188,6 +206,16 @@ pub(crate) async fn replace_keyring(
     write_row(connection, row::KEYRING, sealed).await
 }
 
+/// Adds the store time that the data have reached to a script.
+///
+/// # Errors
+/// As [`Script::bind`].
+pub(crate) fn put_time(script: &mut Script, reached: u64) -> Result<(), sqlx::Error> {
+    script.add(WRITE_ROW);
+    script.bind(row::TIME)?;
+    script.bind(reached.to_string().into_bytes())
+}
+
 /// The identity of the database in `directory`, found without writing to it; `None` when nothing
 /// was initialised: there is no file, or it has no tables, as after a crash before the first
 /// commit.
@@ -239,11 +267,16 @@ async fn read_rows(connection: &mut SqliteConnection, path: &Path) -> Result<Ide
     let threshold = read_row(connection, row::THRESHOLD).await?.and_then(|text| number(&text));
     let shares = shares.ok_or_else(|| lost(row::SHARES))?;
     let threshold = threshold.ok_or_else(|| lost(row::THRESHOLD))?;
+    let reached = match read_row(connection, row::TIME).await? {
+        Some(text) => number(&text).ok_or_else(|| lost(row::TIME))?,
+        None => 0,
+    };
     Ok(Identity {
         cluster: cluster.ok_or_else(|| lost(row::CLUSTER))?,
         config: SealConfig::new(shares, threshold).map_err(|_| lost(row::THRESHOLD))?,
         root: read_row(connection, row::ROOT).await?.ok_or_else(|| lost(row::ROOT))?,
         keyring: read_row(connection, row::KEYRING).await?.ok_or_else(|| lost(row::KEYRING))?,
+        reached,
     })
 }
 
@@ -270,10 +303,7 @@ async fn write_row(
     name: &str,
     value: &[u8],
 ) -> Result<(), sqlx::Error> {
-    let query = sqlx::query(
-        "INSERT INTO meta (name, value) VALUES (?, ?) \
-         ON CONFLICT DO UPDATE SET value = excluded.value",
-    );
+    let query = sqlx::query(WRITE_ROW);
     query.bind(name).bind(value).execute(connection).await?;
     Ok(())
 }

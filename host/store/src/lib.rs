@@ -19,10 +19,10 @@
 //!   keepers;
 //! - `script` → `readers` → `sqlite` (with `due`) → `rows` → `statements`: statements that go
 //!   together, the database, one row and many;
-//! - `turns` → `revision` → `work` → `plan` → `committer`: who goes first, what is asked, what may
-//!   be written, and the one task that writes it to the `open_data` (with `cache`, `folders`,
-//!   `alarm`);
-//! - `store` (with `clock`) → `unit`, `scan`: what the layers above ask;
+//! - `turns` → `revision` → `counted` → `work` → `stored` → `plan` → `committer`: who goes first,
+//!   what is asked, what may be written, and the one task that writes it to the `open_data` (with
+//!   `cache`, `folders`, `alarm`, and the `time_mark` of the `clock`);
+//! - `store` → `unit`, `scan`: what the layers above ask;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: how a store is made and opened.
 //!
 //! What it cannot stop: an intruder who puts back an older copy of a row or of the whole data
@@ -35,6 +35,7 @@ mod cache;
 mod cipher;
 mod clock;
 mod committer;
+mod counted;
 mod data_directory;
 mod dev_seal;
 mod directory;
@@ -59,8 +60,10 @@ mod shamir;
 mod sqlite;
 mod statements;
 mod store;
+mod stored;
 #[cfg(test)]
 mod testing;
+mod time_mark;
 mod turns;
 mod unit;
 mod work;
@@ -68,7 +71,8 @@ mod work;
 pub use alarm::Alarm;
 pub use body::Body;
 pub use cipher::SealKey;
-pub use clock::ClockJump;
+pub use clock::{ClockBehind, ClockJump};
+pub use counted::StoredLimit;
 pub use data_directory::DataDirectory;
 pub use dev_seal::{dev_key, dev_key_file};
 pub use due::{Due, DueLanes};

@@ -1,12 +1,15 @@
 //! The data of an open store: what units of work read, and what the committer writes. Both know
 //! this and not each other.
 
+use std::sync::Arc;
+
 use tokio::sync::Mutex;
 
 use sqlx::sqlite::SqliteConnection;
 
 use crate::alarm::Alarm;
 use crate::cache::{Cache, Found};
+use crate::clock::Clock;
 use crate::directory::HeldDirectory;
 use crate::fault::StoreFault;
 use crate::folders::Folders;
@@ -14,6 +17,8 @@ use crate::record::Address;
 use crate::rows;
 use crate::seal::Seal;
 use crate::sqlite::Database;
+use crate::stored::StoredBytes;
+use crate::time_mark::TimeMark;
 use crate::turns::Contended;
 use crate::work::Reads;
 
@@ -25,12 +30,14 @@ pub(crate) struct OpenData {
     pub(crate) cache: Cache,
     pub(crate) folders: Folders,
     pub(crate) alarm: Alarm,
+    pub(crate) time: TimeMark,
+    pub(crate) stored: StoredBytes,
     /// `None` once the store is closed.
     directory: Mutex<Option<HeldDirectory>>,
 }
 
 impl OpenData {
-    /// The data of `database`, whose directory this process holds.
+    /// The data of `database`, whose directory this process holds, by the time of `clock`.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when there is no randomness.
@@ -38,6 +45,7 @@ impl OpenData {
         database: Database,
         seal: Seal,
         directory: HeldDirectory,
+        clock: &Arc<Clock>,
     ) -> Result<OpenData, StoreFault> {
         Ok(OpenData {
             database,
@@ -45,6 +53,8 @@ impl OpenData {
             cache: Cache::default(),
             folders: Folders::new()?,
             alarm: Alarm::default(),
+            time: TimeMark::new(clock),
+            stored: StoredBytes::default(),
             directory: Mutex::new(Some(directory)),
         })
     }

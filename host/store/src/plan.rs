@@ -19,8 +19,9 @@ use crate::script::{Answers, Script};
 use crate::seal::Seal;
 use crate::sqlite::Database;
 use crate::statements::{self, Asked, Present};
+use crate::stored::{AskedStored, Stored, StoredBytes};
 use crate::turns::Contended;
-use crate::work::{Listing, Outcome, Reads, Work, Writes};
+use crate::work::{Listing, Outcome, Reads, Work};
 
 /// What a group writes at one address.
 enum Written<'a> {
@@ -49,6 +50,7 @@ impl Written<'_> {
 pub(crate) struct AskedWork<'a> {
     reads: AskedReads<'a>,
     revisions: AskedRevisions<'a>,
+    stored: AskedStored<'a>,
 }
 
 /// What is asked of what was remembered: the stamps of records, and the keys in ranges.
@@ -96,14 +98,20 @@ impl<'a> AskedReads<'a> {
 }
 
 impl<'a> AskedWork<'a> {
-    /// Asks for all that was remembered, and for what is counted.
+    /// Asks for all that was remembered, for what is counted, and for what mounts store of which
+    /// it is not `known` that they have room.
     ///
     /// # Errors
     /// As [`Script::bind`].
-    pub(crate) fn of(script: &mut Script, works: &'a [Work]) -> Result<Self, sqlx::Error> {
+    pub(crate) fn of(
+        script: &mut Script,
+        works: &'a [Work],
+        known: &StoredBytes,
+    ) -> Result<Self, sqlx::Error> {
         let reads = AskedReads::of(script, works.iter().map(|work| &work.reads))?;
         let revised = works.iter().filter_map(|work| work.writes.revised.as_ref());
-        Ok(AskedWork { reads, revisions: AskedRevisions::of(script, revised)? })
+        let revisions = AskedRevisions::of(script, revised)?;
+        Ok(AskedWork { reads, revisions, stored: AskedStored::of(script, works, known)? })
     }
 }
 
@@ -112,6 +120,8 @@ impl<'a> AskedWork<'a> {
 pub(crate) struct CommitPlan<'a> {
     committed: Committed<'a>,
     revisions: Revisions<'a>,
+    /// What mounts store that may come to their limit.
+    pub(crate) stored: Stored<'a>,
     /// What the units so far write.
     written: BTreeMap<&'a Address, Written<'a>>,
     /// For each unit, in order, how it ends once the group is committed.
@@ -133,6 +143,7 @@ impl<'a> CommitPlan<'a> {
         let OpenData { seal, folders, .. } = data;
         let mut plan = CommitPlan {
             committed: asked.reads.committed(answers)?,
+            stored: asked.stored.stored(answers)?,
             revisions: Revisions::read(&asked.revisions, answers, seal)?,
             ..CommitPlan::default()
         };
@@ -149,7 +160,7 @@ impl<'a> CommitPlan<'a> {
                 gives_way => gives_way,
             };
             let outcome = match obstacle {
-                None => plan.add(seal, &work.writes),
+                None => plan.add(seal, work),
                 Some(contended) => {
                     work.report(contended);
                     Err(StoreFault::Conflict)
@@ -199,11 +210,13 @@ impl<'a> CommitPlan<'a> {
     }
 
     /// Adds what one unit writes.
-    fn add(&mut self, seal: &Seal, writes: &'a Writes) -> Outcome {
+    fn add(&mut self, seal: &Seal, work: &'a Work) -> Outcome {
+        let writes = &work.writes;
         let revised = match &writes.revised {
             Some(revised) => Some((revised, self.revisions.number(seal, revised)?)),
             None => None,
         };
+        self.stored.admit(work)?;
         for row in &writes.puts {
             self.revisions.forget(&row.address);
             self.written.insert(&row.address, Written::Sealed(row));

@@ -17,7 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous,
+};
 use sqlx::{ConnectOptions, Connection};
 use tokio::sync::Mutex;
 
@@ -34,6 +36,10 @@ const CACHED_STATEMENTS: usize = 256;
 /// Pages in the log before SQLite moves them to the database file (16 MiB): seldom enough not to be
 /// felt by most commits, often enough that opening after a crash is quick.
 const PAGES_IN_LOG: &str = "4000";
+/// Bytes to which SQLite truncates a longer log file after a checkpoint.
+const LOG_BYTES_KEPT: &str = "67108864";
+/// Removes up to 256 empty pages from the file. Other commits wait for a few milliseconds.
+const GIVE_BACK: &str = "PRAGMA incremental_vacuum(256)";
 /// What the writing connection keeps of the database, in the pragma's negative kibibytes (8 MiB):
 /// the inner pages of the indexes of a million records, so that writing under a random key reads
 /// hardly anything.
@@ -217,6 +223,34 @@ impl Database {
         Err(broken)
     }
 
+    /// Removes some empty pages from the file. Returns the number of empty pages left.
+    ///
+    /// # Errors
+    /// As [`Database::write`].
+    pub(crate) async fn give_back_pages(&self) -> Result<u64, StoreFault> {
+        let mut left = 0_i64;
+        let work = async |connection: &mut SqliteConnection| {
+            sqlx::raw_sql(GIVE_BACK).execute(&mut *connection).await?;
+            let count = sqlx::query_scalar("PRAGMA freelist_count");
+            left = count.fetch_one(connection).await?;
+            Ok(Attempt::Committed)
+        };
+        self.write(work).await?;
+        Ok(u64::try_from(left).unwrap_or_default())
+    }
+
+    /// Moves the log's pages to the file, as far as no reader prevents it. The file shrinks only by
+    /// such a move.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when it cannot be written.
+    pub(crate) async fn empty_log(&self) -> Result<(), StoreFault> {
+        let mut connection = self.writing.connect().await?;
+        let moved = sqlx::raw_sql("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut connection).await;
+        discard(connection).await;
+        Ok(moved.map(drop)?)
+    }
+
     /// Counts a commit; for one whose answer was lost, when it is found to have happened.
     pub(crate) fn count_commit(&self, attempt: Attempt) {
         if attempt == Attempt::Committed {
@@ -315,6 +349,9 @@ fn writing(path: &Path, flushing: Flushing) -> SqliteConnectOptions {
         .synchronous(synchronous)
         .pragma("cache_size", WRITERS_CACHE)
         .pragma("wal_autocheckpoint", PAGES_IN_LOG)
+        .pragma("journal_size_limit", LOG_BYTES_KEPT)
+        // SQLite applies this to a new file only.
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
 }
 
 /// A hostile file must not run anything: its schema is not trusted, and its cells are checked

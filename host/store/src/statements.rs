@@ -57,6 +57,19 @@ impl<'a> Asked<'a> {
         Asked::columns(script, addresses, columns)
     }
 
+    /// Asks for the bytes for which the rows at `addresses` count (`crate::counted`).
+    ///
+    /// # Errors
+    /// As [`Script::bind`].
+    pub(crate) fn sizes(
+        script: &mut Script,
+        addresses: impl Iterator<Item = &'a Address>,
+    ) -> Result<Self, sqlx::Error> {
+        let columns = "place, 2 * octet_length(record.key) + 2 * octet_length(lane) \
+                       + 2 * octet_length(owner) + length(sealed) + 64 AS number";
+        Asked::columns(script, addresses, columns)
+    }
+
     /// Asks for these columns; `place` is that of the address among those of one statement.
     fn columns(
         script: &mut Script,
@@ -102,6 +115,21 @@ impl<'a> Asked<'a> {
             Err(Unread::Sql(error)) => Err(error),
         };
         self.found(answers)?.into_iter().map(sealed).collect()
+    }
+
+    /// Returns the numbers that [`Asked::sizes`] asked for, without absent addresses.
+    ///
+    /// # Errors
+    /// As SQLite reports them.
+    pub(crate) fn numbers(
+        &self,
+        answers: &Answers,
+    ) -> Result<BTreeMap<&'a Address, u64>, sqlx::Error> {
+        let number = |(address, row): (_, &SqliteRow)| {
+            let number: i64 = row.try_get("number")?;
+            Ok((address, u64::try_from(number).unwrap_or_default()))
+        };
+        self.found(answers)?.into_iter().map(number).collect()
     }
 
     /// Each row that was found, and whose it is.

@@ -4,7 +4,9 @@ mod rotation;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
@@ -15,17 +17,19 @@ use crate::alarm::Alarm;
 #[cfg(test)]
 use crate::cache::Cache;
 use crate::cache::Found;
-use crate::clock::{Clock, ClockJump};
+use crate::clock::{Clock, ClockBehind, ClockJump};
 use crate::committer::Committer;
 use crate::due::{Due, DueLanes};
 use crate::fault::StoreFault;
+use crate::identity;
 use crate::open_data::OpenData;
 use crate::range::KeyRange;
 use crate::record::{Address, Space};
 use crate::revision;
 use crate::rows;
+use crate::script::{Answers, Script};
 use crate::seal::{Hashes, Seal};
-use crate::sqlite::Database;
+use crate::sqlite::{Database, Ending};
 use crate::turns::{Contended, Turn, Turns};
 use crate::work::{Outcome, Reads, Work};
 
@@ -74,6 +78,29 @@ impl Store {
     /// told to the operator; `None` when it was not.
     pub fn clock_jump(&self) -> Option<ClockJump> {
         self.clock.jump()
+    }
+
+    /// Returns once that the system's clock was behind the time of the data when a process opened
+    /// the data, for the operator.
+    pub fn take_clock_behind(&self) -> Option<ClockBehind> {
+        self.clock.take_behind()
+    }
+
+    /// Writes the mark of store time, from which the next process goes on if its clock is behind.
+    /// Commits write the mark as well; this call is for a store that is idle or about to be closed.
+    /// Does nothing if the mark is younger than `age`.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when it cannot be written.
+    pub async fn mark_time(&self, age: Duration) -> Result<(), StoreFault> {
+        let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        let Some(time) = self.data.time.due_after(age) else { return Ok(()) };
+        let mut writes = Script::default();
+        identity::put_time(&mut writes, time)?;
+        let plan = |_: Answers| Ok(Ending::Commit(writes));
+        self.database().transact(Script::default(), plan).await.map_err(StoreFault::from)?;
+        self.data.time.note(time);
+        Ok(())
     }
 
     /// Some of the lanes of `space` from the name `first` on and before the name `end` in which a
@@ -177,6 +204,37 @@ impl Store {
         at_most: u32,
     ) -> Result<u32, StoreFault> {
         self.database().count_in_lane(lane, at_most).await.map_err(StoreFault::from)
+    }
+
+    /// Returns the bytes that each mount stores, by the first segment of the mount's keys: rows of
+    /// data, leases, reservations and timers. Mounts without a row are left out.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    pub async fn stored_bytes(&self) -> Result<BTreeMap<String, u64>, StoreFault> {
+        let query = sqlx::query_as("SELECT mount, bytes FROM stored");
+        let read = async |connection: &mut SqliteConnection| query.fetch_all(connection).await;
+        let counted: Vec<(String, i64)> = self.database().readers().read(read).await?;
+        let bytes = |(mount, bytes)| Some((mount, u64::try_from(bytes).ok()?));
+        Ok(counted.into_iter().filter_map(bytes).collect())
+    }
+
+    /// Returns the empty pages of the database file to the file system, a few at a time between
+    /// other commits.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when the database cannot be written.
+    pub async fn give_back_space(&self) -> Result<(), StoreFault> {
+        let mut left = u64::MAX;
+        loop {
+            let now = self.database().give_back_pages().await?;
+            // A file that an earlier release made keeps its pages, for what is stored next.
+            if now == 0 || now >= left {
+                break;
+            }
+            left = now;
+        }
+        self.database().empty_log().await
     }
 
     /// A name for a secret text that can be looked up but not turned back: 64 hexadecimal digits of

@@ -18,6 +18,7 @@ use std::mem;
 use std::sync::Arc;
 
 use crate::body::Body;
+use crate::counted::StoredLimit;
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
 use crate::record::{Address, Index, Record, Space};
@@ -52,6 +53,7 @@ pub struct Unit {
     /// Why this unit can no longer commit. A caller who goes on after a conflict must not store
     /// what was computed from two different states.
     spoiled: Option<StoreFault>,
+    limit: Option<Arc<StoredLimit>>,
     /// The turn of the request, as long as that can begin anew.
     turn: Option<Arc<TurnState>>,
 }
@@ -67,6 +69,7 @@ impl Store {
             wrote: false,
             checkpoints: 0,
             spoiled: None,
+            limit: None,
             turn: None,
         }
     }
@@ -79,9 +82,14 @@ impl Store {
 }
 
 impl Unit {
-    /// As a unit of the request that has this place: it tells on what it met a conflict, and gives
-    /// way where it is another request's turn. To be said by a caller who begins anew on a
-    /// conflict, and who waits for its [`Turn`] before.
+    /// As a unit that takes its mount to this limit at most.
+    #[must_use]
+    pub fn within(self, limit: &Arc<StoredLimit>) -> Unit {
+        Unit { limit: Some(Arc::clone(limit)), ..self }
+    }
+
+    /// As a unit of the request with this place: the unit reports its conflicts, and gives way to
+    /// another request's turn. For callers who wait for their [`Turn`] and begin anew.
     #[must_use]
     pub fn in_turn(self, turn: &Turn) -> Unit {
         Unit { turn: Some(Arc::clone(turn.state())), ..self }
@@ -167,8 +175,7 @@ impl Unit {
         Ok(names)
     }
 
-    /// Buffers the record; nothing is stored before the next checkpoint or the commit. Writing
-    /// without having read overwrites what is there by then.
+    /// Buffers the record until the next checkpoint or the commit. An unread record is overwritten.
     pub fn put(&mut self, address: Address, body: Vec<u8>, index: Index) {
         self.wrote = true;
         let record = Record::unwritten(Body::new(body), index);
@@ -209,9 +216,9 @@ impl Unit {
     /// # Errors
     /// [`StoreFault::Conflict`] when something it read has changed: nothing of this segment was
     /// stored. [`StoreFault::TooLarge`] when the segment relies on too much, or writes too much, to
-    /// be committed at once; nothing was stored either. [`StoreFault::Unavailable`] when the
-    /// storage failed: nothing was acknowledged. The fault of an earlier get or checkpoint, when
-    /// that has spoiled the unit.
+    /// be committed at once, and [`StoreFault::OverLimit`] when the mount would store more than it
+    /// may; nothing was stored either. [`StoreFault::Unavailable`] when the storage failed: nothing
+    /// was acknowledged. The fault of an earlier get or checkpoint that has spoiled the unit.
     pub async fn commit(mut self) -> Result<Option<u64>, StoreFault> {
         self.end_segment().await
     }
@@ -266,8 +273,9 @@ impl Unit {
         // commit unchecked.
         self.spoiled =
             Some(StoreFault::Unavailable("a checkpoint of this request was not waited for".into()));
+        let (limit, turn) = (self.limit.clone(), self.turn.clone());
         let outcome = if !writes.is_empty() {
-            let work = Work { reads, writes, turn: self.turn.clone() };
+            let work = Work { reads, writes, limit, turn };
             Box::pin(Arc::clone(&self.store).commit(work)).await
         } else if reads.must_hold() {
             self.check(&reads).await.map(|()| None)

@@ -7,6 +7,8 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::cipher;
+use crate::counted::{self, StoredLimit};
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
 use crate::record::{Address, Record, Stamp};
@@ -215,6 +217,8 @@ impl Writes {
 pub(crate) struct Work {
     pub(crate) reads: Reads,
     pub(crate) writes: Writes,
+    /// The most that its mount may store; `None` where nothing bounds that.
+    pub(crate) limit: Option<Arc<StoredLimit>>,
     /// The turn of its request, which goes on after a conflict; `None` where that is the end.
     pub(crate) turn: Option<Arc<TurnState>>,
 }
@@ -237,6 +241,21 @@ impl Work {
         let counter = self.writes.revised.iter().map(|revised| &revised.counter);
         let sealed = self.writes.puts.iter().map(|row| &row.address);
         sealed.chain(&self.writes.deletes).chain(revised).chain(counter)
+    }
+
+    /// Returns the written records that count for a mount, each with its bytes after the write.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (&Address, u64)> {
+        let sealed = self.writes.puts.iter().map(|row| {
+            let size = counted::size(&row.address, &row.lane, &row.owner, row.sealed.len());
+            (&row.address, size)
+        });
+        let revised = self.revised_puts().map(|(address, record)| {
+            let (index, sealed) = (&record.index, record.body.len() + cipher::SEALED_MORE);
+            (address, counted::size(address, &index.lane, &index.owner, sealed))
+        });
+        let deleted = self.writes.deletes.iter().map(|address| (address, 0));
+        let all = sealed.chain(revised).chain(deleted);
+        all.filter(|(address, _)| counted::mount_of(address).is_some())
     }
 
     /// When the first of the records that it puts is due, in store time.

@@ -20,8 +20,9 @@ const LONGEST: u64 = 600_000;
 /// The same after no answer: the lane keeps what waits from crowding its target, so that each may
 /// come back soon after that did.
 const LONGEST_UNANSWERED: u64 = 60_000;
-/// Shortest pause, even if less was asked: below it, waiting is spinning.
-const SHORTEST_ASKED: u64 = 10;
+/// Shortest pause, even if less was asked: what fails and is tried again at once, and stores
+/// something each time, would write without end.
+const SHORTEST_ASKED: u64 = 1_000;
 /// Longest pause that a failure may ask for: what is due must not be put off for ever by a target's
 /// answer.
 const LONGEST_ASKED: u64 = 86_400_000;

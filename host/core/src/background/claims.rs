@@ -180,6 +180,11 @@ impl Claims {
         }
     }
 
+    /// Forgets the state of the lanes of a removed mount.
+    pub(crate) fn forget_lanes(&self, mount: &str) {
+        self.lanes.forget(mount);
+    }
+
     /// When a lane has rested.
     pub(crate) fn next_end_of_rest(&self) -> Option<Duration> {
         self.lanes.next_end(Instant::now())

@@ -8,9 +8,9 @@
 
 use super::claims::{Claim, Claims};
 use super::lane_order::{LaneOrder, Part, behind, mount_of};
-use crate::log::{Log, cause};
+use crate::log::{Log, cause, moment};
 use crate::sealing::{InFlight, Sealing};
-use bulkhead_store::{ClockJump, Space, Store, StoreFault};
+use bulkhead_store::{ClockBehind, ClockJump, Space, Store, StoreFault};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +19,8 @@ use std::time::Duration;
 /// Longest sleep: the system's clock is looked at, and a condition that is looked at again cannot
 /// be missed for ever.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+/// Maximum age of the mark of store time in an idle store.
+const MARKED_EVERY: Duration = Duration::from_secs(60);
 /// After work whose outcome could not be stored, its claim is kept so long.
 const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
 /// The same, where nothing but a repair will help: of the row, or of the disk under a store that
@@ -82,8 +84,34 @@ impl Background {
         })
     }
 
-    /// Says when the system's clock was set: what is due is not, but people read times.
-    fn tell_of_the_clock(&self) {
+    /// Logs that the system's clock is behind the time of the data, or was set. Due times do not
+    /// move, but people and other servers read times. Writes the mark of store time if no commit
+    /// wrote the mark for a while.
+    async fn watch_time(&self) {
+        self.tell_of_a_clock_behind();
+        self.tell_of_a_jump();
+        if self.store.stopped().is_none()
+            && let Err(fault) = self.store.mark_time(MARKED_EVERY).await
+        {
+            self.log.line("warn", "time-unmarked", &[cause(&fault)]);
+        }
+    }
+
+    fn tell_of_a_clock_behind(&self) {
+        let Some(ClockBehind { system, store }) = self.store.take_clock_behind() else { return };
+        let pairs = [
+            ("system", moment(system)),
+            ("data", moment(store)),
+            ("effect", "leases and tokens go on from the time of the data".to_owned()),
+            (
+                "remedy",
+                "set the machine's clock right, and see Time in docs/architecture.md".into(),
+            ),
+        ];
+        self.log.line("warn", "clock-behind", &pairs);
+    }
+
+    fn tell_of_a_jump(&self) {
         let Some(ClockJump { by, ahead }) = self.store.clock_jump() else { return };
         let pairs = [
             ("by", format!("{by}ms")),
@@ -109,7 +137,7 @@ impl Background {
 pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
     let mut order = LaneOrder::default();
     while !background.sealing.has_begun() {
-        background.tell_of_the_clock();
+        background.watch_time().await;
         background.store.alarm().listen();
         let room_made = background.claims.room_made();
         tokio::pin!(room_made);
@@ -125,6 +153,17 @@ pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
             () = tokio::time::sleep(sleep) => {}
             () = background.store.alarm().rung() => {}
             () = room_made => {}
+            () = background.sealing.begun() => {}
+        }
+    }
+}
+
+/// Watches the clock until the service is being sealed, for a service with suspended due work.
+pub(crate) async fn run_suspended(background: Arc<Background>) {
+    while !background.sealing.has_begun() {
+        background.watch_time().await;
+        tokio::select! {
+            () = tokio::time::sleep(LONGEST_SLEEP) => {}
             () = background.sealing.begun() => {}
         }
     }

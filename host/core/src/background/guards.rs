@@ -104,10 +104,10 @@ pub(crate) fn put_timer(unit: &mut Unit, address: &Address, lane: &str, attempts
 }
 
 /// Lets go of what a call guarded, however the call ended: its last act, after the commit or
-/// the failure.
-pub(crate) async fn release(store: &Arc<Store>, log: &dyn Log, guards: &Guards) {
+/// the failure. Nothing of it is due before `earliest`.
+pub(crate) async fn release(store: &Arc<Store>, log: &dyn Log, guards: &Guards, earliest: u64) {
     for (timer, set) in guards.take() {
-        if let Err(failure) = Box::pin(release_one(store, &timer, &set.mark)).await {
+        if let Err(failure) = Box::pin(release_one(store, &timer, &set.mark, earliest)).await {
             // Nothing is lost: the guard is due by itself, a minute after its call's deadline, and
             // at the next unsealing.
             log.line("warn", "guard-delayed", &[("timer", timer.key), cause(&failure)]);
@@ -116,12 +116,18 @@ pub(crate) async fn release(store: &Arc<Store>, log: &dyn Log, guards: &Guards) 
 }
 
 /// Makes one guard due, if it was committed and is still the call's.
-async fn release_one(store: &Arc<Store>, timer: &Address, mark: &str) -> Result<(), Failure> {
+async fn release_one(
+    store: &Arc<Store>,
+    timer: &Address,
+    mark: &str,
+    earliest: u64,
+) -> Result<(), Failure> {
     let mut unit = store.begin();
     let Some(guard) = unit.get(timer).await?.filter(|record| is_guard(record, mark)) else {
         return Ok(());
     };
-    put_timer(&mut unit, timer, &guard.index.lane, attempts(&guard), store.now());
+    let due = store.now().max(earliest);
+    put_timer(&mut unit, timer, &guard.index.lane, attempts(&guard), due);
     match unit.commit().await {
         // What cancelled it, scheduled its key or took it over meanwhile knows better.
         Err(StoreFault::Conflict) => Ok(()),
@@ -194,7 +200,7 @@ mod tests {
 
     async fn let_go(store: &Arc<Store>, guards: &Guards) {
         for (timer, set) in guards.take() {
-            release_one(store, &timer, &set.mark).await.unwrap();
+            release_one(store, &timer, &set.mark, 0).await.unwrap();
         }
     }
 

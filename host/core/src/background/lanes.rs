@@ -4,10 +4,12 @@
 //! tried again and again, so that it keeps workers from others, and so that each thing pauses
 //! longer and longer and most of them still pause when the target is back. After some attempts in a
 //! row that were not answered a lane rests; then one attempt at a time asks whether its target is
-//! back, and the first answer opens it for all that wait.
+//! back, and the first answer opens it for all that wait. And a component that names lanes without
+//! end: it fills what is remembered of its own mount, and no back-off of another is forgotten.
 //!
 //! It lives in memory: after a start each lane is as if nothing had been said of it.
 
+use super::lane_order::mount_of;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
@@ -25,8 +27,8 @@ const PATIENCE: u32 = 3;
 const FIRST_REST: Duration = Duration::from_secs(1);
 /// Longest rest: so long after its return a target is asked at the latest.
 const LONGEST_REST: Duration = Duration::from_secs(30);
-/// Lanes of which anything is remembered. With more, all begin anew.
-const MOST_LANES: usize = 10_000;
+/// Lanes of one mount of which anything is remembered.
+const MOST_LANES: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lane {
@@ -53,12 +55,51 @@ impl Lane {
     fn is_down(&self) -> bool {
         self.unanswered >= PATIENCE
     }
+
+    /// Returns `true` if the last attempt was not answered.
+    fn backs_off(&self) -> bool {
+        self.unanswered > 0
+    }
 }
 
-/// All lanes of which anything is known, by mount and name.
+/// All lanes of which anything is known, by mount.
 #[derive(Default)]
 pub(super) struct Lanes {
-    known: Mutex<BTreeMap<String, Lane>>,
+    known: Mutex<BTreeMap<String, OfMount>>,
+}
+
+/// The lanes of one mount.
+#[derive(Default)]
+struct OfMount {
+    /// By name, each with the number of its last change.
+    lanes: BTreeMap<String, (Lane, u64)>,
+    changes: u64,
+}
+
+impl OfMount {
+    fn find(&self, name: &str) -> Lane {
+        self.lanes.get(name).map(|(lane, _)| *lane).unwrap_or_default()
+    }
+
+    /// Stores the state of a lane. A full mount forgets the lane with the oldest change, lanes that
+    /// back off last. If all of them back off, the state of a lane that does not is dropped.
+    fn keep(&mut self, name: &str, lane: Lane) {
+        if lane == Lane::default() {
+            self.lanes.remove(name);
+            return;
+        }
+        if self.lanes.len() >= MOST_LANES && !self.lanes.contains_key(name) {
+            let first = self.lanes.iter().min_by_key(|(_, (it, at))| (it.backs_off(), *at));
+            let Some((first, (forgotten, _))) = first else { return };
+            if forgotten.backs_off() && !lane.backs_off() {
+                return;
+            }
+            let first = first.clone();
+            self.lanes.remove(&first);
+        }
+        self.changes += 1;
+        self.lanes.insert(name.to_owned(), (lane, self.changes));
+    }
 }
 
 /// Whether the failure says that the target gave no answer. What says itself when to come again has
@@ -82,8 +123,7 @@ impl Lanes {
 
     /// How much of the lane may run at once now.
     pub(super) fn places(&self, lane: &str, now: Instant) -> usize {
-        let known = sync::lock(&self.known);
-        let lane = known.get(lane).copied().unwrap_or_default();
+        let lane = self.find(lane);
         match (lane.rest(now), lane.is_down()) {
             (Some(_), _) => 0,
             (None, true) => 1,
@@ -93,9 +133,8 @@ impl Lanes {
 
     /// For how long a lane still rests whose target does not answer: zero while it is being asked.
     pub(super) fn rest(&self, lane: &str, now: Instant) -> Option<Duration> {
-        let known = sync::lock(&self.known);
-        let lane = known.get(lane).filter(|lane| lane.is_down())?;
-        Some(lane.rest(now).unwrap_or_default())
+        let lane = self.find(lane);
+        lane.is_down().then(|| lane.rest(now).unwrap_or_default())
     }
 
     /// Lets one attempt ask now whether the target is back. `true` where the lane rested.
@@ -105,7 +144,9 @@ impl Lanes {
 
     /// When the first of the lanes that rest has rested.
     pub(super) fn next_end(&self, now: Instant) -> Option<Duration> {
-        sync::lock(&self.known).values().filter_map(|lane| lane.rest(now)).min()
+        let known = sync::lock(&self.known);
+        let lanes = known.values().flat_map(|of_mount| of_mount.lanes.values());
+        lanes.filter_map(|(lane, _)| lane.rest(now)).min()
     }
 
     /// The target answered, with a refusal too. `true` where the lane was down.
@@ -133,17 +174,24 @@ impl Lanes {
         })
     }
 
+    /// Forgets the lanes of a removed mount.
+    pub(super) fn forget(&self, mount: &str) {
+        sync::lock(&self.known).remove(mount);
+    }
+
+    fn find(&self, name: &str) -> Lane {
+        let known = sync::lock(&self.known);
+        known.get(mount_of(name)).map(|of_mount| of_mount.find(name)).unwrap_or_default()
+    }
+
     fn change<T>(&self, name: &str, change: impl FnOnce(&mut Lane) -> T) -> T {
         let mut known = sync::lock(&self.known);
-        let mut lane = known.get(name).copied().unwrap_or_default();
+        let of_mount = known.entry(mount_of(name).to_owned()).or_default();
+        let mut lane = of_mount.find(name);
         let changed = change(&mut lane);
-        if lane == Lane::default() {
-            known.remove(name);
-        } else {
-            if known.len() >= MOST_LANES && !known.contains_key(name) {
-                known.clear();
-            }
-            known.insert(name.to_owned(), lane);
+        of_mount.keep(name, lane);
+        if of_mount.lanes.is_empty() {
+            known.remove(mount_of(name));
         }
         changed
     }
@@ -249,14 +297,42 @@ mod tests {
         }
     }
 
+    fn count(lanes: &Lanes, mount: &str) -> usize {
+        sync::lock(&lanes.known).get(mount).map_or(0, |of_mount| of_mount.lanes.len())
+    }
+
+    /// Returns `true` if the lane rests.
+    fn rests(lanes: &Lanes, lane: &str) -> bool {
+        lanes.rest(lane, Instant::now()).is_some()
+    }
+
+    fn silence(lanes: &Lanes, lane: &str) {
+        (0..PATIENCE).for_each(|_| _ = lanes.unanswered(lane, Instant::now()));
+    }
+
     #[test]
-    fn what_is_remembered_is_bounded_and_a_lane_as_it_was_is_forgotten() {
+    fn lanes_that_a_mount_names_without_end_end_no_rest_of_another_mount_nor_of_its_own() {
         let lanes = Lanes::default();
-        (0..2 * MOST_LANES).for_each(|lane| lanes.widen(&format!("mount/{lane}"), 9));
-        assert!(sync::lock(&lanes.known).len() <= MOST_LANES);
+        silence(&lanes, "other/down");
+        silence(&lanes, LANE);
+        (0..20 * MOST_LANES).for_each(|lane| lanes.widen(&format!("mount/{lane}"), 9));
+        assert_eq!((count(&lanes, "mount"), count(&lanes, "other")), (MOST_LANES, 1));
+        assert!(rests(&lanes, "other/down") && rests(&lanes, LANE));
+        (0..MOST_LANES).for_each(|lane| silence(&lanes, &format!("mount/down {lane}")));
+        lanes.widen("mount/wide", 9);
+        assert_eq!((count(&lanes, "mount"), count(&lanes, "other")), (MOST_LANES, 1));
+        assert!(!rests(&lanes, LANE), "the one that was silent longest ago");
+        assert!(rests(&lanes, "other/down") && rests(&lanes, "mount/down 0"));
+    }
+
+    #[test]
+    fn a_lane_as_it_was_and_those_of_a_mount_that_is_gone_are_forgotten() {
         let lanes = Lanes::default();
         lanes.unanswered(LANE, Instant::now());
         lanes.answered(LANE);
+        assert!(sync::lock(&lanes.known).is_empty());
+        silence(&lanes, LANE);
+        lanes.forget("mount");
         assert!(sync::lock(&lanes.known).is_empty());
     }
 }

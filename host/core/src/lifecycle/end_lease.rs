@@ -75,7 +75,7 @@ async fn revoke(
             .engine
             .revoke(
                 work.scope(&opened),
-                attempts.begin(mount.begin(&core.store)),
+                attempts.begin(mount.begin_end(&core.store)),
                 &work.context(None),
                 &lease.for_plugin(),
                 ending.reason.word(),

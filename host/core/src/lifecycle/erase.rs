@@ -9,6 +9,7 @@ use super::leave_groups::let_members_leave;
 use crate::background::Claim;
 use crate::core::Core;
 use crate::identity;
+use crate::log::cause;
 use crate::mounts::{Closed, Mount};
 use crate::tokens;
 use bulkhead_store::{Address, Space};
@@ -37,7 +38,10 @@ pub(super) async fn erase(core: Arc<Core>, mount: Arc<Mount>, claim: Claim) -> R
     let work = mount.close_work().await;
     core.sandbox.close_mount(&mount.record.uuid);
     let erasing = Erasing { core, mount, _work: work, _claim: claim };
-    let Err(failure) = erasing.once().await else { return Ok(()) };
+    let Err(failure) = erasing.once().await else {
+        erasing.give_back_space();
+        return Ok(());
+    };
     let (path, why) = (&erasing.mount.record.path, &failure.message);
     let told = format!(
         "{path} is gone, and its data is still being deleted: {why}; that goes on by itself"
@@ -52,7 +56,7 @@ impl Erasing {
     async fn until_done(self, mut failure: Failure) {
         while pause(&self.core, &self.mount, "mount-erase-delayed", failure).await {
             match self.once().await {
-                Ok(()) => return,
+                Ok(()) => return self.give_back_space(),
                 Err(again) => failure = again,
             }
         }
@@ -71,8 +75,24 @@ impl Erasing {
         tokens::end_serving(&mut unit, &record.uuid);
         unit.delete(record.address());
         unit.commit().await?;
+        self.core.claims.forget_lanes(&record.uuid);
         self.core.mounts.forget(&self.mount);
         Ok(())
+    }
+
+    /// Returns the mount's space to the file system, in the background.
+    fn give_back_space(&self) {
+        let core = Arc::clone(&self.core);
+        let give_back = async move {
+            match core.store.give_back_space().await {
+                Err(fault) if !core.sealing.has_begun() => {
+                    core.log.line("warn", "space-not-given-back", &[cause(&fault)]);
+                }
+                _ => {}
+            }
+        };
+        // If the service is being sealed, later writes use the empty pages.
+        drop(in_background(&self.core, give_back));
     }
 
     async fn space(&self, space: Space) -> Result<(), Failure> {

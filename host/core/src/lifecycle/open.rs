@@ -6,6 +6,7 @@ use crate::audit::Audit;
 use crate::background::{self, Background, guards};
 use crate::catalog::{Catalog, PluginLoader};
 use crate::core::{Core, Parts};
+use crate::log::cause;
 use crate::mounts::Mounts;
 use crate::process::Process;
 use crate::sealing::Sealing;
@@ -56,6 +57,7 @@ pub(crate) fn begin_due_work(core: &Arc<Core>) {
             ("remedy", "start without suspend_due_work".to_owned()),
         ];
         core.log.line("warn", "due-work-suspended", &pairs);
+        core.due_work.set(tokio::spawn(background::run_suspended(Arc::clone(&core.background))));
         return;
     }
     let work = background::run(Arc::clone(&core.background), Arc::clone(core));
@@ -77,5 +79,8 @@ pub(crate) async fn stop(core: &Core) {
         core.log.line("warn", "sealed-under-requests", &[]);
     }
     core.sandbox.close().await;
+    if let Err(fault) = core.store.mark_time(Duration::ZERO).await {
+        core.log.line("warn", "time-unmarked", &[cause(&fault)]);
+    }
     core.store.close().await;
 }

@@ -31,9 +31,12 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
         ))
         .recordable());
     };
+    if let Err(waits) = mount.may_wake() {
+        return put_off(core, claim, &timer, &waits).await;
+    }
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
-    let call = BackgroundServices::for_due_work(core, &mount);
+    let call = BackgroundServices::for_wake(core, &mount);
     let attempt = guards::attempts(&timer).saturating_add(1);
     let woken = Woken { claim, timer: &timer, guards: call.guards() };
     let mut attempts = Attempts::new(core, call.deadline());
@@ -65,8 +68,8 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     stored
 }
 
-/// Puts a timer off whose mount waits for its plugin. That was told when the mount was left out,
-/// and is no attempt.
+/// Puts a timer off whose mount waits for its plugin, or until it may write more. That was told
+/// when it began, and is no attempt.
 async fn put_off(
     core: &Core,
     claim: &Claim,

@@ -2,6 +2,7 @@
 
 use super::breaker::{Breaker, CRASHES, Change, Pass};
 use super::class::Class;
+use super::due_writes::DueWrites;
 use super::gate::{Closed, Gate, Inside};
 use super::instance_reuse;
 use super::record::{MountRecord, Phase};
@@ -11,10 +12,13 @@ use crate::lifetimes::Lifetimes;
 use crate::log::Log;
 use bulkhead_sandbox::contract;
 use bulkhead_sandbox::{Ask, Compartment, Ended, Engine, Grant, Grants, Reuse};
-use bulkhead_store::{Store, Unit};
+use bulkhead_store::{Store, StoredLimit, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use tokio::time::Instant;
+
+/// The part of the limit that calls which end leases may store in addition: an eighth.
+const ENDS_SHARE: u64 = 8;
 
 /// A mount with its component.
 pub(crate) struct Mount {
@@ -24,6 +28,11 @@ pub(crate) struct Mount {
     /// What its calls share.
     pub(crate) compartment: Arc<Compartment>,
     breaker: Arc<Breaker>,
+    due_writes: Arc<DueWrites>,
+    /// The limit of the mount's stored bytes.
+    stored: Arc<StoredLimit>,
+    /// The limit for calls that end leases, which must go on in a full mount.
+    stored_at_ends: Arc<StoredLimit>,
     /// What it is granted while its record says nothing.
     usual: Vec<Grant>,
     pub(super) reuse: Reuse,
@@ -87,6 +96,10 @@ impl Mount {
             Some(before) if before.breaker.is_of(digest) => Arc::clone(&before.breaker),
             _ => Arc::new(Breaker::new(digest)),
         };
+        let due_writes = before.map(|before| Arc::clone(&before.due_writes)).unwrap_or_default();
+        let more = limits.stored_bytes / ENDS_SHARE;
+        let [stored, stored_at_ends] =
+            [0, more].map(|more| Arc::new(limits.stored(&grants, &record.uuid, more)));
         let reuse = instance_reuse::of(&record, &plugin.engine);
         let serves = record.phase == Phase::Serving;
         let requests = match before {
@@ -101,6 +114,9 @@ impl Mount {
             grants,
             compartment,
             breaker,
+            due_writes,
+            stored,
+            stored_at_ends,
             usual,
             reuse,
             requests,
@@ -132,10 +148,20 @@ impl Mount {
     /// Begins the unit of work of a call into the mount's component. Its commits are numbered where
     /// the component asks for that.
     pub(crate) fn begin(&self, store: &Arc<Store>) -> Unit {
-        if self.plugin.engine.description().indexed {
-            return store.begin_revised(&self.record.uuid);
-        }
-        store.begin()
+        self.begin_within(store, &self.stored)
+    }
+
+    /// Begins the unit of work of a call that ends a lease.
+    pub(crate) fn begin_end(&self, store: &Arc<Store>) -> Unit {
+        self.begin_within(store, &self.stored_at_ends)
+    }
+
+    fn begin_within(&self, store: &Arc<Store>, limit: &Arc<StoredLimit>) -> Unit {
+        let unit = match self.plugin.engine.description().indexed {
+            true => store.begin_revised(&self.record.uuid),
+            false => store.begin(),
+        };
+        unit.within(limit)
     }
 
     /// The mount as its plugin sees it. `system` are the system's default and longest lifetime;
@@ -176,6 +202,26 @@ impl Mount {
             let retry_after = u64::try_from(left.as_millis()).ok();
             Failure { retry_after, ..Failure::new(Kind::Unavailable, message) }
         })
+    }
+
+    /// Refuses a wake while the mount's due work is over its budget of writes.
+    ///
+    /// # Errors
+    /// `unavailable`, with how long to wait.
+    pub(crate) fn may_wake(&self) -> Result<(), Failure> {
+        let Some(wait) = self.due_writes.wait(Instant::now()) else { return Ok(()) };
+        let message = format!("timers of {} wrote more than their share", self.record.path);
+        let retry_after = u64::try_from(wait.as_millis()).ok();
+        Err(Failure { retry_after, ..Failure::new(Kind::Unavailable, message) })
+    }
+
+    /// Counts bytes that due work wrote, and logs that the mount is over its budget.
+    pub(crate) fn count_due_writes(&self, log: &dyn Log, bytes: usize) {
+        if self.due_writes.count(bytes, Instant::now()) {
+            let effect = "its timers wait; other mounts do not".to_owned();
+            let mount = self.record.path.to_string();
+            log.line("warn", "timers-held-back", &[("mount", mount), ("effect", effect)]);
+        }
     }
 
     /// Notes how a call of the component ended, and tells the log when that changes whether it

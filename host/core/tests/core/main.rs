@@ -36,6 +36,7 @@ mod policies;
 mod probe;
 mod quotas;
 mod second_opinion;
+mod stored;
 mod strangers;
 mod tokens;
 mod uploads;

@@ -17,11 +17,14 @@ impl Bed {
         shown
     }
 
-    /// What is shown of mounts.
+    /// The figures that components give.
     async fn metrics(&self) -> Value {
         let mut shown = self.all_metrics().await;
         let gauges = shown["Gauges"].as_array_mut().unwrap();
-        gauges.retain(|gauge| gauge["Labels"]["mount"].is_string());
+        let is_hosts = |name: &Value| {
+            name.as_str().is_some_and(|name| name.starts_with("bulkhead_mount_stored_bytes"))
+        };
+        gauges.retain(|gauge| gauge["Labels"]["mount"].is_string() && !is_hosts(&gauge["Name"]));
         shown
     }
 }

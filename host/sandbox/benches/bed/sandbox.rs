@@ -134,6 +134,10 @@ impl HostServices for NoServices {
         Err(Failure::internal("not measured"))
     }
 
+    fn earliest_wake(&self) -> u64 {
+        0
+    }
+
     fn widen_lane(&self, _lane: &str, _places: u32) {}
 
     fn rest_of_lane(&self, _lane: &str) -> Option<std::time::Duration> {

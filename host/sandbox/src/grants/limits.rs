@@ -3,10 +3,12 @@
 //! A mount's line counts before what its component asks for, that before the default; the catalog's
 //! ceiling, and the most that the server grants at all, are above all of them.
 
+use super::Grants;
 use super::ask::{AnyTarget, Ask};
 use super::line::Grant;
 use super::rights::{Maker, Rights};
 use crate::limits::{LimitLine, LimitWord, Limits, UNBOUNDED};
+use bulkhead_store::StoredLimit;
 
 impl Limits {
     /// The limits of a mount whose lines are `rights`. A component that a caller brought raises
@@ -30,6 +32,20 @@ impl Limits {
             word.set(&mut limits, value);
         }
         limits
+    }
+
+    /// Returns the limit of stored bytes of the mount of those grants, plus `more` bytes, with the
+    /// command that raises the limit.
+    #[must_use]
+    pub fn stored(&self, grants: &Grants, mount: &str, more: u64) -> StoredLimit {
+        let raised = self.raised("stored").and_then(|line| grants.command(&line));
+        let raised = raised.map(|command| format!(", or allow more: {command}"));
+        StoredLimit {
+            mount: mount.to_owned(),
+            most: self.stored_bytes.saturating_add(more),
+            name: grants.mount.to_string(),
+            remedy: format!("delete what is not needed{}", raised.unwrap_or_default()),
+        }
     }
 
     /// The line that doubles the limit of that name; `None` where the server grants no more, and of

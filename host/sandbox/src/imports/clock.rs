@@ -58,6 +58,7 @@ fn schedule(state: &mut CallState, key: &str, at: u64, lane: &str) -> Result<(),
     let lane = full_lane(state, lane)?;
     // The body counts failed attempts; a timer that is scheduled anew starts from none.
     let body = b"0".to_vec();
+    let at = at.max(state.context.services.earliest_wake());
     state.unit()?.put(address, body, Index { due: Some(at), lane, owner: String::new() });
     Ok(())
 }

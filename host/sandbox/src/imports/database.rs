@@ -16,7 +16,10 @@ use crate::database_plugin::DatabasePlugin;
 use crate::fingerprint::Fingerprint;
 use crate::grants::Act;
 use crate::instance::new_store;
+use crate::limits;
+use crate::nested_answer::answer_bytes;
 use crate::outcome::{Entered, settle};
+use crate::sql::{Targets, check_targets};
 use crate::state::{CallState, ConnectionKey, refusal};
 use bulkhead_wire::failure::{Failure as Refused, Kind};
 use std::sync::Arc;
@@ -36,8 +39,9 @@ macro_rules! nested {
                     let done = users.$function(&mut nested.store, $($argument),*).await?;
                     Ok(done)
                 };
-                let outcome = tokio::time::timeout_at(deadline, work).await;
-                Ok(nested.settle(outcome.map_err(Cut::from)))
+                let outcome = tokio::time::timeout_at(deadline, work).await.map_err(Cut::from);
+                $state.charge(answer_bytes(&outcome))?;
+                Ok(nested.settle(outcome))
             }
         }
     }};
@@ -204,6 +208,7 @@ impl Nested {
                  nested"
             )));
         }
+        check_name(&connection.name)?;
         let plugin =
             state.context.services.database_plugin(&connection.plugin, &connection.version)?;
         keep_settings_secret(state, &plugin, &connection.settings);
@@ -248,15 +253,30 @@ fn linked(plugin: &DatabasePlugin) -> wasmtime::Result<&DatabasePluginPre<CallSt
     plugin.linked().ok_or_else(|| format_err!("the database plugin is linked for another state"))
 }
 
-/// What the connection will dial, found out once by the plugin's pure `configure`.
+/// Refuses a connection's name that is too long for pools and log lines.
+fn check_name(connection: &str) -> Result<(), Refused> {
+    let (bytes, most) = (connection.len(), limits::CONNECTION_BYTES);
+    if bytes <= most {
+        return Ok(());
+    }
+    Err(Refused::invalid(format!(
+        "a connection's name has at most {most} bytes; this one has {bytes}"
+    )))
+}
+
+/// Returns the servers that the connection names, from the plugin's pure `configure`. The plugin is
+/// asked only if the names allow anything.
 async fn targets(
     state: &mut CallState,
     plugin: &DatabasePlugin,
     connection: &Connection,
-) -> Result<Vec<String>, Refused> {
-    let fingerprint =
+) -> Result<Targets, Refused> {
+    if !state.context.grants.heeds_targets(&plugin.dials()) {
+        return Ok(Targets::default());
+    }
+    let settings =
         Fingerprint::begin().bytes(&plugin.identity().digest).bytes(&connection.settings).end();
-    if let Some(known) = state.resources.pools.known_targets(&fingerprint) {
+    if let Some(known) = state.resources.targets.find(state.mount(), &settings) {
         return Ok(known);
     }
     let mut store = Nested::store(state, plugin, &[]);
@@ -270,7 +290,9 @@ async fn targets(
     };
     let outcome = tokio::time::timeout_at(state.context.deadline, work).await;
     let found = settle(store.data(), outcome.map_err(Cut::from))?;
-    state.resources.pools.remember_targets(fingerprint, found.clone());
+    check_targets(&connection.name, &found)?;
+    let found = Targets::from(found);
+    state.resources.targets.remember(state.mount(), settings, &found);
     Ok(found)
 }
 

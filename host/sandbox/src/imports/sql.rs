@@ -92,11 +92,37 @@ fn admit(
     asked: Result<Vec<Reach>, SqlFailure>,
 ) -> Result<(PoolKey, Vec<Reach>), SqlFailure> {
     let reaches = asked?;
+    check_size(target)?;
     let Some(key) = pool_key(state, target) else {
         return Err(failed(NOT_GRANTED, "sql is for calls about a connection"));
     };
     state.context.tree.secrets.add(&target.password);
     Ok((key, reaches))
+}
+
+/// Names the first endpoints of a target, for the log.
+fn named(target: &Target) -> String {
+    let ends = target.endpoints.iter().take(limits::SQL_ENDPOINTS);
+    ends.map(|end| format!("{}:{}", end.host, end.port)).collect::<Vec<_>>().join(",")
+}
+
+/// Refuses a target that is too large to be kept in a pool. The TLS settings have bounds of their
+/// own.
+fn check_size(target: &Target) -> Result<(), SqlFailure> {
+    let names = [&target.driver, &target.database, &target.username, &target.password];
+    let hosts = target.endpoints.iter().map(|endpoint| &endpoint.host);
+    let all = names.into_iter().chain(hosts).chain(&target.tls.server_name);
+    let bytes = all.map(String::len).fold(0, usize::saturating_add);
+    let (ends, most) = (target.endpoints.len(), limits::SQL_ENDPOINTS);
+    if bytes <= limits::SQL_TARGET_BYTES && ends <= most {
+        return Ok(());
+    }
+    let why = format!(
+        "a target has at most {most} endpoints, and {} bytes of names and password; this one has \
+         {ends} and {bytes}",
+        limits::SQL_TARGET_BYTES
+    );
+    Err(failed("invalid-request", why))
 }
 
 async fn ping(
@@ -196,15 +222,7 @@ fn report<T>(
                 "connection".to_owned(),
                 state.connection.as_ref().map(|key| key.name.clone()).unwrap_or_default(),
             ),
-            (
-                "target".to_owned(),
-                target
-                    .endpoints
-                    .iter()
-                    .map(|end| format!("{}:{}", end.host, end.port))
-                    .collect::<Vec<_>>()
-                    .join(","),
-            ),
+            ("target".to_owned(), state.scrub(&named(target))),
             ("cause".to_owned(), failure.code.clone()),
             ("sqlstate".to_owned(), failure.sqlstate.clone().unwrap_or_default()),
         ];

@@ -185,6 +185,10 @@ impl HostServices for Passwords {
         Err(Failure::absent())
     }
 
+    fn earliest_wake(&self) -> u64 {
+        0
+    }
+
     fn widen_lane(&self, _lane: &str, _places: u32) {}
 
     fn rest_of_lane(&self, _lane: &str) -> Option<std::time::Duration> {

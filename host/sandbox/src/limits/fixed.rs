@@ -185,6 +185,19 @@ pub(crate) const LDAP_IDLE_SESSIONS: usize = 256;
 pub(crate) const LDAP_IDLE_OF_LOGIN: usize = 16;
 /// How long an idle one is kept: servers end them after some minutes.
 pub(crate) const LDAP_IDLE: Duration = Duration::from_secs(60);
+/// Servers that one connection with a database names, in the answer of its plugin.
+pub(crate) const TARGETS: usize = 64;
+/// Bytes of their names.
+pub(crate) const TARGETS_BYTES: usize = 4 << 10;
+/// Connections of one mount of which those names are remembered.
+pub(crate) const KNOWN_TARGETS: usize = 1_024;
+/// Bytes of a connection's name, which pools in memory and lines of the log bear.
+pub(crate) const CONNECTION_BYTES: usize = 512;
+/// Bytes of all texts of a target with which sessions are opened, but those of TLS: a pool keeps
+/// them as long as it is open.
+pub(crate) const SQL_TARGET_BYTES: usize = 32 << 10;
+/// Endpoints of it, which are tried one after another.
+pub(crate) const SQL_ENDPOINTS: usize = 64;
 /// SQL sessions that the pools of all connections may have open together.
 pub(crate) const SQL_SESSIONS: u32 = 1_024;
 /// Longest wait for sessions that other connections give up.

@@ -30,6 +30,7 @@ pub(crate) enum LimitWord {
     Concurrency,
     Rate,
     Cache,
+    Stored,
 }
 
 /// How the value of a limit is written.
@@ -41,7 +42,7 @@ enum Form {
     Rate,
 }
 
-const WORDS: [(LimitWord, &str, Form); 14] = [
+const WORDS: [(LimitWord, &str, Form); 15] = [
     (LimitWord::Deadline, "deadline", Form::Time),
     (LimitWord::Memory, "memory", Form::Size),
     (LimitWord::HostCalls, "host-calls", Form::Count),
@@ -56,6 +57,7 @@ const WORDS: [(LimitWord, &str, Form); 14] = [
     (LimitWord::Concurrency, "concurrency", Form::Count),
     (LimitWord::Rate, "rate", Form::Rate),
     (LimitWord::Cache, "cache", Form::Size),
+    (LimitWord::Stored, "stored", Form::Size),
 ];
 
 /// The value of a limit that does not bound.
@@ -184,6 +186,7 @@ impl LimitWord {
             Self::Concurrency => limits.concurrency.into(),
             Self::Rate => limits.rate.map_or(UNBOUNDED, u64::from),
             Self::Cache => limits.cache_bytes as u64,
+            Self::Stored => limits.stored_bytes,
         }
     }
 
@@ -208,6 +211,7 @@ impl LimitWord {
             Self::Concurrency => limits.concurrency = count,
             Self::Rate => limits.rate = (value != UNBOUNDED).then_some(count),
             Self::Cache => limits.cache_bytes = size,
+            Self::Stored => limits.stored_bytes = value,
         }
     }
 }

@@ -40,6 +40,8 @@ pub struct Limits {
     pub rate: Option<u32>,
     /// Bytes that a mount keeps in its cache.
     pub cache_bytes: usize,
+    /// Bytes that a mount stores: its data, leases, reservations and timers.
+    pub stored_bytes: u64,
 }
 
 impl Limits {
@@ -65,6 +67,7 @@ impl Limits {
         concurrency: 448,
         rate: Some(1_000_000),
         cache_bytes: 64 << 20,
+        stored_bytes: 1 << 40,
     };
 }
 
@@ -85,6 +88,7 @@ impl Default for Limits {
             concurrency: 256,
             rate: None,
             cache_bytes: 4 << 20,
+            stored_bytes: 1 << 30,
         }
     }
 }

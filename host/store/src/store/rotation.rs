@@ -125,7 +125,8 @@ mod tests {
         let store = scratch.open().await;
         edit(
             &store,
-            "CREATE TRIGGER no BEFORE UPDATE ON meta BEGIN SELECT RAISE(ABORT, 'no'); END",
+            "CREATE TRIGGER no BEFORE UPDATE ON meta WHEN new.name = 'keyring' \
+             BEGIN SELECT RAISE(ABORT, 'no'); END",
         )
         .await;
         let before = store.key_status();

@@ -238,8 +238,9 @@ impl SecretsEngine for Probe {
     /// Notes the attempt. A name that begins with `twice`, `refused` or `away` fails at first, one
     /// that begins with `hang` never ends, one that begins with `again` guards itself. One that
     /// begins with `same` schedules itself anew for the same time, until it has rung three times;
-    /// with `same-stored` it stores that at once. One that begins with `tells` fails with what is
-    /// in force for `told`.
+    /// with `same-stored` it stores that at once. One that begins with `flood` writes and does so
+    /// without end, with `flood-more` ever more. One that begins with `tells` fails with what is in
+    /// force for `told`.
     fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
         if key.starts_with("told") {
             note_context(host, "told-wake", context)?;
@@ -249,6 +250,9 @@ impl SecretsEngine for Probe {
         }
         if key.starts_with("same") {
             return wake_anew(host, key);
+        }
+        if key.starts_with("flood") {
+            return flood(host, key);
         }
         if key.starts_with("tells") {
             rotation::tell(host)?;
@@ -334,6 +338,23 @@ fn wake_anew(host: &dyn Host, key: &str) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Writes a megabyte twelve times, and schedules itself at once. Each one replaces the one before,
+/// or stands beside it.
+fn flood(host: &dyn Host, key: &str) -> Result<(), Failure> {
+    let count = format!("note/{key}");
+    let rung: u64 = host.storage().get_plain(&count)?.unwrap_or_default();
+    host.storage().put_plain(&count, &(rung + 1))?;
+    let (grows, text) = (key.starts_with("flood-more"), "x".repeat(1_000_000));
+    for number in 0..12 {
+        let place = if grows { rung * 12 + number } else { 0 };
+        host.storage().put_plain(&format!("{key}/{place}"), &text)?;
+        if grows {
+            host.storage().checkpoint()?;
+        }
+    }
+    host.clock().schedule(key, LONG_PAST, "timers")
 }
 
 fn guard(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {

@@ -4,12 +4,13 @@
 
 use super::{Families, Family, PREFIX, Sample};
 use crate::core::Core;
-use crate::mounts::Class;
+use crate::mounts::{Class, Mount};
 use crate::quotas::Usage;
 use bulkhead_sandbox::Reading;
 use bulkhead_store::Space;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::metric::MetricKind;
+use std::sync::Arc;
 
 /// Leases are counted up to here, so that a look costs a bounded time.
 const COUNTED: u32 = 1_000_000;
@@ -42,8 +43,24 @@ pub(super) async fn families(core: &Core) -> Result<Families, Failure> {
     let (most, counter) = (each(|quota| quota.max_leases), each(|quota| quota.counter));
     add("quota_lease_count_max", "leases that a quota allows", most);
     add("quota_lease_count_counter", "leases that a quota counts", counter);
+    let (stored, may_store) = stored(core).await?;
+    add("mount_stored_bytes", "bytes that a mount stores", stored);
+    add("mount_stored_bytes_max", "bytes that a mount may store", may_store);
     families.retain(|_, family| !family.samples.is_empty());
     Ok(families)
+}
+
+/// What each mount stores, and what it may.
+async fn stored(core: &Core) -> Result<(Vec<Sample>, Vec<Sample>), Failure> {
+    let bytes = core.store.stored_bytes().await?;
+    let mounts = core.mounts.all();
+    let each = |value: &dyn Fn(&Mount) -> u64| {
+        let sample =
+            |mount: &Arc<Mount>| gauge(value(mount), Some(("mount", mount.record.path.as_str())));
+        mounts.iter().map(sample).collect()
+    };
+    let stored = |mount: &Mount| bytes.get(&mount.record.uuid).copied().unwrap_or_default();
+    Ok((each(&stored), each(&|mount| mount.compartment.limits().stored_bytes)))
 }
 
 fn mounts(core: &Core) -> Vec<Sample> {

@@ -1,0 +1,83 @@
+//! The size of a database plugin's answer, which counts as held for the engine's call.
+//!
+//! Prevents a plugin from taking memory of the host that no limit of the mount counts.
+
+use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{Configured, Refusal};
+use crate::outcome::Entered;
+
+/// An answer of a nested plugin, which the host holds on its way to the engine.
+pub(crate) trait Answered {
+    /// Returns the bytes of all texts.
+    fn bytes(&self) -> usize;
+}
+
+impl Answered for () {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Answered for Option<bool> {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Answered for String {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Answered for Configured {
+    fn bytes(&self) -> usize {
+        let listed = self.targets.iter().chain(&self.warnings).map(String::len);
+        listed.sum::<usize>() + self.settings.len() + pair_bytes(&self.ext)
+    }
+}
+
+impl Answered for Refusal {
+    fn bytes(&self) -> usize {
+        let said = self.setting.iter().chain(&self.vendor_code).map(String::len);
+        said.sum::<usize>() + self.code.len() + pair_bytes(&self.ext)
+    }
+}
+
+fn pair_bytes(pairs: &[(String, String)]) -> usize {
+    pairs.iter().map(|(name, value)| name.len() + value.len()).sum()
+}
+
+/// Returns the bytes of the answer or refusal. A call that was cut gave neither.
+pub(crate) fn answer_bytes<T: Answered>(outcome: &Entered<T, Refusal>) -> usize {
+    match outcome {
+        Ok(Ok(Ok(answer))) => answer.bytes(),
+        Ok(Ok(Err(refused))) => refused.bytes(),
+        Ok(Err(_)) | Err(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_texts_of_an_answer_and_of_a_refusal_count() {
+        let ext = vec![("ab".to_owned(), "cde".to_owned())];
+        let configured = Configured {
+            settings: "x".repeat(10),
+            targets: vec!["x".repeat(20); 3],
+            warnings: vec!["x".to_owned()],
+            ext: ext.clone(),
+        };
+        assert_eq!(answer_bytes(&Ok(Ok(Ok(configured)))), 10 + 60 + 1 + 5);
+        let refusal = Refusal {
+            code: "xx".to_owned(),
+            setting: Some("xxx".to_owned()),
+            statement: None,
+            vendor_code: Some("xxxx".to_owned()),
+            ext,
+        };
+        assert_eq!(answer_bytes::<()>(&Ok(Ok(Err(refusal)))), 2 + 3 + 4 + 5);
+        assert_eq!(answer_bytes::<()>(&Ok(Ok(Ok(())))), 0);
+    }
+}

@@ -1,0 +1,220 @@
+//! What mounts store is counted, and bounded.
+
+use std::sync::Arc;
+
+use sqlx::sqlite::SqliteConnection;
+
+use super::*;
+use crate::counted::StoredLimit;
+use crate::testing::{Scratch, body, data, edit, put, put_indexed};
+use crate::{Index, Space, Store};
+
+fn limit(mount: &str, most: u64) -> Arc<StoredLimit> {
+    let remedy = format!("to allow more: grant {mount} more");
+    Arc::new(StoredLimit { mount: mount.to_owned(), most, name: format!("{mount}/"), remedy })
+}
+
+/// Puts so many bytes within a limit.
+async fn store_within(
+    store: &Arc<Store>,
+    limit: &Arc<StoredLimit>,
+    (key, bytes): (&str, usize),
+) -> Result<(), StoreFault> {
+    let mut unit = store.begin().within(limit);
+    unit.put(data(key), vec![b'x'; bytes], Index::default());
+    unit.commit().await.map(drop)
+}
+
+async fn stored(store: &Store, mount: &str) -> u64 {
+    store.stored_bytes().await.unwrap().get(mount).copied().unwrap_or_default()
+}
+
+/// The same, row by row.
+async fn summed(store: &Store, mount: &str) -> u64 {
+    let query = sqlx::query_scalar(
+        "SELECT coalesce(sum(2 * octet_length(key) + 2 * octet_length(lane) \
+             + 2 * octet_length(owner) + length(sealed) + 64), 0) FROM record \
+         WHERE space IN (2, 4, 5, 6) AND key LIKE ? || '/%'",
+    );
+    let query = query.bind(mount);
+    let read = async |connection: &mut SqliteConnection| query.fetch_one(connection).await;
+    let bytes: i64 = store.database().readers().read(read).await.unwrap();
+    u64::try_from(bytes).unwrap()
+}
+
+#[tokio::test]
+async fn the_count_is_what_the_rows_hold_after_puts_replacements_and_deletions() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let index = Index { due: Some(1), lane: "m/lane".into(), owner: "someone".into() };
+    put(&store, data("m/a"), "some").await;
+    put(&store, data("m/a"), "some more, and in bytes: äöü").await;
+    put_indexed(&store, Address::new(Space::Lease, "m/ä"), "lease", index.clone()).await;
+    put_indexed(&store, Address::new(Space::Lease, "m/ä"), "lease", Index::default()).await;
+    put_indexed(&store, Address::new(Space::Timer, "m/t"), "0", index).await;
+    put(&store, data("other/b"), "x").await;
+    for uncounted in [data("m"), data("/m"), Address::new(Space::Token, "m/a")] {
+        put(&store, uncounted, "x").await;
+    }
+    let counted = stored(&store, "m").await;
+    assert_eq!((counted, counted > 300), (summed(&store, "m").await, true));
+    assert_eq!(store.stored_bytes().await.unwrap().len(), 2);
+    let mut unit = store.begin();
+    unit.delete(data("m/a"));
+    unit.delete(Address::new(Space::Lease, "m/ä"));
+    unit.commit().await.unwrap();
+    assert_eq!(stored(&store, "m").await, summed(&store, "m").await);
+    let mut unit = store.begin();
+    unit.delete(Address::new(Space::Timer, "m/t"));
+    unit.commit().await.unwrap();
+    let left = store.stored_bytes().await.unwrap();
+    assert_eq!(left.keys().collect::<Vec<_>>(), ["other"], "what stores nothing has no row");
+}
+
+#[tokio::test]
+async fn a_commit_over_the_limit_is_refused_alone_and_says_what_to_do() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let (small, other) = (limit("m", 10_000), limit("other", 10_000));
+    store_within(&store, &small, ("m/a", 6_000)).await.unwrap();
+    let before = stored(&store, "m").await;
+    let (refused, others) = tokio::join!(
+        store_within(&store, &small, ("m/b", 6_000)),
+        store_within(&store, &other, ("other/b", 6_000)),
+    );
+    assert_eq!(others, Ok(()));
+    let Err(StoreFault::OverLimit(said)) = refused else { panic!("{refused:?}") };
+    let expected = format!("mount m/ stores {before} bytes and may store 10000");
+    assert!(said.contains(&expected) && said.ends_with("grant m more"), "{said}");
+    assert_eq!((stored(&store, "m").await, body(&store, &data("m/b")).await), (before, None));
+    let raised = limit("m", 20_000);
+    store_within(&store, &raised, ("m/b", 6_000)).await.unwrap();
+    assert_eq!(stored(&store, "m").await, summed(&store, "m").await);
+}
+
+#[tokio::test]
+async fn a_full_mount_still_replaces_and_deletes_and_what_is_deleted_makes_room() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let most = limit("m", 10_000);
+    store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
+    store_within(&store, &most, ("m/b", 3_000)).await.unwrap();
+    for _ in 0..3 {
+        store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
+    }
+    let least = limit("m", 1);
+    store_within(&store, &least, ("m/a", 5_999)).await.unwrap();
+    assert!(store_within(&store, &least, ("m/a", 6_000)).await.is_err());
+    let mut unit = store.begin().within(&least);
+    unit.delete(data("m/b"));
+    unit.put(data("m/c"), vec![b'x'; 2_999], Index::default());
+    unit.commit().await.unwrap();
+    let mut unit = store.begin().within(&least);
+    unit.delete(data("m/a"));
+    unit.commit().await.unwrap();
+    store_within(&store, &most, ("m/d", 6_000)).await.unwrap();
+    assert_eq!(stored(&store, "m").await, summed(&store, "m").await);
+}
+
+#[tokio::test]
+async fn of_units_that_are_committed_together_those_that_fit_are_stored() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let most = limit("m", 10_000);
+    store_within(&store, &most, ("m/0", 1_000)).await.unwrap();
+    let keys: Vec<String> = (1..=20).map(|number| format!("m/{number}")).collect();
+    let all = keys.iter().map(|key| store_within(&store, &most, (key, 1_000)));
+    let done = futures_util::future::join_all(all).await;
+    let fit = done.iter().filter(|done| done.is_ok()).count();
+    let bytes = stored(&store, "m").await;
+    assert!((7..=8).contains(&fit) && bytes <= 10_000, "{fit} in {bytes}");
+    assert_eq!(bytes, summed(&store, "m").await);
+}
+
+#[tokio::test]
+async fn numbered_records_count_as_others_do() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let most = limit("m", 5_000);
+    let put = async |key: &str, bytes: usize| {
+        let mut unit = store.begin_revised("m").within(&most);
+        unit.put(data(key), vec![b'x'; bytes], Index::default());
+        unit.commit().await
+    };
+    put("m/a", 4_000).await.unwrap();
+    put("m/a", 4_000).await.unwrap();
+    assert!(matches!(put("m/b", 4_000).await, Err(StoreFault::OverLimit(_))));
+    assert_eq!(stored(&store, "m").await, summed(&store, "m").await);
+}
+
+#[tokio::test]
+async fn the_count_survives_a_crash_and_data_of_an_earlier_release_are_counted_when_opened() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let most = limit("m", 10_000);
+    store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
+    put(&store, data("m/b"), "x").await;
+    let bytes = stored(&store, "m").await;
+    let crashed = scratch.crashed();
+    let after = crashed.open().await;
+    assert_eq!((stored(&after, "m").await, summed(&after, "m").await), (bytes, bytes));
+    assert!(store_within(&after, &most, ("m/c", 6_000)).await.is_err());
+    for statement in [
+        "DROP TRIGGER stored_more",
+        "DROP TRIGGER stored_otherwise",
+        "DROP TRIGGER stored_less",
+        "DROP TABLE stored",
+        "UPDATE meta SET value = CAST('3' AS BLOB) WHERE name = 'schema'",
+    ] {
+        edit(&store, statement).await;
+    }
+    store.close().await;
+    let store = scratch.open().await;
+    assert_eq!(stored(&store, "m").await, bytes);
+}
+
+#[tokio::test]
+async fn mounts_with_room_are_asked_about_once_and_those_that_come_to_their_limit_again() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let most = limit("m", 100_000);
+    let known = || sync::lock(&store.data().stored.at_most).get("m").copied();
+    assert_eq!(known(), None);
+    for _ in 0..15 {
+        store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
+    }
+    let at_most = known().unwrap();
+    assert!(at_most > 90_000 && stored(&store, "m").await < 7_000, "{at_most}");
+    store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
+    store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
+    assert_eq!(known(), Some(stored(&store, "m").await), "it was counted again");
+}
+
+/// Bytes of the database file.
+fn file_bytes(scratch: &Scratch) -> u64 {
+    std::fs::metadata(scratch.path().join("bulkhead.db")).unwrap().len()
+}
+
+#[tokio::test]
+async fn the_space_of_what_was_deleted_is_given_back_to_the_file_system() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let unbounded = limit("m", u64::MAX);
+    let keys: Vec<String> = (0..40).map(|number| format!("m/{number}")).collect();
+    for key in &keys {
+        store_within(&store, &unbounded, (key, 500_000)).await.unwrap();
+    }
+    put(&store, data("other/a"), "stays").await;
+    store.give_back_space().await.unwrap();
+    let full = file_bytes(&scratch);
+    assert!(full > 20_000_000, "{full}");
+    let mut unit = store.begin();
+    keys.iter().for_each(|key| unit.delete(data(key)));
+    unit.commit().await.unwrap();
+    store.give_back_space().await.unwrap();
+    let left = file_bytes(&scratch);
+    assert!(left < 1_000_000, "{left} of {full}");
+    assert_eq!(body(&store, &data("other/a")).await.unwrap(), "stays");
+    store.close().await;
+    assert_eq!(body(&scratch.open().await, &data("other/a")).await.unwrap(), "stays");
+}

@@ -1,0 +1,119 @@
+//! Store time from one process to the next, with clocks that are set in between.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::clock::tests::Hands;
+use crate::testing::{Scratch, data, edit, put};
+use crate::{ClockBehind, DataDirectory, Hashes, SealConfig, SealKey, Store};
+
+/// Opens the data as the next process does, with the clocks of `hands`.
+async fn next_process(scratch: &Scratch, hands: &Hands) -> (Arc<DataDirectory>, Arc<Store>) {
+    let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
+    let store = held.open(SealKey::from_bytes([1; 32])).await.unwrap();
+    (held, store)
+}
+
+/// Initialises data, and opens them as a process does.
+async fn first_process(scratch: &Scratch, hands: &Hands) -> (Arc<DataDirectory>, Arc<Store>) {
+    let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
+    held.initialise(SealConfig::SINGLE, &SealKey::from_bytes([1; 32]), |_: &Hashes| Ok(Vec::new()))
+        .await
+        .unwrap();
+    drop(held);
+    next_process(scratch, hands).await
+}
+
+const TWO_HOURS: i64 = 7_200_000;
+const TEN_YEARS: i64 = 315_360_000_000;
+
+#[tokio::test]
+async fn store_time_does_not_go_back_when_a_process_starts_with_the_clock_set_back() {
+    let (scratch, hands) = (Scratch::new(), Hands::new());
+    let (held, store) = first_process(&scratch, &hands).await;
+    hands.pass(30_000);
+    put(&store, data("bears a time"), "x").await;
+    let reached = store.now();
+    // Killed: nothing is written any more.
+    let crashed = scratch.crashed();
+    drop((held, store));
+    hands.set(-TWO_HOURS);
+    let (held, store) = next_process(&crashed, &hands).await;
+    assert_eq!((store.now(), held.now()), (reached, reached));
+    let system = reached - TWO_HOURS as u64;
+    let behind = ClockBehind { system, store: reached };
+    assert_eq!((store.take_clock_behind(), store.take_clock_behind()), (Some(behind), None));
+    assert_eq!(store.clock_jump(), None, "it is told once");
+    hands.pass(5_000);
+    assert_eq!(store.now(), reached + 5_000);
+}
+
+#[tokio::test]
+async fn what_is_idle_or_closed_is_marked_when_it_is_asked_for_and_not_again_at_once() {
+    let (scratch, hands) = (Scratch::new(), Hands::new());
+    let (held, store) = first_process(&scratch, &hands).await;
+    hands.pass(59_000);
+    let minute = Duration::from_secs(60);
+    store.mark_time(minute).await.unwrap();
+    let first = store.now();
+    hands.pass(59_000);
+    store.mark_time(minute).await.unwrap();
+    let flushed = store.flushes();
+    assert_eq!(flushed, 1, "the mark is 59 s old");
+    hands.pass(1_000);
+    store.mark_time(minute).await.unwrap();
+    assert_eq!(store.flushes(), flushed + 1);
+    hands.pass(100);
+    store.mark_time(Duration::ZERO).await.unwrap();
+    store.close().await;
+    drop((held, store));
+    hands.set(-TWO_HOURS);
+    let (_held, store) = next_process(&scratch, &hands).await;
+    assert_eq!(store.now(), first + 60_100);
+}
+
+#[tokio::test]
+async fn a_mark_that_is_far_ahead_stops_no_time_and_goes_with_its_row() {
+    let (scratch, hands) = (Scratch::new(), Hands::new());
+    hands.set(TEN_YEARS);
+    let (held, store) = first_process(&scratch, &hands).await;
+    let wrong = store.now();
+    store.close().await;
+    drop((held, store));
+    hands.set(-TEN_YEARS);
+    let (held, store) = next_process(&scratch, &hands).await;
+    assert_eq!(store.now(), wrong);
+    hands.pass(5_000);
+    assert_eq!(store.now(), wrong + 5_000);
+    edit(&store, "DELETE FROM meta WHERE name = 'time'").await;
+    store.close().await;
+    drop((held, store));
+    let (held, store) = next_process(&scratch, &hands).await;
+    assert_eq!(store.now(), wrong + 5_000 - TEN_YEARS as u64);
+    edit(&store, "INSERT INTO meta VALUES ('time', x'00')").await;
+    store.close().await;
+    drop((held, store));
+    let refused = DataDirectory::hold(scratch.options()).await.err().unwrap().to_string();
+    assert!(refused.contains("\"time\""), "{refused}");
+}
+
+#[tokio::test]
+async fn commits_mark_the_time_once_a_second_without_a_flush_of_their_own() {
+    let (scratch, hands) = (Scratch::new(), Hands::new());
+    let (_held, store) = first_process(&scratch, &hands).await;
+    let mut marks = BTreeSet::new();
+    for number in 0..20 {
+        put(&store, data(&number.to_string()), "x").await;
+        let query = sqlx::query_scalar("SELECT value FROM meta WHERE name = 'time'");
+        let read = async |connection: &mut SqliteConnection| query.fetch_one(connection).await;
+        let mark: Vec<u8> = store.database().readers().read(read).await.unwrap();
+        let mark: u64 = String::from_utf8(mark).unwrap().parse().unwrap();
+        assert!((store.now() - 999..=store.now()).contains(&mark), "{mark}");
+        marks.insert(mark);
+        hands.pass(100);
+    }
+    assert_eq!((marks.len(), store.flushes()), (2, 20));
+}
