@@ -2,8 +2,8 @@
 //!
 //! The attack this file stops: a small request that fills the disk of the audit, which stops the
 //! service. A hash takes eighty bytes where an empty text takes three, so that a line needs a bound
-//! of its own, for every caller. The parts are added up here: the build fails if together they could
-//! make a line longer than [`LINE`].
+//! of its own, for every caller. The parts are added up here: the build fails if together they
+//! could make a line longer than [`LINE`].
 
 /// Longest line of any request or answer.
 const LINE: usize = 64 << 10;

@@ -143,10 +143,7 @@ mod tests {
 
         /// As [`Self::ask`], when the leases may be counted again.
         async fn ask_later(&self, tally: &Tally, most: u64) -> Option<Place> {
-            let end = sync::lock(&tally.known).rests_until;
-            if let Some(end) = end {
-                tokio::time::sleep_until(end).await;
-            }
+            rest(tally).await;
             self.ask(tally, most).await
         }
 
@@ -155,6 +152,14 @@ mod tests {
             let Some(_place) = self.ask(tally, most).await else { return false };
             self.leases.fetch_add(1, Ordering::SeqCst);
             true
+        }
+    }
+
+    /// Waits until the leases may be counted again.
+    async fn rest(tally: &Tally) {
+        let end = sync::lock(&tally.known).rests_until;
+        if let Some(end) = end {
+            tokio::time::sleep_until(end).await;
         }
     }
 
@@ -202,6 +207,7 @@ mod tests {
     async fn a_place_that_is_given_back_while_leases_are_counted_is_free() {
         let (tally, stored) = (Tally::default(), Stored::default());
         let failing = stored.ask(&tally, 1).await.unwrap();
+        rest(&tally).await;
         let count = async || {
             failing.give_back();
             Ok(0)
