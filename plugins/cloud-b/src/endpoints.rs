@@ -93,8 +93,8 @@ pub(crate) fn merge(
 }
 
 /// Returns the first service whose configured place is not the provider's own. Such a place gets
-/// access tokens by `credentials`, which came in the same write, and no other: with a token of this
-/// machine, or of the account that trusts this machine, whoever writes the place could act as the
+/// access tokens by `credentials` only, which came in the same write. With a token of this machine,
+/// or of the account that trusts this machine, the caller who writes the place could act as the
 /// machine.
 pub(crate) fn foreign(custom: &BTreeMap<String, String>) -> Option<&str> {
     let is_own = |text: &str| {

@@ -44,6 +44,9 @@ impl Answerer for Gate {
             self.entered.notify_one();
             self.leave.notified().await;
         }
+        if let Some(refusal) = &request.refusal {
+            return Response::failed(refusal);
+        }
         if request.path == "nothing" {
             return Response::no_content();
         }
