@@ -6,6 +6,7 @@ mod figures;
 mod load;
 
 use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::tls_client;
 use bulkhead_tests::{Bulkhead, Kubernetes, Namespace};
 use figures::quantile;
 use http_body_util::{BodyExt as _, Full};
@@ -16,9 +17,7 @@ use load::Connection;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::ServerName;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -168,14 +167,6 @@ async fn connect(url: &str, trust: &TlsConnector) -> SendRequest<Full<Bytes>> {
 }
 
 fn trusting(authority: &str) -> TlsConnector {
-    let mut roots = RootCertStore::empty();
     let certificate = CertificateDer::from_pem_slice(authority.as_bytes()).expect("a certificate");
-    roots.add(certificate).expect("an authority");
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    TlsConnector::from(Arc::new(config))
+    tls_client::trust([certificate], &[])
 }

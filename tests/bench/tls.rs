@@ -14,6 +14,7 @@ mod load;
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::tls_client;
 use figures::quantile;
 use http_body_util::{BodyExt, Empty};
 use hyper::Request;
@@ -23,9 +24,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use load::cpu;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -169,17 +168,8 @@ async fn measure(
 }
 
 fn connector(server: &Bulkhead, protocol: &str) -> TlsConnector {
-    let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_file(server.authority()).expect("its authority");
-    roots.add(authority).expect("an authority");
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("TLS has versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
-    TlsConnector::from(Arc::new(config))
+    tls_client::trust([authority], &[protocol])
 }
 
 fn main() {

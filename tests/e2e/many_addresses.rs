@@ -4,6 +4,7 @@
 use crate::world::World;
 use bulkhead_tests::operators::{Operators, seal_status, sealed};
 use bulkhead_tests::paths::{Folder, binary, guest};
+use bulkhead_tests::tls_client;
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Bulkhead, Socket};
 use http_body_util::Empty;
@@ -11,7 +12,6 @@ use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -145,17 +145,8 @@ fn logins_of_unknown_users_from_one_address_delay_no_login_from_another() {
 }
 
 fn connector(server: &Bulkhead) -> TlsConnector {
-    let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_file(server.authority()).expect("its authority");
-    roots.add(authority).expect("an authority");
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("TLS has versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    TlsConnector::from(Arc::new(config))
+    tls_client::trust([authority], &["h2"])
 }
 
 /// A connection from an address that takes next to nothing of what is sent.

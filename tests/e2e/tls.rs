@@ -4,11 +4,11 @@
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::tls_client;
 use bulkhead_tests::wait::until_true;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
@@ -186,17 +186,7 @@ fn replace(file: &Path, text: &str) {
 }
 
 fn connector(authorities: &[CertificateDer<'static>]) -> TlsConnector {
-    let mut roots = RootCertStore::empty();
-    for one in authorities {
-        roots.add(one.clone()).expect("an authority");
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("TLS has versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    TlsConnector::from(Arc::new(config))
+    tls_client::trust(authorities.iter().cloned(), &[])
 }
 
 type Connection = TlsStream<TcpStream>;

@@ -26,6 +26,7 @@ pub mod preload;
 pub mod server_script;
 pub mod signer;
 pub mod socket;
+pub mod tls_client;
 pub mod wait;
 
 pub use authority::Authority;
