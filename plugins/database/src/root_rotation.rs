@@ -126,7 +126,6 @@ impl Root<'_> {
     /// nothing else.
     fn replace(&self, intent: Intent<Candidate>) -> Result<(), Failure> {
         if self.works(self.connection.setting("password"))? == Some(false) {
-            log(self.host, Level::Error, "root-credential-unknown", self.name);
             return Err(self.unknown());
         }
         self.connection.store(self.host, self.name)?;
@@ -144,10 +143,7 @@ impl Root<'_> {
             Some(true) => {
                 intent.restart(self.host, self.new_candidate()?, Candidates::Disproven)?
             }
-            Some(false) => {
-                log(self.host, Level::Error, "root-credential-unknown", self.name);
-                return Err(self.unknown());
-            }
+            Some(false) => return Err(self.unknown()),
             None => intent,
         };
         self.store(self.change(intent)?)
@@ -229,7 +225,9 @@ impl Root<'_> {
         })
     }
 
+    /// Tells in the log, and the caller, that no known password logs in.
     fn unknown(&self) -> Failure {
+        log(self.host, Level::Error, "root-credential-unknown", self.name);
         let (name, user) = (quoted(self.name), quoted(self.username()));
         Failure::new(
             Kind::Unreachable,

@@ -5,8 +5,8 @@
 //! under all names that it is given by, and is either a set's or that of roles.
 
 use crate::directory::{Found, Identity};
+use crate::known_servers::KnownServers;
 use crate::loan::Loan;
-use crate::place::Place;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub(crate) struct Account {
     pub(crate) loan: Option<Loan>,
     /// The servers of the password in force. `None` where an earlier release stored the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) place: Option<Place>,
+    pub(crate) known_servers: Option<KnownServers>,
 }
 
 stored!(Account, "account", reads_stored_accounts);
@@ -59,7 +59,7 @@ impl Account {
             rotated: None,
             directory_rotated: None,
             loan: None,
-            place: None,
+            known_servers: None,
         };
         Ok(Self { dn: found.dn.clone(), ..kept.unwrap_or_else(new) })
     }

@@ -10,7 +10,7 @@ mod lookup;
 mod name;
 mod server;
 
-use crate::place::Place;
+use crate::known_servers::KnownServers;
 use crate::settings::{AD, Config, OPENLDAP};
 use crate::times;
 use bulkhead_sdk::database_plugin::StoreTime;
@@ -78,8 +78,12 @@ impl<'a> Directory<'a> {
     ///
     /// # Errors
     /// Unreachable where the configuration has none of them.
-    pub(crate) fn narrowed_to(self, known: Option<&Place>, dn: &str) -> Result<Self, Failure> {
-        let target = Place::narrow(known, self.config, self.target, dn)?;
+    pub(crate) fn narrowed_to(
+        self,
+        known: Option<&KnownServers>,
+        dn: &str,
+    ) -> Result<Self, Failure> {
+        let target = KnownServers::narrow(known, self.config, self.target, dn)?;
         Ok(Self { target, ..self })
     }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// Servers, and how they prove themselves. It is part of stored records: fields that come later
 /// have a default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct KnownServers {
     /// URLs of the servers that are asked, in lower case.
     servers: Vec<String>,
     starttls: bool,
@@ -23,8 +23,8 @@ pub(crate) struct Place {
     certificate: String,
 }
 
-impl Place {
-    /// Returns the place of a configuration.
+impl KnownServers {
+    /// Returns the servers of a configuration.
     pub(crate) fn of(config: &Config) -> Self {
         Self {
             servers: servers::asked(&config.url).map(str::to_lowercase).collect(),
@@ -76,8 +76,8 @@ mod tests {
     }
 
     fn narrowed(known: &str, now: &Config) -> Result<Vec<String>, String> {
-        let known = Place::of(&config(known));
-        let narrowed = Place::narrow(Some(&known), now, now.target(), "cn=app");
+        let known = KnownServers::of(&config(known));
+        let narrowed = KnownServers::narrow(Some(&known), now, now.target(), "cn=app");
         narrowed.map(|target| target.urls).map_err(|failure| failure.message)
     }
 
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_password_of_an_earlier_release_goes_where_the_configuration_says() {
         let now = config("ldaps://a.example");
-        let target = Place::narrow(None, &now, now.target(), "cn=app").unwrap();
+        let target = KnownServers::narrow(None, &now, now.target(), "cn=app").unwrap();
         assert_eq!(target.urls, ["ldaps://a.example"]);
     }
 }

@@ -11,10 +11,10 @@ mod directory;
 mod figures;
 #[cfg(test)]
 mod fixture;
+mod known_servers;
 mod library;
 mod loan;
 mod passwords;
-mod place;
 mod roles;
 mod rotate_root;
 mod rotation;

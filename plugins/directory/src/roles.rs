@@ -2,7 +2,7 @@
 
 use crate::account::Account;
 use crate::directory::{Directory, Found, Identity, Proof};
-use crate::place::Place;
+use crate::known_servers::KnownServers;
 use crate::settings::Config;
 use crate::{rotation, times};
 use bulkhead_sdk::table::Field;
@@ -111,13 +111,15 @@ fn look_up(
     }
     let known = before.filter(|role| role.service_account_name == name);
     let known = known.map(|role| role.account(host)).transpose()?;
-    let (password, place) = match (call.text("password"), known) {
-        ("", Some(Account { current: Some(current), place, .. })) => (current, place),
+    let (password, known_servers) = match (call.text("password"), known) {
+        ("", Some(Account { current: Some(current), known_servers, .. })) => {
+            (current, known_servers)
+        }
         ("", _) => return Err(no_password()),
         (given, _) => (given.to_owned(), None),
     };
     let directory = Directory::as_account(host, config, name, &password);
-    directory.narrowed_to(place.as_ref(), name)?.find(name)
+    directory.narrowed_to(known_servers.as_ref(), name)?.find(name)
 }
 
 /// An account that changes its own password needs its present one, and it is tried before it is
@@ -143,7 +145,7 @@ fn take_password(
         return Err(Failure::invalid("the directory does not take password for this account"));
     }
     account.current = Some(password.to_owned());
-    account.place = Some(Place::of(config));
+    account.known_servers = Some(KnownServers::of(config));
     Ok(())
 }
 

@@ -8,8 +8,8 @@
 use crate::account::Account;
 use crate::directory::{Directory, Found, Identity, Proof};
 use crate::figures;
+use crate::known_servers::KnownServers;
 use crate::passwords;
-use crate::place::Place;
 use crate::settings::Config;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::intent::{self, Candidates, Ended, Found as Looked, Intent, Proven};
@@ -32,7 +32,7 @@ struct Change {
     returns: String,
     /// The servers that are to take the password. `None` where an earlier release began the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    place: Option<Place>,
+    known_servers: Option<KnownServers>,
 }
 
 impl Change {
@@ -45,9 +45,9 @@ impl Change {
         returns: String,
     ) -> Result<Self, Failure> {
         let password = passwords::generate(host, &config.password_rules())?;
-        let known = account.place.clone().filter(|_| config.self_rotation);
-        let place = Some(known.unwrap_or_else(|| Place::of(config)));
-        Ok(Self { password, returns, place })
+        let known = account.known_servers.clone().filter(|_| config.self_rotation);
+        let known_servers = Some(known.unwrap_or_else(|| KnownServers::of(config)));
+        Ok(Self { password, returns, known_servers })
     }
 }
 
@@ -170,7 +170,7 @@ impl Attempt<'_> {
     /// The directory as far as the password of `change` may be sent there; `None` where the
     /// configuration leads to other servers by now.
     fn directory_of(&self, change: &Change) -> Result<Option<Directory<'_>>, Failure> {
-        Ok(self.directory()?.narrowed_to(change.place.as_ref(), &self.account.dn).ok())
+        Ok(self.directory()?.narrowed_to(change.known_servers.as_ref(), &self.account.dn).ok())
     }
 
     /// Goes on with a fresh password where the newest one was made for other servers. The earlier
@@ -212,7 +212,7 @@ impl Attempt<'_> {
         if directory.prove(&self.account.dn, &change.password)? != Proof::NotInForce {
             return Ok(());
         }
-        let known = directory.narrowed_to(self.account.place.as_ref(), &self.account.dn);
+        let known = directory.narrowed_to(self.account.known_servers.as_ref(), &self.account.dn);
         if let (Some(current), Ok(directory)) = (&self.account.current, known) {
             let before = directory.prove(&self.account.dn, current)?;
             self.is_unchanged.set(before == Proof::InForce);
@@ -278,8 +278,8 @@ fn by_account<'a>(
     account: &Account,
     current: &str,
 ) -> Result<Directory<'a>, Failure> {
-    let Account { dn, place, .. } = account;
-    Directory::as_account(host, config, dn, current).narrowed_to(place.as_ref(), dn)
+    let Account { dn, known_servers, .. } = account;
+    Directory::as_account(host, config, dn, current).narrowed_to(known_servers.as_ref(), dn)
 }
 
 /// Stores what is in force, in a commit of its own. `None` where the account is not kept any more.
@@ -293,7 +293,7 @@ fn store(
     proven.confirm(host, |change, ()| {
         let now = Account {
             current: Some(change.password.clone()),
-            place: change.place.clone(),
+            known_servers: change.known_servers.clone(),
             ..before.clone()
         };
         // What the directory cannot tell is not known: then its clock alone decides.
@@ -301,7 +301,7 @@ fn store(
         let Some(mut account) = Account::find(host, identity)? else { return Ok(None) };
         account.dn.clone_from(&before.dn);
         account.last = account.current.replace(change.password.clone());
-        account.place.clone_from(&change.place);
+        account.known_servers.clone_from(&change.known_servers);
         account.rotated = Some(host.clock().now());
         account.directory_rotated = seen.and_then(|seen| seen.changed);
         if account.loan.as_ref().is_some_and(|loan| loan.id == change.returns) {
