@@ -125,7 +125,7 @@ impl Service {
         }
     }
 
-    /// Whether a request comes with a token that holds. No use of the token is taken.
+    /// Returns whether a request has a token that holds. No use of the token is taken.
     pub async fn has_token(&self, head: &Head<'_>) -> bool {
         let Some((core, _in_flight)) = self.seal.enter().await else { return false };
         // What cannot be looked up now is told by the request itself, which looks again.

@@ -47,7 +47,7 @@ pub(crate) trait Answerer: Send + Sync + 'static {
     /// What of the body of a request is read.
     fn admit_body(&self, head: &Head<'_>) -> impl Future<Output = BodyAdmission> + Send;
 
-    /// Whether a request comes with a token that holds. No use of the token is taken.
+    /// Returns whether a request has a token that holds. No use of the token is taken.
     fn has_token(&self, head: &Head<'_>) -> impl Future<Output = bool> + Send;
 }
 
@@ -65,10 +65,10 @@ impl Answerer for Service {
     }
 }
 
-/// How a request came.
+/// The connection of a request, and the requests in flight on the connection.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival {
-    /// Where its connection comes from.
+    /// Origin of the connection.
     pub(crate) origin: Origin,
     /// Requests of the connection that are being served or whose answers are not taken, with this
     /// one.
@@ -97,7 +97,7 @@ struct ParsedRequest {
     counted: Option<Arc<CountedRequest>>,
 }
 
-/// What came with a request, and the memory that it takes.
+/// The content of a request, and the memory of the content.
 struct Received {
     verb: Verb,
     content: Content,

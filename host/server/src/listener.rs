@@ -47,7 +47,7 @@ pub(crate) enum Door {
     Unix {
         socket: UnixSocket,
         path: PathBuf,
-        /// Whether those who connect are trusted proxies.
+        /// Clients of the socket are trusted proxies.
         is_proxy: bool,
     },
 }

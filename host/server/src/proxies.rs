@@ -19,7 +19,7 @@ const HEADER: &str = "x-forwarded-for";
 /// Most trusted proxies that a request may come through. A longer chain is a loop.
 const CHAIN_MAX: usize = 32;
 
-/// Where a connection comes from.
+/// The origin of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// An address of the network.
@@ -108,7 +108,7 @@ impl TrustedProxies {
         Ok(farthest)
     }
 
-    /// Whether what connects from there is a proxy whose word counts.
+    /// Returns whether a connection from there is that of a trusted proxy.
     #[must_use]
     pub fn is_proxy(&self, peer: Origin) -> bool {
         match peer {

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 /// Most parameters of a query or a form: one takes two bytes of it, and a hundred in memory.
 const PARAMETERS_MAX: usize = 1_000;
 
-/// What the request line asks for, apart from its query.
+/// The act and the path of the request line, without the query.
 #[derive(Debug, PartialEq)]
 pub struct Target {
     /// What to do, unless the query says [otherwise](query).

@@ -120,7 +120,7 @@ impl<'a> AskedWork<'a> {
 pub(crate) struct CommitPlan<'a> {
     committed: Committed<'a>,
     revisions: Revisions<'a>,
-    /// What mounts store that may come to their limit.
+    /// Stored bytes of mounts that may come to their limit.
     pub(crate) stored: Stored<'a>,
     /// What the units so far write.
     written: BTreeMap<&'a Address, Written<'a>>,

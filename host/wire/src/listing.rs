@@ -11,7 +11,7 @@ pub struct Listing {
     pub keys: String,
     /// A JSON object with a member for each key; `None` where nothing is told of them.
     pub key_info: Option<String>,
-    /// How many keys there are.
+    /// Number of keys.
     pub entries: usize,
     /// The room that the texts take, for as long as they are held.
     pub room: Option<Arc<dyn Any + Send + Sync>>,
@@ -38,7 +38,7 @@ impl Listing {
     }
 }
 
-/// Whether both list the same.
+/// Two listings are equal if their texts are.
 impl PartialEq for Listing {
     fn eq(&self, other: &Self) -> bool {
         (&self.keys, &self.key_info) == (&other.keys, &other.key_info)

@@ -1,4 +1,4 @@
-//! What goes back to the client: a status and one of eight bodies.
+//! The answer to the client: a status and one of eight bodies.
 
 use crate::envelope::Envelope;
 use crate::failure::Failure;
@@ -61,9 +61,9 @@ pub enum Body {
 
 /// Bytes of an answer.
 pub enum Content {
-    /// Of this answer alone.
+    /// Bytes of this answer alone.
     Own(Vec<u8>),
-    /// Of this and other answers.
+    /// Bytes that this answer shares with others.
     Shared(Arc<Vec<u8>>),
 }
 

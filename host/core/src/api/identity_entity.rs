@@ -194,7 +194,7 @@ async fn list_ids(call: Call<'_>) -> Result<Reply, Failure> {
     listing.reply()
 }
 
-/// What the listing of ids tells of an entity.
+/// An entity as the listing of ids shows it.
 fn told(core: &Core, entity: &Entity) -> Map<String, Value> {
     let aliases = entity.aliases.iter().map(|alias| shown::brief_alias(core, alias));
     let aliases: Vec<Value> = aliases.map(Value::Object).collect();

@@ -153,7 +153,7 @@ pub(super) struct Listing {
     found: Found,
 }
 
-/// What was found so far.
+/// The entries that were found so far.
 enum Found {
     /// In the order of ids, so that the listing ends with its part.
     ByIds(ListingText),

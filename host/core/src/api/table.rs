@@ -87,15 +87,10 @@ mod tests {
         route.fields.iter().map(|field| field.name.as_str()).collect()
     }
 
-    /// The path of a row by the bases that took the place of its own.
+    /// The path of a row, at the base that took the place of its own.
     fn newest(path: &str) -> String {
-        let pairs =
-            spelling::MOVED.iter().copied().chain([(spelling::TUNED[0], spelling::TUNED[1])]);
-        let newer = pairs.into_iter().find_map(|(old, new)| {
-            let rest = path.strip_prefix(old)?;
-            (rest.is_empty() || rest.starts_with('/')).then(|| format!("{new}{rest}"))
-        });
-        newer.unwrap_or_else(|| path.to_owned())
+        let newer = spelling::other_path(path).filter(|other| other.is_newer);
+        newer.map_or_else(|| path.to_owned(), |other| other.path)
     }
 
     #[test]

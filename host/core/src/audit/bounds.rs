@@ -1,4 +1,4 @@
-//! What each part of an audit line may take, in bytes.
+//! The bound of each part of an audit line, in bytes.
 //!
 //! The attack this file stops: a small request that fills the disk of the audit, which stops the
 //! service. A hash takes eighty bytes where an empty text takes three, so that a line needs a bound

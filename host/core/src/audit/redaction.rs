@@ -43,7 +43,7 @@ pub(super) struct Redaction<'a> {
     pub(super) raw: bool,
 }
 
-/// What the data of a line do not show.
+/// The members that the data of a line leave out.
 #[derive(Default)]
 pub(super) struct LeftOut {
     /// Members of which the line has nothing.
@@ -193,7 +193,7 @@ pub(super) fn shown_name<'n>(hashing: &Hashing, name: &'n str) -> Cow<'n, str> {
     if name.len() <= NAME { name.into() } else { hashing.hash(name).into() }
 }
 
-/// How many values there are in one, empty lists and objects among them.
+/// The number of values inside a value, empty lists and objects included.
 fn count(value: &Value) -> usize {
     match value {
         Value::Array(list) => list.iter().map(count).sum::<usize>().max(1),

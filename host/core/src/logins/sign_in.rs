@@ -94,7 +94,7 @@ async fn enter_identity(
     signed_in.ok_or_else(|| Failure::denied("the entity behind this login is disabled"))
 }
 
-/// What a login at the mount makes its token.
+/// The token that a login at the mount makes.
 pub(crate) fn kind_of_token(mount: &Mount, proven: &ProvenLogin) -> TokenType {
     choose_kind(mount.record.settings.token_type, proven.kind)
 }

@@ -21,7 +21,7 @@ const SLOTS: usize = 2;
 const FREE: usize = 64 << 10;
 /// Longest listing, in bytes.
 const MOST: usize = 16 << 20;
-/// What a name in a sorted set takes beside its text, in bytes.
+/// Bytes that a name in a sorted set takes beside its text.
 const OF_A_NAME: usize = 48;
 /// How long a request may be asked to wait before it tries again, in milliseconds.
 const RETRY_AFTER: u64 = 1_000;
@@ -34,7 +34,7 @@ pub(crate) struct Listings {
 }
 
 impl Listings {
-    /// With nothing under way.
+    /// Creates the slots, all free.
     pub(crate) fn new(patience: Duration) -> Arc<Self> {
         Arc::new(Self { slots: Arc::new(Semaphore::new(SLOTS)), patience })
     }
@@ -44,7 +44,7 @@ impl Listings {
     }
 }
 
-/// What one listing takes.
+/// The memory of one listing.
 struct Room {
     listings: Arc<Listings>,
     bytes: usize,
@@ -79,6 +79,12 @@ impl Room {
     fn shrink(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
+
+    /// Returns the finished listing, which keeps the slot; `None` without an entry.
+    fn finish(self, keys: String, key_info: Option<String>, entries: usize) -> Option<Listing> {
+        let room = self.slot.map(|slot| -> Arc<dyn std::any::Any + Send + Sync> { slot });
+        (entries > 0).then_some(Listing { keys, key_info, entries, room })
+    }
 }
 
 fn busy() -> Failure {
@@ -96,18 +102,18 @@ pub(crate) struct ListingText {
 }
 
 impl ListingText {
-    /// Of names alone.
+    /// Begins a listing of names.
     pub(crate) fn of_names(listings: &Arc<Listings>) -> Self {
         let keys = "[".to_owned();
         Self { room: listings.room(), keys, key_info: None, entries: 0 }
     }
 
-    /// Of names, and what is told of each.
+    /// Begins a listing of names with an object for each name.
     pub(crate) fn with_info(listings: &Arc<Listings>) -> Self {
         Self { key_info: Some("{".to_owned()), ..Self::of_names(listings) }
     }
 
-    /// How many keys there are so far.
+    /// Number of keys so far.
     pub(crate) fn entries(&self) -> usize {
         self.entries
     }
@@ -141,8 +147,7 @@ impl ListingText {
             info.push('}');
         }
         let Self { room, keys, key_info, entries } = self;
-        let room = room.slot.map(|slot| -> Arc<dyn std::any::Any + Send + Sync> { slot });
-        (entries > 0).then_some(Listing { keys, key_info, entries, room })
+        room.finish(keys, key_info, entries)
     }
 }
 
@@ -194,8 +199,7 @@ impl SortedNames {
             keys.extend([if keys.len() > 1 { "," } else { "" }, &Value::from(name).to_string()]);
         }
         keys.push(']');
-        let room = room.slot.map(|slot| -> Arc<dyn std::any::Any + Send + Sync> { slot });
-        (entries > 0).then_some(Listing { keys, key_info: None, entries, room })
+        room.finish(keys, None, entries)
     }
 }
 

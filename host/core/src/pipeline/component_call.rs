@@ -32,7 +32,7 @@ struct Deadline {
     store_time: u64,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 struct Settled {
     answer: Result<Response, Failure>,
     /// A lease is stored, or a reservation whose end is owed. Where the store does not tell whether

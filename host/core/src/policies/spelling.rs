@@ -35,18 +35,18 @@ pub(crate) const MOVED: [(&str, &str); 6] = [
 
 /// The tuning of an auth method has two paths, of which only the second needs `sudo`. What grants
 /// one of them does not grant the other, and a deny at either counts for both.
-pub(crate) const TUNED: [&str; 2] = ["sys/mounts/auth", "sys/auth"];
+const TUNED: [&str; 2] = ["sys/mounts/auth", "sys/auth"];
 
 /// A second path of what a request is for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct OtherPath {
-    pub(super) path: String,
+pub(crate) struct OtherPath {
+    pub(crate) path: String,
     /// Rules whose text begins so were written for the other path.
     pub(super) base: &'static str,
     /// Such a rule decides in the place of the one for the path of the request.
     pub(super) decides: bool,
     /// Any rule that denies the other path counts, and not only one that was written for it.
-    pub(super) is_newer: bool,
+    pub(crate) is_newer: bool,
 }
 
 /// `path` with its name as the server reads the name.
@@ -66,7 +66,7 @@ pub(crate) fn fold(path: &str) -> Cow<'_, str> {
 }
 
 /// The other path of what is at `path`, which is [folded](fold); nearly everything has none.
-pub(super) fn other_path(path: &str) -> Option<OtherPath> {
+pub(crate) fn other_path(path: &str) -> Option<OtherPath> {
     if !path.starts_with("sys/") {
         return None;
     }
@@ -87,7 +87,7 @@ pub(super) fn other_path(path: &str) -> Option<OtherPath> {
     })
 }
 
-/// What a rule for `pattern` is a rule for besides: the same in the spelling of the server.
+/// Returns `pattern` in the spelling of the server, where that is another pattern.
 pub(super) fn respelt(pattern: &Pattern) -> Option<Pattern> {
     let body = pattern.body();
     let moved = in_new_place(body).map(|(moved, _)| moved);
@@ -100,7 +100,7 @@ fn in_new_place(path: &str) -> Option<(String, &'static str)> {
     MOVED.iter().find_map(|(old, new)| Some((format!("{new}{}", below(path, old)?), *new)))
 }
 
-/// What follows `base`: nothing, or a slash and the rest.
+/// Returns the text behind `base`: nothing, or a slash and the rest.
 fn below<'a>(path: &'a str, base: &str) -> Option<&'a str> {
     path.strip_prefix(base).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -8,6 +8,13 @@ use std::sync::Arc;
 const QUOTAS: &str = "sys/quotas/lease-count";
 
 impl Bed {
+    /// Disables the mount at that endpoint, and sees its quota go with the mount.
+    async fn disables_with_quota(&self, endpoint: &str, quota: &str) {
+        let (status, answer) = self.call(Verb::Delete, endpoint, json!({})).await;
+        assert_eq!(status, 204, "{answer}");
+        assert_eq!(self.read(&format!("{QUOTAS}/{quota}")).await.0, 404);
+    }
+
     async fn limit(&self, name: &str, quota: Value) {
         let (status, answer) = self.write(&format!("{QUOTAS}/{name}"), quota).await;
         assert_eq!(status, 204, "{answer}");
@@ -106,9 +113,7 @@ async fn a_quota_is_changed_moved_kept_over_a_restart_and_gone_with_its_mount() 
     assert_eq!(status, 429, "{answer}");
     assert_eq!(bed.shown("mount").await["path"], "probe/");
 
-    let (status, answer) = bed.call(Verb::Delete, "sys/mounts/probe", json!({})).await;
-    assert_eq!(status, 204, "{answer}");
-    assert_eq!(bed.read(&format!("{QUOTAS}/mount")).await.0, 404);
+    bed.disables_with_quota("sys/mounts/probe", "mount").await;
     bed.end().await;
 }
 
@@ -204,9 +209,7 @@ async fn a_token_of_a_login_counts_at_its_auth_mount_and_a_login_that_fails_does
         tokio::task::yield_now().await;
     }
     assert_eq!(bed.shown("people").await["counter"], 2);
-    let (status, answer) = bed.call(Verb::Delete, "sys/auth/doorman", json!({})).await;
-    assert_eq!(status, 204, "{answer}");
-    assert_eq!(bed.read(&format!("{QUOTAS}/people")).await.0, 404);
+    bed.disables_with_quota("sys/auth/doorman", "people").await;
     bed.end().await;
 }
 

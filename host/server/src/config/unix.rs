@@ -25,7 +25,7 @@ pub(crate) struct UnixSettings {
     pub(crate) user: Option<String>,
     /// Its group's name or number, where that is not the process's.
     pub(crate) group: Option<String>,
-    /// Whether those who connect are proxies whose `X-Forwarded-For` counts.
+    /// Clients of the socket are proxies whose `X-Forwarded-For` counts.
     pub(crate) is_trusted_proxy: bool,
 }
 

@@ -50,7 +50,7 @@ pub(super) async fn families(core: &Core) -> Result<Families, Failure> {
     Ok(families)
 }
 
-/// What each mount stores, and what it may.
+/// The bytes that each mount stores, and the limit of the mount.
 async fn stored(core: &Core) -> Result<(Vec<Sample>, Vec<Sample>), Failure> {
     let bytes = core.store.stored_bytes().await?;
     let mounts = core.mounts.all();

@@ -1,4 +1,4 @@
-//! What counts of an alias for the token of one login.
+//! The part of an alias that counts for the token of one login.
 
 use super::*;
 use crate::identity::alias::{AliasMount, GroupProof};

@@ -48,10 +48,10 @@ impl Denial {
     }
 }
 
-/// What the rules say of one object.
+/// The rules that count for one object.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ruling<'a> {
-    /// What is granted; `None` where no rule speaks of the object.
+    /// The access that grants; `None` where no rule speaks of the object.
     pub(super) access: Option<&'a Access>,
     /// What the rules say of another path of the object. It grants nothing, and what it forbids is
     /// forbidden.
@@ -59,7 +59,7 @@ pub(super) struct Ruling<'a> {
 }
 
 impl Ruling<'_> {
-    /// Whether either path is denied.
+    /// Returns whether either path is denied.
     pub(super) fn denies(&self) -> bool {
         self.access.into_iter().chain(self.other).any(|access| access.denies)
     }
@@ -74,7 +74,7 @@ struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    /// Whether the rule counts on an object's `other` path: as one that was written for that path,
+    /// Returns whether the rule counts on an object's `other` path: as one for that path,
     /// or as a deny of the newer path.
     fn is_for(&self, other: &OtherPath) -> bool {
         self.text.starts_with(other.base) || (other.is_newer && self.access.denies)
@@ -108,12 +108,12 @@ impl Rules {
         self.exact.len() + self.ranked.len() + self.denials.len()
     }
 
-    /// What the rules say of the object at `path`.
+    /// Finds the rules for the object at `path`.
     pub(super) fn ruling(&self, path: &str) -> Ruling<'_> {
         self.ruling_by(path, Self::counting)
     }
 
-    /// What the rules say of the listing of the object at `path`.
+    /// Finds the rules for a listing of the object at `path`.
     pub(super) fn ruling_of_list(&self, path: &str) -> Ruling<'_> {
         self.ruling_by(path, Self::counting_for_list)
     }
@@ -137,7 +137,7 @@ impl Rules {
         }
     }
 
-    /// What the closest rule says of `path`.
+    /// Finds the closest rule for `path`.
     fn counting(&self, path: &str) -> Option<Counting<'_>> {
         self.denied_besides(path).or_else(|| self.exact(path)).or_else(|| self.closest_rule(path))
     }
