@@ -54,11 +54,16 @@ impl Drop for Demo {
     }
 }
 
-/// What stands in the README between two marks, without the fence.
+/// The text between two marks of the README, without the fence.
 fn block(name: &str) -> String {
-    let readme = fs::read_to_string(repository().join("README.md")).expect("there is a README");
+    block_of("README.md", name)
+}
+
+/// The text between two marks of a document, without the fence.
+fn block_of(document: &str, name: &str) -> String {
+    let text = fs::read_to_string(repository().join(document)).expect("the document exists");
     let (_, after) =
-        readme.split_once(&format!("<!-- {name}:begin -->\n")).expect("the block begins");
+        text.split_once(&format!("<!-- {name}:begin -->\n")).expect("the block begins");
     let (inside, _) = after.split_once(&format!("<!-- {name}:end -->")).expect("the block ends");
     inside.lines().filter(|line| !line.starts_with("```")).collect::<Vec<_>>().join("\n")
 }
@@ -222,7 +227,7 @@ fn the_production_start_is_as_printed() {
 #[test]
 fn the_configuration_is_valid_as_printed() {
     let folder = Folder::new("readme");
-    fs::write(folder.path().join("bulkhead.hcl"), block("configuration"))
+    fs::write(folder.path().join("bulkhead.hcl"), block_of("docs/configuration.md", "configuration"))
         .expect("a file can be written");
     let run = shell("bulkhead server --check --config bulkhead.hcl", &folder)
         .output()

@@ -3,14 +3,14 @@
 use super::*;
 
 #[test]
-fn the_readme_has_every_limit_with_its_default_and_the_most() {
-    let readme = include_str!("../../../../../README.md");
+fn the_documents_have_every_limit_with_its_default_and_maximum() {
+    let page = include_str!("../../../../../docs/grants.md");
     for (word, name, form) in WORDS {
         let default = match word.get(&Limits::default()) {
             UNBOUNDED => String::new(),
             value => format!(" `{}` ", form.show(value)),
         };
-        let row = readme.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap();
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap();
         let most = format!("| `{}` |", form.show(word.get(&Limits::CEILING)));
         assert!(
             row.contains(&default) && row.contains(&most),
