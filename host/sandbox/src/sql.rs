@@ -9,17 +9,19 @@
 mod failure;
 mod gate;
 mod lender;
+mod lent_session;
+mod loan;
 mod mysql;
 mod postgres;
 mod relay;
 mod rows;
 mod session;
+mod session_state;
 mod targets;
-mod transaction;
 mod way;
 
 pub(crate) use failure::{SqlFailure, failed};
-pub(crate) use session::Sessions;
+pub(crate) use session::{Lent, Sessions};
 pub(crate) use targets::{KnownTargets, Targets, check_targets};
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
@@ -113,6 +115,33 @@ impl Pools {
         }
     }
 
+    /// Lends a session of `key`, from a pool that is opened where there is none. A pool that is
+    /// closed meanwhile is out of use by then, so that the next look finds or opens another.
+    ///
+    /// # Errors
+    /// As [`sessions`](Self::sessions), and those of a login.
+    pub(crate) async fn lend(
+        &self,
+        key: &PoolKey,
+        target: &Target,
+        reaches: &[Reach],
+    ) -> Result<Lent, SqlFailure> {
+        loop {
+            let sessions = self.sessions(key.clone(), target, reaches).await?;
+            // The call that opened them may have been granted more than this one is.
+            if !sessions.is_within(reaches) {
+                self.give_up(key);
+            } else if let Some(lent) = sessions.lend().await? {
+                return Ok(lent);
+            }
+        }
+    }
+
+    /// Whether the next use of `key` logs in.
+    pub(crate) fn needs_login(&self, key: &PoolKey) -> bool {
+        self.open_sessions(key).is_none_or(|sessions| !sessions.has_idle())
+    }
+
     /// Logs in. Where there are sessions of `key` one of them is asked; else it is a session of its
     /// own, so that the proof of a password leaves no pool behind that nothing will use.
     ///
@@ -124,8 +153,10 @@ impl Pools {
         target: &Target,
         reaches: &[Reach],
     ) -> Result<(), SqlFailure> {
-        if let Some(sessions) = self.open_sessions(key).filter(|open| open.is_within(reaches)) {
-            return sessions.ping().await;
+        if let Some(sessions) = self.open_sessions(key).filter(|open| open.is_within(reaches))
+            && let Some(lent) = sessions.lend().await?
+        {
+            return lent.ping().await;
         }
         let _room = self.make_room(key, 1).await?;
         Sessions::open(self.aim(target), reaches).await?.close().await;
@@ -249,7 +280,7 @@ impl Pools {
         }
     }
 
-    /// Takes pools out of use; sessions that are lent finish what they do.
+    /// Takes pools out of use; sessions that are lent finish what they do, and close then.
     fn retire(&self, unwanted: impl Fn(&PoolKey, &Entry) -> bool) {
         let mut entries = self.lock();
         let retired: Vec<PoolKey> = entries

@@ -40,6 +40,8 @@ pub(crate) struct CallState {
     pub(crate) plugin: Arc<Identity>,
     pub(crate) unit: Option<Unit>,
     pub(crate) connection: Option<ConnectionKey>,
+    /// The user whose password a nested call is to change.
+    pub(crate) changed_user: Option<String>,
     /// A checkpoint met a conflict: the call did not happen, also where the plugin answers.
     pub(crate) conflict: bool,
     pub(crate) memory: Memory,
@@ -80,6 +82,7 @@ impl CallState {
             plugin,
             unit,
             connection: None,
+            changed_user: None,
             conflict: false,
             memory,
             log_count: LogCount::default(),

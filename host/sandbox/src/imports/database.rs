@@ -25,12 +25,17 @@ use bulkhead_wire::failure::{Failure as Refused, Kind};
 use std::sync::Arc;
 use wasmtime::{Store, format_err};
 
-/// Runs one function of the nested plugin: `nested!(self, connection, call_verify(&settings))`.
+/// Runs one function of the nested plugin: `nested!(self, connection, call_verify(&settings))`, or
+/// one that changes the password of a user.
 macro_rules! nested {
-    ($state:expr, $connection:expr, $function:ident($($argument:expr),*)) => {{
+    ($state:expr, $connection:expr, $function:ident($($argument:expr),*)) => {
+        nested!($state, $connection, None, $function($($argument),*))
+    };
+    ($state:expr, $connection:expr, $changed:expr, $function:ident($($argument:expr),*)) => {{
         match Nested::prepare($state, $connection).await {
             Err(failure) => Ok(Err(refusal(&failure))),
             Ok(mut nested) => {
+                nested.store.data_mut().changed_user = $changed;
                 let deadline = $state.context.deadline;
                 let work = async {
                     let pre = linked(&nested.plugin)?;
@@ -129,6 +134,7 @@ impl Host for CallState {
         nested!(
             self,
             &connection,
+            Some(username.clone()),
             call_change_credential(
                 &connection.settings,
                 &username,

@@ -11,7 +11,8 @@ use crate::effect::{self, Unheard};
 use crate::grants::{Reach, SqlTarget};
 use crate::host_services::Level;
 use crate::limits;
-use crate::sql::{PoolKey, Sessions, SqlFailure, failed};
+use crate::password_changes::Account;
+use crate::sql::{Lent, PoolKey, SqlFailure, failed};
 use crate::state::CallState;
 use futures_util::FutureExt as _;
 use std::future::Future;
@@ -38,8 +39,8 @@ impl Host for CallState {
     ) -> wasmtime::Result<Result<Rows, Failure>> {
         let asked = ask(self, &target)?;
         let done = async {
-            let sessions = sessions(self, &target, asked).await?;
-            within_time(self, sessions.query(&statement, &parameters)).await
+            let lent = lend(self, &target, asked).await?;
+            within_time(self, lent.query(&statement, &parameters)).await
         };
         let done = done.await;
         Ok(report(self, &target, done))
@@ -51,8 +52,10 @@ impl Host for CallState {
         statements: Vec<Statement>,
     ) -> wasmtime::Result<Result<(), Failure>> {
         let asked = ask(self, &target)?;
-        let done = match sessions(self, &target, asked).await {
-            Ok(sessions) => change(self, async move { sessions.transact(&statements).await }).await,
+        let done = match lend(self, &target, asked).await {
+            Ok(lent) => {
+                change(self, &target, async move { lent.transact(&statements).await }).await
+            }
             Err(failure) => Err(failure),
         };
         Ok(report(self, &target, done))
@@ -64,8 +67,8 @@ impl Host for CallState {
         statement: Statement,
     ) -> wasmtime::Result<Result<(), Failure>> {
         let asked = ask(self, &target)?;
-        let done = match sessions(self, &target, asked).await {
-            Ok(sessions) => change(self, async move { sessions.execute(&statement).await }).await,
+        let done = match lend(self, &target, asked).await {
+            Ok(lent) => change(self, &target, async move { lent.execute(&statement).await }).await,
             Err(failure) => Err(failure),
         };
         Ok(report(self, &target, done))
@@ -132,32 +135,76 @@ async fn ping(
 ) -> Result<(), SqlFailure> {
     let (key, reaches) = admit(state, target, asked)?;
     let resources = Arc::clone(&state.resources);
-    let pinged = within_time(state, resources.pools.ping(&key, target, &reaches)).await;
+    let work = resources.pools.ping(&key, target, &reaches);
+    let pinged = log_in(state, target, &key, work).await;
     state.context.tree.mark(Effect::Safe);
     pinged
 }
 
-/// The sessions of the call's connection.
-async fn sessions(
+/// A session of the call's connection.
+async fn lend(
     state: &mut CallState,
     target: &Target,
     asked: Result<Vec<Reach>, SqlFailure>,
-) -> Result<Sessions, SqlFailure> {
+) -> Result<Lent, SqlFailure> {
     let (key, reaches) = admit(state, target, asked)?;
     let resources = Arc::clone(&state.resources);
-    let work = async {
-        let sessions = resources.pools.sessions(key.clone(), target, &reaches).await?;
-        // The call that opened them may have been granted more than this one is.
-        if !sessions.is_within(&reaches) {
-            resources.pools.give_up(&key);
-            return resources.pools.sessions(key, target, &reaches).await;
-        }
-        Ok(sessions)
-    };
-    let sessions = within_time(state, work).await?;
+    let lent = log_in(state, target, &key, resources.pools.lend(&key, target, &reaches)).await?;
     // From here on something outside may be read.
     state.context.tree.mark(Effect::Safe);
-    Ok(sessions)
+    Ok(lent)
+}
+
+/// Does what may log in, unless the password is changed beside the call. A login that is refused
+/// all the same may have been tried in the moment of the change.
+async fn log_in<T>(
+    state: &mut CallState,
+    target: &Target,
+    key: &PoolKey,
+    work: impl Future<Output = Result<T, SqlFailure>>,
+) -> Result<T, SqlFailure> {
+    if state.context.tree.is_outdated() {
+        return Err(outdated());
+    }
+    if state.resources.pools.needs_login(key) {
+        heed_password_change(state, target).await?;
+    }
+    let done = within_time(state, work).await;
+    if done.as_ref().is_err_and(|failure| failure.code == "refused") {
+        heed_password_change(state, target).await?;
+    }
+    done
+}
+
+/// Waits for the end of another call's change of the password by which this one logs in.
+///
+/// # Errors
+/// Where there was such a change since the call began, which begins anew then.
+async fn heed_password_change(state: &mut CallState, target: &Target) -> Result<(), SqlFailure> {
+    let tree = Arc::clone(&state.context.tree);
+    let Some(account) = account(state, target) else { return Ok(()) };
+    if tree.changes_password_of(&account) || !tree.may_begin_anew() {
+        return Ok(());
+    }
+    let changes = Arc::clone(&state.resources.password_changes);
+    let outwaited = async { Ok(changes.outwait(&account, tree.began()).await) };
+    if within_time(state, outwaited).await? {
+        tree.mark_outdated();
+        return Err(outdated());
+    }
+    Ok(())
+}
+
+/// As a login that was refused: the plugin knows that nothing came of it.
+fn outdated() -> SqlFailure {
+    failed("refused", "the connection's password was changed meanwhile; the call begins anew")
+}
+
+/// The user as whom the call's connection logs in.
+fn account(state: &CallState, target: &Target) -> Option<Account> {
+    let (mount, username) = (state.mount().to_owned(), target.username.clone());
+    let connection = state.connection.as_ref()?.name.clone();
+    Some(Account { mount, connection, username })
 }
 
 /// The pool of the call's connection; none for a call that is about none.
@@ -184,8 +231,15 @@ async fn within_time<T>(
 /// Makes a change. Its time is looked at after dialling, which may take long.
 async fn change(
     state: &mut CallState,
+    target: &Target,
     work: impl Future<Output = Result<(), SqlFailure>> + Send + 'static,
 ) -> Result<(), SqlFailure> {
+    if state.changed_user.as_ref() == Some(&target.username)
+        && let Some(account) = account(state, target)
+    {
+        let change = state.resources.password_changes.begin(account);
+        state.context.tree.keep_password_change(change);
+    }
     effect::run(&state.context, work).await.unwrap_or_else(|unheard| {
         Err(match unheard {
             Unheard::NoTime => {
@@ -207,6 +261,10 @@ fn report<T>(
     done: Result<T, SqlFailure>,
 ) -> Result<T, SqlFailure> {
     done.map_err(|mut failure| {
+        // Nothing is wrong with the database, and the next attempt tells what is, if anything.
+        if state.context.tree.is_outdated() {
+            return failure;
+        }
         if failure.code == "unreachable"
             && let Some(key) = pool_key(state, target)
         {
