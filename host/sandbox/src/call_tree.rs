@@ -8,7 +8,7 @@ use crate::secrets::SecretSet;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::sync;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use tokio::sync::{RwLock, RwLockReadGuard};
 use tokio::time::Instant;
 
@@ -32,8 +32,6 @@ pub struct CallTree {
     began: Beginning,
     /// Passwords of connections that it changes, until it ends.
     password_changes: Mutex<Vec<PasswordChange>>,
-    /// It knows what is stored no more: it is to begin anew.
-    is_outdated: AtomicBool,
 }
 
 /// When a tree was made.
@@ -114,20 +112,11 @@ impl CallTree {
         sync::lock(&self.password_changes).iter().any(|change| change.is_of(account))
     }
 
-    /// Whether the call may be made again from its beginning: one of a request as long as nothing
-    /// outside was changed, and other work always, which is done at least once.
-    pub(crate) fn may_begin_anew(&self) -> bool {
-        self.caller().is_none() || self.effect() < Effect::Effect
-    }
-
-    /// Notes that the call is to begin anew, also where the plugin answers.
-    pub(crate) fn mark_outdated(&self) {
-        self.is_outdated.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the call is to begin anew.
-    pub(crate) fn is_outdated(&self) -> bool {
-        self.is_outdated.load(Ordering::Relaxed)
+    /// Notes the password that is in force where the call changes that of the account.
+    pub(crate) fn note_proven_password(&self, account: &Account, password: &str) {
+        let changes = sync::lock(&self.password_changes);
+        let of_account = changes.iter().filter(|change| change.is_of(account));
+        of_account.for_each(|change| change.note_proven(password));
     }
 
     pub(crate) fn mark(&self, effect: Effect) {

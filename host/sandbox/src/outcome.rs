@@ -58,7 +58,7 @@ pub(crate) fn settle<T>(state: &CallState, outcome: Entered<T>) -> Result<T, Fai
         Err(Cut::Late) => Err(past_deadline(state)),
         Err(Cut::Sealed) => Err(cut_by_seal(state)),
     };
-    if state.conflict || state.context.tree.is_outdated() {
+    if state.conflict {
         return Err(Failure::new(
             Kind::Conflict,
             "another request changed the same data; try again",

@@ -56,7 +56,7 @@ pub(crate) struct Resources {
     pub(crate) store: Arc<Store>,
     pub(crate) pools: Pools,
     /// Of the users as whom sessions of databases log in.
-    pub(crate) password_changes: Arc<PasswordChanges>,
+    pub(crate) password_changes: PasswordChanges,
     /// Which servers connections of databases name.
     pub(crate) targets: KnownTargets,
     /// Idle sessions with directories.
@@ -88,7 +88,7 @@ impl Resources {
             process: Arc::clone(process),
             store,
             pools: Pools::new(&tls),
-            password_changes: Arc::default(),
+            password_changes: PasswordChanges::default(),
             targets: KnownTargets::default(),
             directories: LdapPools::default(),
             kept: Arc::default(),

@@ -11,6 +11,7 @@ mod gate;
 mod lender;
 mod lent_session;
 mod loan;
+mod login;
 mod mysql;
 mod postgres;
 mod relay;
@@ -21,7 +22,8 @@ mod targets;
 mod way;
 
 pub(crate) use failure::{SqlFailure, failed};
-pub(crate) use session::{Lent, Sessions};
+pub(crate) use login::LoginRequest;
+pub(crate) use session::Lent;
 pub(crate) use targets::{KnownTargets, Targets, check_targets};
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
@@ -30,6 +32,7 @@ use crate::grants::Reach;
 use crate::limits;
 use crate::tls::TlsConfigs;
 use bulkhead_wire::sync;
+use session::Sessions;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
@@ -87,7 +90,7 @@ impl Pools {
 
     /// The sessions of `key`, opened by the first that asks while others wait for it. `reaches`
     /// says, endpoint by endpoint, which addresses it may be.
-    pub(crate) async fn sessions(
+    async fn sessions(
         &self,
         key: PoolKey,
         target: &Target,
@@ -120,7 +123,7 @@ impl Pools {
     ///
     /// # Errors
     /// As [`sessions`](Self::sessions), and those of a login.
-    pub(crate) async fn lend(
+    async fn lend(
         &self,
         key: &PoolKey,
         target: &Target,
@@ -137,9 +140,22 @@ impl Pools {
         }
     }
 
-    /// Whether the next use of `key` logs in.
-    pub(crate) fn needs_login(&self, key: &PoolKey) -> bool {
-        self.open_sessions(key).is_none_or(|sessions| !sessions.has_idle())
+    /// Lends a session of `key` that is idle, if there is one that lives.
+    async fn lend_idle(&self, key: &PoolKey, reaches: &[Reach]) -> Option<Lent> {
+        let sessions = self.open_sessions(key).filter(|open| open.is_within(reaches))?;
+        sessions.lend_idle().await
+    }
+
+    /// The key of the newest pool of the connection of `key` that leads to `target`; one of its own
+    /// generation where there is none.
+    fn key_of_newest(&self, key: &PoolKey, target: &Target) -> PoolKey {
+        let own = PoolKey { target: fingerprint(target), ..key.clone() };
+        let entries = self.lock();
+        let leads_there = |other: &&PoolKey| {
+            other.is_of(&own.mount, &own.connection) && other.target == own.target
+        };
+        let newest = entries.keys().filter(leads_there).max_by_key(|other| other.generation);
+        newest.cloned().unwrap_or(own)
     }
 
     /// Logs in. Where there are sessions of `key` one of them is asked; else it is a session of its
@@ -147,7 +163,7 @@ impl Pools {
     ///
     /// # Errors
     /// As [`sessions`](Self::sessions).
-    pub(crate) async fn ping(
+    async fn ping(
         &self,
         key: &PoolKey,
         target: &Target,

@@ -6,14 +6,14 @@
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{
     Endpoint, Failure, Host, Statement, Target,
 };
-use crate::call_tree::Effect;
+use crate::call_tree::{CallTree, Effect};
 use crate::effect::{self, Unheard};
 use crate::grants::{Reach, SqlTarget};
 use crate::host_services::Level;
 use crate::limits;
-use crate::password_changes::Account;
-use crate::sql::{Lent, PoolKey, SqlFailure, failed};
-use crate::state::CallState;
+use crate::resources::Resources;
+use crate::sql::{Lent, LoginRequest, PoolKey, SqlFailure, failed};
+use crate::state::{CallState, Purpose};
 use futures_util::FutureExt as _;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -53,9 +53,7 @@ impl Host for CallState {
     ) -> wasmtime::Result<Result<(), Failure>> {
         let asked = ask(self, &target)?;
         let done = match lend(self, &target, asked).await {
-            Ok(lent) => {
-                change(self, &target, async move { lent.transact(&statements).await }).await
-            }
+            Ok(lent) => change(self, async move { lent.transact(&statements).await }).await,
             Err(failure) => Err(failure),
         };
         Ok(report(self, &target, done))
@@ -68,7 +66,7 @@ impl Host for CallState {
     ) -> wasmtime::Result<Result<(), Failure>> {
         let asked = ask(self, &target)?;
         let done = match lend(self, &target, asked).await {
-            Ok(lent) => change(self, &target, async move { lent.execute(&statement).await }).await,
+            Ok(lent) => change(self, async move { lent.execute(&statement).await }).await,
             Err(failure) => Err(failure),
         };
         Ok(report(self, &target, done))
@@ -134,9 +132,12 @@ async fn ping(
     asked: Result<Vec<Reach>, SqlFailure>,
 ) -> Result<(), SqlFailure> {
     let (key, reaches) = admit(state, target, asked)?;
-    let resources = Arc::clone(&state.resources);
-    let work = resources.pools.ping(&key, target, &reaches);
-    let pinged = log_in(state, target, &key, work).await;
+    let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
+    let login = login(&resources, &tree, target, (key, reaches));
+    let pinged = match state.purpose {
+        Purpose::Proof => within_time(state, login.prove()).await,
+        Purpose::Change(_) | Purpose::Other => within_time(state, login.ping()).await,
+    };
     state.context.tree.mark(Effect::Safe);
     pinged
 }
@@ -148,63 +149,27 @@ async fn lend(
     asked: Result<Vec<Reach>, SqlFailure>,
 ) -> Result<Lent, SqlFailure> {
     let (key, reaches) = admit(state, target, asked)?;
-    let resources = Arc::clone(&state.resources);
-    let lent = log_in(state, target, &key, resources.pools.lend(&key, target, &reaches)).await?;
+    let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
+    let login = login(&resources, &tree, target, (key, reaches));
+    let lent = match &state.purpose {
+        Purpose::Change(username) if *username == target.username => {
+            within_time(state, login.lend_for_change()).await
+        }
+        _ => within_time(state, login.lend()).await,
+    }?;
     // From here on something outside may be read.
     state.context.tree.mark(Effect::Safe);
     Ok(lent)
 }
 
-/// Does what may log in, unless the password is changed beside the call. A login that is refused
-/// all the same may have been tried in the moment of the change.
-async fn log_in<T>(
-    state: &mut CallState,
-    target: &Target,
-    key: &PoolKey,
-    work: impl Future<Output = Result<T, SqlFailure>>,
-) -> Result<T, SqlFailure> {
-    if state.context.tree.is_outdated() {
-        return Err(outdated());
-    }
-    if state.resources.pools.needs_login(key) {
-        heed_password_change(state, target).await?;
-    }
-    let done = within_time(state, work).await;
-    if done.as_ref().is_err_and(|failure| failure.code == "refused") {
-        heed_password_change(state, target).await?;
-    }
-    done
-}
-
-/// Waits for the end of another call's change of the password by which this one logs in.
-///
-/// # Errors
-/// Where there was such a change since the call began, which begins anew then.
-async fn heed_password_change(state: &mut CallState, target: &Target) -> Result<(), SqlFailure> {
-    let tree = Arc::clone(&state.context.tree);
-    let Some(account) = account(state, target) else { return Ok(()) };
-    if tree.changes_password_of(&account) || !tree.may_begin_anew() {
-        return Ok(());
-    }
-    let changes = Arc::clone(&state.resources.password_changes);
-    let outwaited = async { Ok(changes.outwait(&account, tree.began()).await) };
-    if within_time(state, outwaited).await? {
-        tree.mark_outdated();
-        return Err(outdated());
-    }
-    Ok(())
-}
-
-/// As a login that was refused: the plugin knows that nothing came of it.
-fn outdated() -> SqlFailure {
-    failed("refused", "the connection's password was changed meanwhile; the call begins anew")
-}
-
-/// The user as whom the call's connection logs in.
-fn account(state: &CallState, target: &Target) -> Option<Account> {
-    let (mount, username) = (state.mount().to_owned(), target.username.clone());
-    let connection = state.connection.as_ref()?.name.clone();
-    Some(Account { mount, connection, username })
+fn login<'a>(
+    resources: &'a Resources,
+    tree: &'a CallTree,
+    target: &'a Target,
+    (key, reaches): (PoolKey, Vec<Reach>),
+) -> LoginRequest<'a> {
+    let (pools, changes) = (&resources.pools, &resources.password_changes);
+    LoginRequest { pools, changes, tree, key, target, reaches }
 }
 
 /// The pool of the call's connection; none for a call that is about none.
@@ -231,15 +196,8 @@ async fn within_time<T>(
 /// Makes a change. Its time is looked at after dialling, which may take long.
 async fn change(
     state: &mut CallState,
-    target: &Target,
     work: impl Future<Output = Result<(), SqlFailure>> + Send + 'static,
 ) -> Result<(), SqlFailure> {
-    if state.changed_user.as_ref() == Some(&target.username)
-        && let Some(account) = account(state, target)
-    {
-        let change = state.resources.password_changes.begin(account);
-        state.context.tree.keep_password_change(change);
-    }
     effect::run(&state.context, work).await.unwrap_or_else(|unheard| {
         Err(match unheard {
             Unheard::NoTime => {
@@ -261,10 +219,6 @@ fn report<T>(
     done: Result<T, SqlFailure>,
 ) -> Result<T, SqlFailure> {
     done.map_err(|mut failure| {
-        // Nothing is wrong with the database, and the next attempt tells what is, if anything.
-        if state.context.tree.is_outdated() {
-            return failure;
-        }
         if failure.code == "unreachable"
             && let Some(key) = pool_key(state, target)
         {

@@ -106,15 +106,15 @@ impl<D: Database> Lender<D> {
         self.pool.close().await;
     }
 
-    /// Whether the next session is lent without a login.
-    pub(super) fn has_idle(&self) -> bool {
-        self.pool.num_idle() > 0
+    /// Lends a session that is idle, if there is one. Whether it lives is not asked.
+    pub(super) fn lend_idle(&self) -> Option<PoolConnection<D>> {
+        self.pool.try_acquire()
     }
 
     /// Is there a session that was used before? Each that turns out broken leaves the pool, so this
     /// ends; a closed pool refuses at once and for ever.
     pub(super) fn may_be_broken(&self) -> bool {
-        self.has_idle() && !self.pool.is_closed()
+        self.pool.num_idle() > 0 && !self.pool.is_closed()
     }
 
     /// Waits for what needs a session or a server that answers, as long as one listens.

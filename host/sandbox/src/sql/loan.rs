@@ -31,6 +31,13 @@ impl<D: Database> Loan<D> {
         let (session, lender) = (lent.map(LentSession::new), lender.clone());
         Ok(session.map(|session| Self { lender, session, may_be_broken }))
     }
+
+    /// A session of the pool that is idle and lives, if there is one.
+    pub(super) async fn of_idle(lender: &Lender<D>) -> Option<Self> {
+        let mut session = LentSession::new(lender.lend_idle()?);
+        session.ping().await.ok()?;
+        Some(Self { lender: lender.clone(), session, may_be_broken: false })
+    }
 }
 
 impl<D: Dialect> Loan<D>

@@ -132,12 +132,13 @@ impl Sessions {
         reaches.iter().any(|reach| reach.admit(self.address).is_ok())
     }
 
-    /// Whether the next session is lent without a login.
-    pub(crate) fn has_idle(&self) -> bool {
-        match &self.pool {
-            Pool::Postgres(pool) => pool.has_idle(),
-            Pool::Mysql(pool) => pool.has_idle(),
-        }
+    /// Lends a session that is idle and lives, if there is one.
+    pub(crate) async fn lend_idle(&self) -> Option<Lent> {
+        let loan = match &self.pool {
+            Pool::Postgres(pool) => Loan::of_idle(pool).await.map(AnyLoan::Postgres),
+            Pool::Mysql(pool) => Loan::of_idle(pool).await.map(AnyLoan::Mysql),
+        };
+        loan.map(|loan| Lent { loan, _sessions: self.clone() })
     }
 
     /// Lends a session: one that is idle, or else a new one. `None`: they were closed.
