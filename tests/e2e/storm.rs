@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const FIRST: &str = "Rb6-Tn2-Gy9-Kc4";
 /// For what due work has to end after a storm.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Lines of the server's log that are shown of a storm that was not weathered.
+const MOST_TOLD: usize = 40;
 /// Clients that ask for credentials.
 const READERS: u32 = 4;
 
@@ -62,9 +64,15 @@ impl Storm<'_> {
             }
             self.ends.store(true, Ordering::Relaxed);
         });
+    }
+
+    /// Nothing was refused; else the server's log is told as well.
+    fn assert_all_served(&self, log: &str) {
         let refused = self.refused.lock().expect("no client panicked with it");
         let served = self.served.load(Ordering::Relaxed);
-        assert!(refused.is_empty(), "beside {served}: {refused:#?}");
+        let told = log.lines().filter(|line| line.contains("level=warn"));
+        let told: Vec<&str> = told.take(MOST_TOLD).collect();
+        assert!(refused.is_empty(), "beside {served}: {refused:#?}, {told:#?}");
     }
 
     /// Asks for the same again and again.
@@ -141,6 +149,7 @@ fn rotations_resets_and_reloads_at_once_fail_no_request_of_postgresql() {
     storm.rage(&["reader", "odd"], |user, password| {
         postgres.login(user, password, "SELECT 1").is_ok()
     });
+    storm.assert_all_served(&world.bulkhead.printed());
     let log = postgres.log();
     let refused = log.lines().filter(|line| line.contains("password authentication failed"));
     assert_eq!(refused.collect::<Vec<_>>(), Vec::<&str>::new(), "a login with what was over");
@@ -177,9 +186,11 @@ fn rotations_resets_and_reloads_at_once_fail_no_request_of_mariadb() {
     let odd = json!([creation, "USE mysql", "SET SESSION sql_mode = 'ANSI_QUOTES'"]);
     root.write("database/roles/odd", &role(odd)).expect_success();
     static_role(&root, "sea");
-    storm(&root, "sea", "mysql-database-plugin").rage(&["reader", "odd"], |user, password| {
+    let storm = storm(&root, "sea", "mysql-database-plugin");
+    storm.rage(&["reader", "odd"], |user, password| {
         mariadb.login(user, password, "SELECT 1").is_ok()
     });
+    storm.assert_all_served(&bulkhead.printed());
     root.write("sys/leases/revoke-prefix/database", &json!({})).expect(204);
     until_true("no user is left", PATIENCE, || {
         mariadb.users().iter().all(|user| !user.contains("v-"))

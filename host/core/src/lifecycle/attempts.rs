@@ -11,9 +11,10 @@ use bulkhead_wire::failure::{Failure, Kind};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Most attempts of one call, as of one request: a call whose records are listed in different ways
-/// by many others meets some of the others each time.
-const MOST: u32 = 64;
+/// Most attempts of one call. More than a few are made only where records are listed in different
+/// ways by many others, of whom each attempt meets some; or where requests that have changed their
+/// target, and so give way to no turn, follow each other without a pause.
+const MOST: u32 = 256;
 /// Before an attempt that has no turn to wait for.
 const PAUSE: Duration = Duration::from_millis(5);
 
