@@ -16,7 +16,7 @@ use bulkhead_sandbox::{
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::sync;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -51,6 +51,9 @@ pub(crate) struct CallServices {
     reserved: Mutex<Vec<Reserved>>,
     /// Own names of the database plugins that it reached.
     plugins: Mutex<BTreeSet<String>>,
+    /// The same by the name and version that it asked for: it ends with those with which it began,
+    /// although another version is registered meanwhile.
+    found: Mutex<BTreeMap<(String, String), Arc<DatabasePlugin>>>,
     guards: Guards,
 }
 
@@ -87,6 +90,7 @@ impl CallServices {
             earliest_wake: 0,
             reserved: Mutex::default(),
             plugins: Mutex::default(),
+            found: Mutex::default(),
             guards: Guards::default(),
         }
     }
@@ -137,7 +141,12 @@ impl HostServices for CallServices {
     }
 
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
+        let asked = (name.to_owned(), version.to_owned());
+        if let Some(found) = sync::lock(&self.found).get(&asked) {
+            return Ok(Arc::clone(found));
+        }
         let plugin = self.core.catalog.database_plugin(name, version)?;
+        sync::lock(&self.found).insert(asked, Arc::clone(&plugin));
         let mut reached = sync::lock(&self.plugins);
         if !reached.contains(&plugin.identity().name) {
             reached.insert(plugin.identity().name.clone());

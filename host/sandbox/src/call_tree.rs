@@ -3,10 +3,14 @@
 use crate::cpu_permits::CpuMeter;
 use crate::held::Held;
 use crate::key_ring::LastSigner;
+use crate::password_changes::{Account, PasswordChange};
 use crate::secrets::SecretSet;
 use bulkhead_wire::client::Client;
+use bulkhead_wire::sync;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use tokio::sync::{RwLock, RwLockReadGuard};
+use tokio::time::Instant;
 
 /// What a root call and its nested calls share.
 #[derive(Default)]
@@ -25,6 +29,18 @@ pub struct CallTree {
     pub(crate) last_signer: LastSigner,
     /// Held for reading by each change that is under way. `true`: no other begins.
     changes_ended: RwLock<bool>,
+    began: Beginning,
+    /// Passwords of connections that it changes, until it ends.
+    password_changes: Mutex<Vec<PasswordChange>>,
+}
+
+/// When a tree was made.
+struct Beginning(Instant);
+
+impl Default for Beginning {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
 }
 
 impl CallTree {
@@ -79,6 +95,28 @@ impl CallTree {
     /// Waits for the changes that are under way, and lets no other begin.
     pub(crate) async fn end_changes(&self) {
         *self.changes_ended.write().await = true;
+    }
+
+    /// When the call began.
+    pub(crate) fn began(&self) -> Instant {
+        self.began.0
+    }
+
+    /// Keeps the mark of a change of a connection's password until the call ends.
+    pub(crate) fn keep_password_change(&self, change: PasswordChange) {
+        sync::lock(&self.password_changes).push(change);
+    }
+
+    /// Whether the call itself changes the password of the account.
+    pub(crate) fn changes_password_of(&self, account: &Account) -> bool {
+        sync::lock(&self.password_changes).iter().any(|change| change.is_of(account))
+    }
+
+    /// Notes the password that is in force where the call changes that of the account.
+    pub(crate) fn note_proven_password(&self, account: &Account, password: &str) {
+        let changes = sync::lock(&self.password_changes);
+        let of_account = changes.iter().filter(|change| change.is_of(account));
+        of_account.for_each(|change| change.note_proven(password));
     }
 
     pub(crate) fn mark(&self, effect: Effect) {

@@ -62,6 +62,7 @@ mod key_ring;
 mod least_used;
 mod memory;
 mod metrics;
+mod password_changes;
 mod secrets;
 mod slow_work;
 

@@ -11,6 +11,7 @@ use crate::limits;
 use crate::memory::GuestMemory;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
+use crate::password_changes::PasswordChanges;
 use crate::slow_work::SlowWork;
 use crate::sql::{KnownTargets, Pools};
 use crate::surroundings::{CloudTokens, Surroundings};
@@ -54,6 +55,8 @@ pub(crate) struct Resources {
     pub(crate) process: Arc<ProcessResources>,
     pub(crate) store: Arc<Store>,
     pub(crate) pools: Pools,
+    /// Of the users as whom sessions of databases log in.
+    pub(crate) password_changes: PasswordChanges,
     /// Which servers connections of databases name.
     pub(crate) targets: KnownTargets,
     /// Idle sessions with directories.
@@ -85,6 +88,7 @@ impl Resources {
             process: Arc::clone(process),
             store,
             pools: Pools::new(&tls),
+            password_changes: PasswordChanges::default(),
             targets: KnownTargets::default(),
             directories: LdapPools::default(),
             kept: Arc::default(),

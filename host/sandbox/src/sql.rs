@@ -9,17 +9,21 @@
 mod failure;
 mod gate;
 mod lender;
+mod lent_session;
+mod loan;
+mod login;
 mod mysql;
 mod postgres;
 mod relay;
 mod rows;
 mod session;
+mod session_state;
 mod targets;
-mod transaction;
 mod way;
 
 pub(crate) use failure::{SqlFailure, failed};
-pub(crate) use session::Sessions;
+pub(crate) use login::LoginRequest;
+pub(crate) use session::Lent;
 pub(crate) use targets::{KnownTargets, Targets, check_targets};
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
@@ -28,6 +32,7 @@ use crate::grants::Reach;
 use crate::limits;
 use crate::tls::TlsConfigs;
 use bulkhead_wire::sync;
+use session::Sessions;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
@@ -85,7 +90,7 @@ impl Pools {
 
     /// The sessions of `key`, opened by the first that asks while others wait for it. `reaches`
     /// says, endpoint by endpoint, which addresses it may be.
-    pub(crate) async fn sessions(
+    async fn sessions(
         &self,
         key: PoolKey,
         target: &Target,
@@ -113,19 +118,61 @@ impl Pools {
         }
     }
 
+    /// Lends a session of `key`, from a pool that is opened where there is none. A pool that is
+    /// closed meanwhile is out of use by then, so that the next look finds or opens another.
+    ///
+    /// # Errors
+    /// As [`sessions`](Self::sessions), and those of a login.
+    async fn lend(
+        &self,
+        key: &PoolKey,
+        target: &Target,
+        reaches: &[Reach],
+    ) -> Result<Lent, SqlFailure> {
+        loop {
+            let sessions = self.sessions(key.clone(), target, reaches).await?;
+            // The call that opened them may have been granted more than this one is.
+            if !sessions.is_within(reaches) {
+                self.give_up(key);
+            } else if let Some(lent) = sessions.lend().await? {
+                return Ok(lent);
+            }
+        }
+    }
+
+    /// Lends a session of `key` that is idle, if there is one that lives.
+    async fn lend_idle(&self, key: &PoolKey, reaches: &[Reach]) -> Option<Lent> {
+        let sessions = self.open_sessions(key).filter(|open| open.is_within(reaches))?;
+        sessions.lend_idle().await
+    }
+
+    /// The key of the newest pool of the connection of `key` that leads to `target`; one of its own
+    /// generation where there is none.
+    fn key_of_newest(&self, key: &PoolKey, target: &Target) -> PoolKey {
+        let own = PoolKey { target: fingerprint(target), ..key.clone() };
+        let entries = self.lock();
+        let leads_there = |other: &&PoolKey| {
+            other.is_of(&own.mount, &own.connection) && other.target == own.target
+        };
+        let newest = entries.keys().filter(leads_there).max_by_key(|other| other.generation);
+        newest.cloned().unwrap_or(own)
+    }
+
     /// Logs in. Where there are sessions of `key` one of them is asked; else it is a session of its
     /// own, so that the proof of a password leaves no pool behind that nothing will use.
     ///
     /// # Errors
     /// As [`sessions`](Self::sessions).
-    pub(crate) async fn ping(
+    async fn ping(
         &self,
         key: &PoolKey,
         target: &Target,
         reaches: &[Reach],
     ) -> Result<(), SqlFailure> {
-        if let Some(sessions) = self.open_sessions(key).filter(|open| open.is_within(reaches)) {
-            return sessions.ping().await;
+        if let Some(sessions) = self.open_sessions(key).filter(|open| open.is_within(reaches))
+            && let Some(lent) = sessions.lend().await?
+        {
+            return lent.ping().await;
         }
         let _room = self.make_room(key, 1).await?;
         Sessions::open(self.aim(target), reaches).await?.close().await;
@@ -249,7 +296,7 @@ impl Pools {
         }
     }
 
-    /// Takes pools out of use; sessions that are lent finish what they do.
+    /// Takes pools out of use; sessions that are lent finish what they do, and close then.
     fn retire(&self, unwanted: impl Fn(&PoolKey, &Entry) -> bool) {
         let mut entries = self.lock();
         let retired: Vec<PoolKey> = entries

@@ -33,6 +33,15 @@ pub(crate) struct ConnectionKey {
     pub(crate) generation: u64,
 }
 
+/// What a nested call has to do with passwords.
+pub(crate) enum Purpose {
+    /// It changes that of the user.
+    Change(String),
+    /// It finds out whether one logs in.
+    Proof,
+    Other,
+}
+
 /// State of one instance. A nested database plugin has its own, without a unit of work.
 pub(crate) struct CallState {
     pub(crate) resources: Arc<Resources>,
@@ -40,6 +49,7 @@ pub(crate) struct CallState {
     pub(crate) plugin: Arc<Identity>,
     pub(crate) unit: Option<Unit>,
     pub(crate) connection: Option<ConnectionKey>,
+    pub(crate) purpose: Purpose,
     /// A checkpoint met a conflict: the call did not happen, also where the plugin answers.
     pub(crate) conflict: bool,
     pub(crate) memory: Memory,
@@ -80,6 +90,7 @@ impl CallState {
             plugin,
             unit,
             connection: None,
+            purpose: Purpose::Other,
             conflict: false,
             memory,
             log_count: LogCount::default(),

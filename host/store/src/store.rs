@@ -30,7 +30,7 @@ use crate::rows;
 use crate::script::{Answers, Script};
 use crate::seal::{Hashes, Seal};
 use crate::sqlite::{Database, Ending};
-use crate::turns::{Contended, Turn, Turns};
+use crate::turns::{Contended, DUE_TURN_TIME, TURN_TIME, Turn, Turns};
 use crate::work::{Outcome, Reads, Work};
 
 /// An open store. Reads and writes go through units of work ([`Store::begin`]); the other questions
@@ -154,7 +154,12 @@ impl Store {
     /// A place for a request that goes on after conflicts, for its units:
     /// [`Unit::in_turn`](crate::Unit::in_turn).
     pub fn turn(&self) -> Turn {
-        Turn::new(&self.turns)
+        Turn::new(&self.turns, TURN_TIME)
+    }
+
+    /// The same for due work, for which no caller waits.
+    pub fn turn_of_due_work(&self) -> Turn {
+        Turn::new(&self.turns, DUE_TURN_TIME)
     }
 
     /// Rings for the worker on due records.

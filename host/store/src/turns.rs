@@ -5,7 +5,8 @@
 //! nothing is wrong with it. A request whose unit met a conflict gets in line for what it met, and
 //! where it is the first in each of its lines it has its turn: until it is done, or for
 //! [`TURN_TIME`], no other request's unit writes there. Such a unit is refused as for any other
-//! conflict, before it writes, and its request gets in line behind.
+//! conflict, before it writes, and its request gets in line behind. Due work that meets other due
+//! work has its turn for [`DUE_TURN_TIME`].
 //!
 //! A request is in all its lines or in none, and got there in one step. So two requests stand in
 //! the same order in every line that they share, and none waits for one that waits for it.
@@ -28,6 +29,9 @@ use crate::record::{Address, Space};
 /// How long a turn keeps others out. A request that waits for a network longer than that is
 /// optimistic again, and may have to begin anew.
 pub(crate) const TURN_TIME: Duration = Duration::from_secs(1);
+/// How long a turn of due work keeps other due work out. No caller waits for it, and each attempt
+/// that is lost asks a target once more for what was done already.
+pub(crate) const DUE_TURN_TIME: Duration = Duration::from_secs(60);
 /// Lines that one request stands in. What else it met it tries its luck with.
 const MOST_LINES: usize = 64;
 
@@ -68,6 +72,8 @@ struct Lines {
 /// A request in line.
 struct Member {
     lines: Vec<Contended>,
+    /// How long its turn lasts against others that have as much time.
+    time: Duration,
     /// In how many of them another one stands before it.
     behind: usize,
     /// Since when it has its turn.
@@ -82,16 +88,17 @@ pub struct Turn(Arc<TurnState>);
 pub(crate) struct TurnState {
     turns: Arc<Turns>,
     id: u64,
+    time: Duration,
     met: Mutex<Vec<Contended>>,
     gave_way: AtomicBool,
 }
 
 impl Turn {
-    /// A place in no line.
-    pub(crate) fn new(turns: &Arc<Turns>) -> Turn {
+    /// A place in no line, for a turn of that time.
+    pub(crate) fn new(turns: &Arc<Turns>, time: Duration) -> Turn {
         let id = turns.next_id();
         let (turns, met) = (Arc::clone(turns), Mutex::default());
-        Turn(Arc::new(TurnState { turns, id, met, gave_way: AtomicBool::new(false) }))
+        Turn(Arc::new(TurnState { turns, id, time, met, gave_way: AtomicBool::new(false) }))
     }
 
     /// What a unit of this request reports to.
@@ -102,12 +109,12 @@ impl Turn {
     /// Waits for the request's turn on all that its units met so far, not longer than `until`.
     /// `false` when they met nothing, so that there is nothing to wait for.
     pub async fn wait(&self, until: Instant) -> bool {
-        let TurnState { turns, id, met, .. } = &*self.0;
+        let TurnState { turns, id, time, met, .. } = &*self.0;
         let met = sync::lock(met).clone();
         if met.is_empty() {
             return false;
         }
-        let Some(mut called) = turns.enter(*id, met) else { return true };
+        let Some(mut called) = turns.enter((*id, *time), met) else { return true };
         loop {
             let patience = until.min(Instant::now() + TURN_TIME);
             if tokio::time::timeout_at(patience, &mut called).await.is_ok() {
@@ -116,7 +123,7 @@ impl Turn {
             if Instant::now() >= until {
                 return true;
             }
-            turns.pass_over_the_slow(*id);
+            turns.pass_over_the_slow((*id, *time));
         }
     }
 }
@@ -146,7 +153,8 @@ impl TurnState {
             return None;
         }
         let lines = self.turns.lock();
-        let found = written.find_map(|address| lines.turn_of_another(self.id, address));
+        let asking = (self.id, self.time);
+        let found = written.find_map(|address| lines.turn_of_another(asking, address));
         self.gave_way.store(found.is_some(), Ordering::Release);
         found
     }
@@ -166,7 +174,11 @@ impl Turns {
 
     /// Gets in line. `None` when it is the request's turn at once. One that had its turn for all
     /// of it has it still, and anew.
-    fn enter(&self, id: u64, wanted: Vec<Contended>) -> Option<oneshot::Receiver<()>> {
+    fn enter(
+        &self,
+        (id, time): (u64, Duration),
+        wanted: Vec<Contended>,
+    ) -> Option<oneshot::Receiver<()>> {
         let mut lines = self.lock();
         if let Some(member) = lines.members.get_mut(&id)
             && member.since.is_some()
@@ -176,7 +188,7 @@ impl Turns {
             return None;
         }
         lines.remove(id);
-        let called = lines.append(id, wanted);
+        let called = lines.append((id, time), wanted);
         self.waiting.store(lines.members.len(), Ordering::Release);
         called
     }
@@ -190,10 +202,10 @@ impl Turns {
         self.waiting.store(lines.members.len(), Ordering::Release);
     }
 
-    /// Ends the turns before `id` that last too long.
-    fn pass_over_the_slow(&self, id: u64) {
+    /// Ends the turns before `waiting` that last too long.
+    fn pass_over_the_slow(&self, waiting: (u64, Duration)) {
         let mut lines = self.lock();
-        for slow in lines.slow_before(id, Instant::now()) {
+        for slow in lines.slow_before(waiting, Instant::now()) {
             lines.remove(slow);
         }
         self.waiting.store(lines.members.len(), Ordering::Release);
@@ -205,7 +217,11 @@ impl Turns {
 }
 
 impl Lines {
-    fn append(&mut self, id: u64, wanted: Vec<Contended>) -> Option<oneshot::Receiver<()>> {
+    fn append(
+        &mut self,
+        (id, time): (u64, Duration),
+        wanted: Vec<Contended>,
+    ) -> Option<oneshot::Receiver<()>> {
         let mut behind = 0;
         for one in &wanted {
             let line = self.lines.entry(one.clone()).or_default();
@@ -219,7 +235,7 @@ impl Lines {
         let has_turn = behind == 0;
         let since = has_turn.then(Instant::now);
         let call = (!has_turn).then_some(call);
-        self.members.insert(id, Member { lines: wanted, behind, since, call });
+        self.members.insert(id, Member { lines: wanted, time, behind, since, call });
         (!has_turn).then_some(called)
     }
 
@@ -261,25 +277,30 @@ impl Lines {
         }
     }
 
-    /// The line in which another request has its turn and keeps writers of `address` out.
-    fn turn_of_another(&self, id: u64, address: &Address) -> Option<Contended> {
+    /// The line in which another request has its turn and keeps writers of `address` out. A turn
+    /// lasts as long as both have time.
+    fn turn_of_another(&self, (id, time): (u64, Duration), address: &Address) -> Option<Contended> {
         let listings = self.ranges.iter().filter(|range| range.contains(address));
         let listings = listings.map(|range| Contended::Listing(range.clone()));
         [Contended::Record(address.clone())].into_iter().chain(listings).find(|one| {
             let first = self.lines.get(one).and_then(VecDeque::front);
             let other = first.filter(|first| **first != id);
-            let since = other.and_then(|other| self.members.get(other)?.since);
-            since.is_some_and(|since| since.elapsed() < TURN_TIME)
+            let other = other.and_then(|other| self.members.get(other));
+            other.is_some_and(|other| {
+                other.since.is_some_and(|since| since.elapsed() < other.time.min(time))
+            })
         })
     }
 
-    /// Requests that stand before `id` and have had their turn for too long.
-    fn slow_before(&self, id: u64, now: Instant) -> Vec<u64> {
+    /// Requests that stand before `id` and have had their turn for too long for one with `time`.
+    fn slow_before(&self, (id, time): (u64, Duration), now: Instant) -> Vec<u64> {
         let lines = self.members.get(&id).map_or(&[][..], |member| &member.lines);
         let firsts = lines.iter().filter_map(|one| self.lines.get(one)?.front().copied());
         let is_slow = |first: &u64| {
-            let since = self.members.get(first).and_then(|member| member.since);
-            *first != id && since.is_some_and(|since| now - since >= TURN_TIME)
+            *first != id
+                && self.members.get(first).is_some_and(|member| {
+                    member.since.is_some_and(|since| now - since >= member.time.min(time))
+                })
         };
         firsts.filter(is_slow).collect()
     }

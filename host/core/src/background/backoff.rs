@@ -10,8 +10,9 @@ use bulkhead_wire::failure::{Failure, Kind};
 /// Milliseconds after its call's deadline at which what a call wrote down is taken up in any case:
 /// reservations are undone, guards ring.
 pub(crate) const GRACE: u64 = 60_000;
-/// First pause after what may pass by itself, in milliseconds; doubles.
-const FIRST: u64 = 1_000;
+/// First pause after what may pass by itself, in milliseconds; doubles. The only one after a race
+/// for records of our own store was lost.
+pub(crate) const FIRST: u64 = 1_000;
 /// First pause after a refusal; doubles. Six attempts span five minutes, in which an operator may
 /// mend what was wrong.
 const FIRST_REFUSED: u64 = 10_000;

@@ -117,7 +117,11 @@ impl Leases {
             };
             match LeaseRecord::parse(&record) {
                 Ok(lease) if lease.reason.is_none() => return Ok(None),
-                Ok(lease) if record.index.due.is_none_or(|due| due > self.store.now()) => {
+                // One that lost a race was not tried, and is due soon.
+                Ok(lease)
+                    if !lease.lost_a_race()
+                        && record.index.due.is_none_or(|due| due > self.store.now()) =>
+                {
                     return Ok(Some(lease.failure()));
                 }
                 // It is tried when the lane's target answers again.

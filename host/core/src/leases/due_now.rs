@@ -9,7 +9,7 @@ use super::record::{End, LeaseRecord, Opened, put, read_tolerantly};
 use super::table::Leases;
 use crate::log::cause;
 use bulkhead_store::{Address, Space};
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, Kind};
 
 /// Reservations that are made due in one commit at start.
 const UNDONE: u32 = 500;
@@ -45,16 +45,37 @@ impl Leases {
         self.make_due(page, on_failure, asked).await
     }
 
-    /// Makes these due now, all of one kind and in one commit, each as `change` says. One that
-    /// cannot be read is told, and as `unreadable` says: it must not keep the others.
+    /// Makes these due now, all of one kind and in one commit where others let that be, each as
+    /// `change` says. One that cannot be read is told, and as `unreadable` says: it must not keep
+    /// the others.
     ///
     /// # Errors
-    /// The store's failure: none was made due.
+    /// The store's failure.
     pub(super) async fn make_due(
         &self,
         page: &[Address],
         unreadable: OnFailure,
         change: impl Fn(LeaseRecord) -> LeaseRecord + Sync,
+    ) -> Result<(), Failure> {
+        let mut parts = vec![page];
+        while let Some(part) = parts.pop() {
+            match self.make_part_due(part, unreadable, &change).await {
+                // Of many rows one is always being changed by others: the fewer, the sooner.
+                Err(failure) if failure.kind == Kind::Conflict && part.len() > 1 => {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    parts.extend([second, first]);
+                }
+                made => made?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn make_part_due(
+        &self,
+        page: &[Address],
+        unreadable: OnFailure,
+        change: &(impl Fn(LeaseRecord) -> LeaseRecord + Sync),
     ) -> Result<(), Failure> {
         // What others change meanwhile is read again; nothing was done outside that would have to
         // be undone.

@@ -145,9 +145,25 @@ impl LeaseRecord {
         if !backoff::may_pass(failure.kind) {
             self.refusals = self.refusals.saturating_add(1);
         }
+        self.note(failure);
+        self
+    }
+
+    /// The lease after an attempt that lost a race for records of our own store: it was not tried.
+    pub(crate) fn after_lost_race(mut self, reason: End, failure: &Failure) -> Self {
+        self.reason = Some(reason);
+        self.note(failure);
+        self
+    }
+
+    /// Whether the last attempt lost a race, and the next one follows soon.
+    pub(super) fn lost_a_race(&self) -> bool {
+        self.error_code == Kind::Conflict.code()
+    }
+
+    fn note(&mut self, failure: &Failure) {
         self.error = failure.message.chars().take(ERROR_CHARACTERS).collect();
         failure.kind.code().clone_into(&mut self.error_code);
-        self
     }
 
     /// Milliseconds until the next attempt.

@@ -1,16 +1,22 @@
-//! Due work that loses a race against requests begins again at once, in its turn.
+//! Calls that no request makes, and that lose a race, begin again at once, in their turn.
 //!
-//! The fault this file prevents: a rotation or a revocation never finishes, because callers keep
-//! changing a record that the component reads before the component asks its target. Due work runs
-//! at least once, so that the host may repeat a call although the call asked its target before.
+//! The fault this file prevents: a rotation or a revocation never finishes, or counts as one that
+//! its target refused, because callers or other due work keep changing a record that the component
+//! reads before the component asks its target. Due work and renewals run at least once, so that the
+//! host may repeat a call although the call asked its target before.
 
 use crate::core::Core;
 use bulkhead_store::{Turn, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
+use std::time::Duration;
 use tokio::time::Instant;
 
-/// Most attempts of one call.
-const MOST: u32 = 4;
+/// Most attempts of one call. More than a few are made only where records are listed in different
+/// ways by many others, of whom each attempt meets some; or where requests that have changed their
+/// target, and so give way to no turn, follow each other without a pause.
+const MOST: u32 = 256;
+/// Before an attempt that has no turn to wait for.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Counts the attempts of one call, and holds the turn for which the call waits between attempts.
 pub(super) struct Attempts {
@@ -20,8 +26,13 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// Creates the counter of a call that ends at `until`.
-    pub(super) fn new(core: &Core, until: Instant) -> Self {
+    /// Creates the counter of due work that ends at `until`.
+    pub(super) fn of_due_work(core: &Core, until: Instant) -> Self {
+        Self { turn: core.store.turn_of_due_work(), until, made: 0 }
+    }
+
+    /// Creates the counter of a call that ends at `until` and for which a caller waits.
+    pub(super) fn for_caller(core: &Core, until: Instant) -> Self {
         Self { turn: core.store.turn(), until, made: 0 }
     }
 
@@ -33,10 +44,20 @@ impl Attempts {
 
     /// Returns whether the call is to be repeated after an attempt with the result `ended`. On
     /// `true`, the turn of the call has come.
-    pub(super) async fn continue_after(&self, ended: &Result<(), Failure>) -> bool {
-        ended.as_ref().is_err_and(|failure| failure.kind == Kind::Conflict)
+    pub(super) async fn continue_after<T>(&self, ended: &Result<T, Failure>) -> bool {
+        let goes_on = ended.as_ref().is_err_and(lost_a_race)
             && self.made < MOST
-            && Instant::now() < self.until
-            && Box::pin(self.turn.wait(self.until)).await
+            && Instant::now() < self.until;
+        if goes_on && !Box::pin(self.turn.wait(self.until)).await {
+            // Met by no unit of the call itself, but by one that the host made for it.
+            tokio::time::sleep(PAUSE).await;
+        }
+        goes_on
     }
+}
+
+/// Whether the failure is a conflict of our own store. A component's or a target's conflict reaches
+/// core as another kind.
+pub(super) fn lost_a_race(failure: &Failure) -> bool {
+    failure.kind == Kind::Conflict
 }

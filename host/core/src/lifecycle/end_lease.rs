@@ -1,14 +1,17 @@
 //! How a lease ends: by its plugin's `revoke`, once, from every cause.
 //!
 //! A target that does not answer is tried again for ever, with growing pauses; one that refuses six
-//! times makes the lease irrevocable: it is listed as such, and tried once a day (decision P13).
+//! times makes the lease irrevocable: it is listed as such, and tried once a day (decision P13). An
+//! attempt that loses a race for records of our own store says nothing of the target, and counts as
+//! neither.
 
-use super::attempts::Attempts;
+use super::attempts::{Attempts, lost_a_race};
 use super::lane_answers;
-use crate::background::Claim;
+use crate::background::{Claim, backoff};
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::leases::{End, LeaseRecord, put};
+use crate::mounts::Opened;
 use crate::permit::Permit;
 use bulkhead_sandbox::Priority;
 use bulkhead_store::{Space, Unit};
@@ -67,31 +70,35 @@ async fn revoke(
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = BackgroundServices::for_due_work(core, &mount);
-    let mut attempts = Attempts::new(core, work.deadline());
+    let mut attempts = Attempts::of_due_work(core, work.deadline());
     let ended = loop {
-        let admitted = work.enter(ending.priority).await?;
-        let done = opened
-            .plugin
-            .engine
-            .revoke(
-                work.scope(&opened),
-                attempts.begin(mount.begin_end(&core.store)),
-                &work.context(None),
-                &lease.for_plugin(),
-                ending.reason.word(),
-            )
-            .await;
-        work.note_end(admitted, done.ended);
-        let ended = match done.result {
-            Ok(()) => remove(claim, done.unit, lease).await,
-            Err(failure) => Err(failure),
-        };
+        let unit = attempts.begin(mount.begin_end(&core.store));
+        let ended = ending.attempt((claim, lease), &work, &opened, unit).await;
         if !attempts.continue_after(&ended).await {
             break ended;
         }
     };
     work.release_guards().await;
     ended
+}
+
+impl Ending {
+    /// Asks the plugin to end the thing behind the lease, and removes the lease.
+    async fn attempt(
+        &self,
+        (claim, lease): (&Claim, &LeaseRecord),
+        work: &BackgroundServices,
+        opened: &Opened<'_>,
+        unit: Unit,
+    ) -> Result<(), Failure> {
+        let admitted = work.enter(self.priority).await?;
+        let (scope, context, word) = (work.scope(opened), work.context(None), self.reason.word());
+        let engine = &opened.plugin.engine;
+        let done = engine.revoke(scope, unit, &context, &lease.for_plugin(), word).await;
+        work.note_end(admitted, done.ended);
+        done.result?;
+        remove(claim, done.unit, lease).await
+    }
 }
 
 /// Removes the lease in the commit of what the plugin did to end it. One that is gone was ended by
@@ -119,18 +126,59 @@ async fn postpone(
     reason: End,
     failure: &Failure,
 ) -> Result<(), Failure> {
-    let mut unit = core.store.begin();
-    let Some(record) = claim.fence(&mut unit).await? else { return Ok(()) };
-    let lease = LeaseRecord::parse(&record)?.after_failure(reason, failure);
-    if lease.forced {
-        core.leases.tell("warn", "lease-forgotten", &lease, failure);
-        unit.delete(claim.address().clone());
-    } else {
-        let event = if lease.is_irrevocable() { "lease-irrevocable" } else { "lease-end-delayed" };
-        core.leases.tell("warn", event, &lease, failure);
-        let due = core.store.now().saturating_add(lease.pause_after(failure));
-        put(&mut unit, claim.address(), &lease, due)?;
+    let mut finish = core.store.begin().finish();
+    loop {
+        let unit = finish.restart_host_part();
+        let Some(record) = claim.fence(unit).await? else { return Ok(()) };
+        let lease = LeaseRecord::parse(&record)?;
+        let (lease, next) = if lost_a_race(failure) {
+            let lease = lease.after_lost_race(reason, failure);
+            (lease, Next::Delayed("info", backoff::FIRST))
+        } else {
+            let lease = lease.after_failure(reason, failure);
+            let next = Next::of(&lease, failure);
+            (lease, next)
+        };
+        match next {
+            Next::Forgotten => unit.delete(claim.address().clone()),
+            Next::Irrevocable(pause) | Next::Delayed(_, pause) => {
+                put(unit, claim.address(), &lease, core.store.now().saturating_add(pause))?;
+            }
+        }
+        if finish.try_commit().await? {
+            let (level, event) = next.told();
+            core.leases.tell(level, event, &lease, failure);
+            return Ok(());
+        }
     }
-    unit.commit().await?;
-    Ok(())
+}
+
+/// What becomes of a lease after an attempt that did not end it. Pauses are in milliseconds.
+enum Next {
+    /// It was to be the last attempt.
+    Forgotten,
+    Irrevocable(u64),
+    /// With the level of the log's line.
+    Delayed(&'static str, u64),
+}
+
+impl Next {
+    /// After an attempt that its plugin or its target failed.
+    fn of(lease: &LeaseRecord, failure: &Failure) -> Self {
+        let pause = lease.pause_after(failure);
+        match (lease.forced, lease.is_irrevocable()) {
+            (true, _) => Self::Forgotten,
+            (false, true) => Self::Irrevocable(pause),
+            (false, false) => Self::Delayed("warn", pause),
+        }
+    }
+
+    /// Level and event of the log's line.
+    fn told(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Forgotten => ("warn", "lease-forgotten"),
+            Self::Irrevocable(_) => ("warn", "lease-irrevocable"),
+            Self::Delayed(level, _) => (level, "lease-end-delayed"),
+        }
+    }
 }

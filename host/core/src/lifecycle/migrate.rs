@@ -1,9 +1,10 @@
 //! Migration: a mount's stored data is brought to the schema of the component that now serves it.
 
+use super::attempts::Attempts;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::log::cause;
-use crate::mounts::{Mount, MountRecord, Phase};
+use crate::mounts::{Mount, MountRecord, Opened, Phase};
 use crate::permit::Permit;
 use bulkhead_sandbox::{Maker, Priority};
 use bulkhead_store::Unit;
@@ -53,23 +54,32 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(mount, &permit);
     let work = BackgroundServices::for_caller(core, mount);
-    let admitted = work.enter(Priority::Background).await?;
-    let (scope, unit) = (work.scope(&opened), mount.begin(&core.store));
-    let done = opened.plugin.engine.migrate(scope, unit, &work.context(None), stored).await;
-    work.note_end(admitted, done.ended);
-    let mut record = MountRecord { schema: wanted, ..mount.record.clone() };
-    let stored = match done.result {
-        Ok(()) => store(&mut record, done.unit).await,
-        Err(failure) => Err(failure),
+    let mut attempts = Attempts::for_caller(core, work.deadline());
+    let migrated = loop {
+        let unit = attempts.begin(mount.begin(&core.store));
+        let migrated = attempt(&work, &opened, unit, (&mount.record, wanted)).await;
+        if !attempts.continue_after(&migrated).await {
+            break migrated;
+        }
     };
     work.release_guards().await;
-    stored?;
-    core.mounts.update(record, &core.catalog)
+    core.mounts.update(migrated?, &core.catalog)
 }
 
-/// Stores what the component migrated, and that it did.
-async fn store(record: &mut MountRecord, mut unit: Unit) -> Result<(), Failure> {
+/// Lets the component migrate, and stores that it did. Returns the record as it is stored.
+async fn attempt(
+    work: &BackgroundServices,
+    opened: &Opened<'_>,
+    unit: Unit,
+    (before, wanted): (&MountRecord, u32),
+) -> Result<MountRecord, Failure> {
+    let admitted = work.enter(Priority::Background).await?;
+    let (scope, context) = (work.scope(opened), work.context(None));
+    let done = opened.plugin.engine.migrate(scope, unit, &context, before.schema).await;
+    work.note_end(admitted, done.ended);
+    done.result?;
+    let (mut record, mut unit) = (MountRecord { schema: wanted, ..before.clone() }, done.unit);
     record.put(&mut unit)?;
     unit.commit().await?;
-    Ok(())
+    Ok(record)
 }

@@ -5,6 +5,7 @@
 //! Both paths are kept for it from the first commit to the last, and the status of the move is
 //! stored with them.
 
+use super::attempts::lost_a_race;
 use super::ending::{end_all, in_background, pause};
 use crate::core::Core;
 use crate::log::cause;
@@ -163,7 +164,9 @@ async fn carry_out_move(core: Arc<Core>, uuid: String) {
         return;
     }
     while let Err(failure) = arrive(&core, &mount, ended.as_ref().err()).await {
-        if !pause(&core, &mount, "move-delayed", failure).await {
+        // Between two looks a record changed; nothing serves at either path until this is stored.
+        let goes_on = lost_a_race(&failure) && !core.sealing.has_begun();
+        if !goes_on && !pause(&core, &mount, "move-delayed", failure).await {
             return;
         }
     }

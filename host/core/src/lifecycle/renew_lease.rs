@@ -1,9 +1,11 @@
 //! Renewing a lease: the plugin prolongs the thing, the host caps and stores the new end.
 
+use super::attempts::Attempts;
 use crate::background::Claim;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::leases::{LeaseRecord, put};
+use crate::mounts::Opened;
 use crate::permit::Permit;
 use crate::tokens;
 use bulkhead_sandbox::{Priority, contract};
@@ -37,32 +39,51 @@ pub(crate) async fn renew_lease(
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = BackgroundServices::for_caller(core, &mount);
-    let admitted = work.enter(Priority::Foreground).await?;
-    // Before the plugin tells its target: a slow renewal shortens the lease, never the thing's
-    // grace.
-    let now = core.store.now();
-    let context = work.context(owner_left);
-    let done = opened
-        .plugin
-        .engine
-        .renew(
-            work.scope(&opened),
-            mount.begin(&core.store),
-            &context,
-            &lease.for_plugin(),
-            increment,
-        )
-        .await;
-    work.note_end(admitted, done.ended);
-    let renewed = match done.result {
-        Ok(granted) => {
-            let asked = Asked { increment, now, seen: context.mount, granted };
-            store(core, &claim, done.unit, &asked).await
+    let renewal = Renewal { core, claim: &claim, lease, owner_left, increment };
+    let mut attempts = Attempts::for_caller(core, work.deadline());
+    let renewed = loop {
+        let unit = attempts.begin(mount.begin(&core.store));
+        let renewed = renewal.attempt(&work, &opened, unit).await;
+        if !attempts.continue_after(&renewed).await {
+            break renewed;
         }
-        Err(failure) => Err(failure),
     };
     work.release_guards().await;
     renewed
+}
+
+/// What is to be renewed.
+struct Renewal<'a> {
+    core: &'a Core,
+    claim: &'a Claim,
+    lease: LeaseRecord,
+    /// Seconds that the lease's owner has left.
+    owner_left: Option<u64>,
+    /// Seconds that the caller asks for.
+    increment: u64,
+}
+
+impl Renewal<'_> {
+    /// Asks the plugin, and stores what it agreed to.
+    async fn attempt(
+        &self,
+        work: &BackgroundServices,
+        opened: &Opened<'_>,
+        unit: Unit,
+    ) -> Result<Renewed, Failure> {
+        let admitted = work.enter(Priority::Foreground).await?;
+        // Before the plugin tells its target: a slow renewal shortens the lease, never the thing's
+        // grace.
+        let now = self.core.store.now();
+        let (context, lease) = (work.context(self.owner_left), self.lease.for_plugin());
+        let (scope, increment) = (work.scope(opened), self.increment);
+        let engine = &opened.plugin.engine;
+        let done = engine.renew(scope, unit, &context, &lease, increment).await;
+        work.note_end(admitted, done.ended);
+        let granted = done.result?;
+        let asked = Asked { increment, now, seen: context.mount, granted };
+        store(self.core, self.claim, done.unit, &asked).await
+    }
 }
 
 /// The claimed lease, and the seconds that its owner has left, if it might be renewed at `now`.

@@ -4,20 +4,17 @@
 //! The attack this file stops: a token that outlives what its login would give by now. Without the
 //! method's word there is no renewal, and one whose policies would be others is refused.
 
-use crate::background::Claim;
+use super::attempts::Attempts;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::logins::{self, ProvenLogin};
-use crate::mounts::Mount;
+use crate::mounts::{Mount, Opened};
 use crate::permit::Permit;
 use crate::tokens::{self, Caller, KeptLogin, TokenRecord, TokenType};
 use bulkhead_sandbox::{Done, Priority, contract};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
-
-/// How often a renewal is begun anew that met another change.
-const ATTEMPTS: u32 = 16;
 
 /// Renews the token of a login by `increment` seconds from now; 0 leaves it to the login. Gives the
 /// record as it is stored, and warnings.
@@ -38,13 +35,19 @@ pub(crate) async fn renew_login(
     let _inside =
         mount.enter().ok_or_else(|| Failure::new(Kind::Unavailable, on_its_way.to_owned()))?;
     let claim = core.claims.claim_in_turn(&tokens::address(&token.hash)).await;
-    let mut attempt = 1;
-    loop {
-        match once(core, &mount, &claim, (token, kept), increment).await {
-            Err(failure) if failure.kind == Kind::Conflict && attempt < ATTEMPTS => attempt += 1,
-            renewed => return renewed,
+    let permit = Permit::for_due_work(&claim);
+    let renewal = Renewal { core, opened: core.mounts.open(&mount, &permit), mount: &mount };
+    let work = BackgroundServices::for_caller(core, &mount);
+    let mut attempts = Attempts::for_caller(core, work.deadline());
+    let renewed = loop {
+        let unit = attempts.begin(mount.begin(&core.store));
+        let renewed = renewal.attempt(&work, unit, (token, kept), increment).await;
+        if !attempts.continue_after(&renewed).await {
+            break renewed;
         }
-    }
+    };
+    work.release_guards().await;
+    renewed
 }
 
 fn may_be_renewed(token: &Caller) -> Result<(), Failure> {
@@ -59,31 +62,32 @@ fn may_be_renewed(token: &Caller) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn once(
-    core: &Arc<Core>,
-    mount: &Arc<Mount>,
-    claim: &Claim,
-    (token, kept): (&Caller, &KeptLogin),
-    increment: u64,
-) -> Result<(TokenRecord, Option<String>), Failure> {
-    let permit = Permit::for_due_work(claim);
-    let opened = core.mounts.open(mount, &permit);
-    let work = BackgroundServices::for_caller(core, mount);
-    let admitted = work.enter(Priority::Foreground).await?;
-    let context = work.context(None);
-    let held = held_login(&token.record, kept);
-    let Done { unit, result, ended } = opened
-        .plugin
-        .engine
-        .renew_login(work.scope(&opened), mount.begin(&core.store), &context, &held, increment)
-        .await;
-    work.note_end(admitted, ended);
-    let renewed = match result.and_then(|login| check(mount, kept, login)) {
-        Ok(proven) => store(core, mount, token, unit, (&proven, increment)).await,
-        Err(failure) => Err(failure),
-    };
-    work.release_guards().await;
-    renewed
+/// Where a login is renewed.
+struct Renewal<'a> {
+    core: &'a Core,
+    opened: Opened<'a>,
+    mount: &'a Mount,
+}
+
+impl Renewal<'_> {
+    /// Asks the auth method, and stores what it proved.
+    async fn attempt(
+        &self,
+        work: &BackgroundServices,
+        unit: Unit,
+        (token, kept): (&Caller, &KeptLogin),
+        increment: u64,
+    ) -> Result<(TokenRecord, Option<String>), Failure> {
+        let admitted = work.enter(Priority::Foreground).await?;
+        let (scope, context) = (work.scope(&self.opened), work.context(None));
+        let held = held_login(&token.record, kept);
+        let engine = &self.opened.plugin.engine;
+        let Done { unit, result, ended } =
+            engine.renew_login(scope, unit, &context, &held, increment).await;
+        work.note_end(admitted, ended);
+        let proven = check(self.mount, kept, result?)?;
+        store(self.core, self.mount, token, unit, (&proven, increment)).await
+    }
 }
 
 /// The login as the auth method is told of it.

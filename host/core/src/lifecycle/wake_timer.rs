@@ -1,6 +1,6 @@
 //! Waking a plugin: timers that it scheduled, and guards that its calls left behind.
 
-use super::attempts::Attempts;
+use super::attempts::{Attempts, lost_a_race};
 use super::lane_answers;
 use crate::background::guards::{self, Guards};
 use crate::background::{Claim, backoff};
@@ -39,7 +39,7 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     let call = BackgroundServices::for_wake(core, &mount);
     let attempt = guards::attempts(&timer).saturating_add(1);
     let woken = Woken { claim, timer: &timer, guards: call.guards() };
-    let mut attempts = Attempts::new(core, call.deadline());
+    let mut attempts = Attempts::of_due_work(core, call.deadline());
     let ended = loop {
         let ended = match call.enter(Priority::Background).await {
             Ok(admitted) => {
@@ -76,15 +76,39 @@ async fn put_off(
     timer: &Record,
     waits: &Failure,
 ) -> Result<(), Failure> {
-    let mut unit = core.store.begin();
-    if let Some(record) = claim.fence(&mut unit).await?.filter(|record| record.stamp == timer.stamp)
-    {
-        let attempts = guards::attempts(timer);
-        let due = core.store.now().saturating_add(backoff::pause(waits, attempts));
-        guards::put_timer(&mut unit, claim.address(), &record.index.lane, attempts, due);
+    let attempts = guards::attempts(timer);
+    let next = Next { attempts, pause: backoff::pause(waits, attempts) };
+    next.put(core, claim, |record| record.stamp == timer.stamp).await
+}
+
+/// The next attempt of a timer.
+struct Next {
+    /// Those that failed.
+    attempts: u32,
+    /// Milliseconds from now.
+    pause: u64,
+}
+
+impl Next {
+    /// Writes the next attempt over a timer that `is_ours`, as it is by then.
+    async fn put(
+        &self,
+        core: &Core,
+        claim: &Claim,
+        is_ours: impl Fn(&Record) -> bool,
+    ) -> Result<(), Failure> {
+        let (address, mut finish) = (claim.address(), core.store.begin().finish());
+        loop {
+            let unit = finish.restart_host_part();
+            if let Some(record) = claim.fence(unit).await?.filter(&is_ours) {
+                let due = core.store.now().saturating_add(self.pause);
+                guards::put_timer(unit, address, &record.index.lane, self.attempts, due);
+            }
+            if finish.try_commit().await? {
+                return Ok(());
+            }
+        }
     }
-    unit.commit().await?;
-    Ok(())
 }
 
 /// A wake after its call.
@@ -119,25 +143,23 @@ impl Woken<'_> {
     /// Writes the next attempt. What cancelled or moved the timer meanwhile knows better; a
     /// guard that the failed wake set on its own key is this very timer, and so is one that it
     /// scheduled anew for the time that is over: neither is a reason to try again without a pause.
-    async fn postpone(&self, core: &Core, attempts: u32, failure: &Failure) -> Result<(), Failure> {
+    /// One that lost a race for records of our own store was not tried, and does not count.
+    async fn postpone(&self, core: &Core, attempt: u32, failure: &Failure) -> Result<(), Failure> {
         let address = self.claim.address();
-        let pause = backoff::pause(failure, attempts);
+        let (level, next) = match lost_a_race(failure) {
+            true => ("info", Next { attempts: attempt.saturating_sub(1), pause: backoff::FIRST }),
+            false => ("warn", Next { attempts: attempt, pause: backoff::pause(failure, attempt) }),
+        };
         let pairs = [
             ("timer", address.key.clone()),
-            ("attempt", attempts.to_string()),
-            ("next", format!("{pause}ms")),
+            ("attempt", attempt.to_string()),
+            ("next", format!("{}ms", next.pause)),
             cause(failure),
         ];
-        core.log.line("warn", "timer-delayed", &pairs);
-        let mut unit = core.store.begin();
-        let ours = |record: &Record| {
+        core.log.line(level, "timer-delayed", &pairs);
+        let is_ours = |record: &Record| {
             record.index == self.timer.index || self.guards.stand(address, record)
         };
-        if let Some(record) = self.claim.fence(&mut unit).await?.filter(ours) {
-            let due = core.store.now().saturating_add(pause);
-            guards::put_timer(&mut unit, address, &record.index.lane, attempts, due);
-        }
-        unit.commit().await?;
-        Ok(())
+        next.put(core, self.claim, is_ours).await
     }
 }

@@ -14,19 +14,24 @@ impl Provider {
     /// When nothing could be stored: the key is still due.
     pub(crate) async fn rotate_when_due(&self, claim: &Claim) -> Result<(), Failure> {
         let name = name_at(claim.address());
-        let mut unit = self.store.begin();
-        let Some(record) = claim.fence(&mut unit).await? else { return Ok(()) };
-        if record.index.due.is_none_or(|due| due > self.store.now()) {
-            return Ok(());
+        let mut finish = self.store.begin().finish();
+        loop {
+            let unit = finish.restart_host_part();
+            let Some(record) = claim.fence(unit).await? else { return Ok(()) };
+            if record.index.due.is_none_or(|due| due > self.store.now()) {
+                return Ok(());
+            }
+            let mut key = NamedKey::parse(&record, name)?;
+            let next = self.make(key.settings.algorithm).await?;
+            let now = self.store.now();
+            key.rotate(next, key.settings.verification_ttl, now)?;
+            key.put(unit, name)?;
+            // An operator who changes the key meanwhile is no reason to put its rotation off.
+            if finish.try_commit().await? {
+                self.tell_of_rotation(name);
+                return Ok(());
+            }
         }
-        let mut key = NamedKey::parse(&record, name)?;
-        let next = self.make(key.settings.algorithm).await?;
-        let now = self.store.now();
-        key.rotate(next, key.settings.verification_ttl, now)?;
-        key.put(&mut unit, name)?;
-        unit.commit().await?;
-        self.tell_of_rotation(name);
-        Ok(())
     }
 
     /// Rotates a key because an operator asks for it.

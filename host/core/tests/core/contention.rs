@@ -177,8 +177,44 @@ async fn a_component_that_hangs_is_cut_when_the_service_is_sealed_and_keeps_it_f
     bed.end().await;
 }
 
+/// Leases whose ends all change one record, and what it counts by then.
+async fn end_of_leases(bed: &Bed, names: &str, count: u64) -> u64 {
+    for number in 0..count {
+        let path = format!("probe/lease/{names}-{number}");
+        assert_eq!(bed.write(&path, json!({"ttl": 600})).await.0, 200);
+    }
+    let (status, answer) = bed.write("sys/leases/revoke-prefix/probe", json!({})).await;
+    assert_eq!(status, 204, "{answer}");
+    bed.read("probe/note/contended").await.1["data"]["note"].as_u64().unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn due_work_ends_although_callers_keep_changing_what_it_reads() {
+async fn leases_that_share_a_record_all_end_at_once_and_none_counts_as_failed() {
+    let bed = Bed::new("contended-ends").await;
+    assert_eq!(end_of_leases(&bed, "raced", 20).await, 20);
+    for number in 0..20 {
+        bed.write(&format!("probe/lease/raced-{number}"), json!({"ttl": 600})).await;
+    }
+    let (status, answer) = bed.call(Verb::Delete, "sys/mounts/probe", json!({})).await;
+    assert_eq!(status, 204, "the mount goes: {answer}");
+    let lines = bed.log.0.lock().unwrap().join("\n");
+    assert!(!lines.contains("lease-end-delayed"), "{lines}");
+    drop(lines);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_that_share_a_record_end_although_each_end_takes_longer_than_a_turn() {
+    let bed = Bed::new("contended-slow-ends").await;
+    assert_eq!(end_of_leases(&bed, "apart", 8).await, 8);
+    let lines = bed.log.0.lock().unwrap().join("\n");
+    assert!(!lines.contains("lease-end-delayed"), "{lines}");
+    drop(lines);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn due_work_and_renewals_end_although_callers_keep_changing_what_it_reads() {
     const WRITERS: usize = 4;
     let bed = Bed::new("contended-due-work").await;
     let (_, lease) = bed.write("probe/lease/raced", json!({"ttl": 600})).await;
@@ -200,14 +236,16 @@ async fn due_work_ends_although_callers_keep_changing_what_it_reads() {
         .collect();
     bed.write("probe/timer/raced", json!({"after": 0})).await;
     assert_eq!(bed.noted("raced").await, 1, "the first wake lost its race and was not put off");
-    let revocation = json!({"lease_id": lease["lease_id"]});
-    assert_eq!(bed.write("sys/leases/revoke", revocation).await.0, 204);
+    let lease = json!({"lease_id": lease["lease_id"]});
+    let (status, renewed) = bed.write("sys/leases/renew", lease.clone()).await;
+    assert_eq!(status, 200, "{renewed}");
+    assert_eq!(bed.write("sys/leases/revoke", lease).await.0, 204);
     stop.store(true, Ordering::Relaxed);
     let mut counted = 0;
     for writer in writers {
         counted += writer.await.unwrap();
     }
-    // One of the wake, one of the revocation: nothing was lost.
-    assert_eq!(bed.read("probe/note/contended").await.1["data"]["note"], counted + 2);
+    // One of the wake, of the renewal and of the revocation: nothing was lost.
+    assert_eq!(bed.read("probe/note/contended").await.1["data"]["note"], counted + 3);
     bed.end().await;
 }

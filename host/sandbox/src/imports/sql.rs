@@ -6,13 +6,14 @@
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{
     Endpoint, Failure, Host, Statement, Target,
 };
-use crate::call_tree::Effect;
+use crate::call_tree::{CallTree, Effect};
 use crate::effect::{self, Unheard};
 use crate::grants::{Reach, SqlTarget};
 use crate::host_services::Level;
 use crate::limits;
-use crate::sql::{PoolKey, Sessions, SqlFailure, failed};
-use crate::state::CallState;
+use crate::resources::Resources;
+use crate::sql::{Lent, LoginRequest, PoolKey, SqlFailure, failed};
+use crate::state::{CallState, Purpose};
 use futures_util::FutureExt as _;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -38,8 +39,8 @@ impl Host for CallState {
     ) -> wasmtime::Result<Result<Rows, Failure>> {
         let asked = ask(self, &target)?;
         let done = async {
-            let sessions = sessions(self, &target, asked).await?;
-            within_time(self, sessions.query(&statement, &parameters)).await
+            let lent = lend(self, &target, asked).await?;
+            within_time(self, lent.query(&statement, &parameters)).await
         };
         let done = done.await;
         Ok(report(self, &target, done))
@@ -51,8 +52,8 @@ impl Host for CallState {
         statements: Vec<Statement>,
     ) -> wasmtime::Result<Result<(), Failure>> {
         let asked = ask(self, &target)?;
-        let done = match sessions(self, &target, asked).await {
-            Ok(sessions) => change(self, async move { sessions.transact(&statements).await }).await,
+        let done = match lend(self, &target, asked).await {
+            Ok(lent) => change(self, async move { lent.transact(&statements).await }).await,
             Err(failure) => Err(failure),
         };
         Ok(report(self, &target, done))
@@ -64,8 +65,8 @@ impl Host for CallState {
         statement: Statement,
     ) -> wasmtime::Result<Result<(), Failure>> {
         let asked = ask(self, &target)?;
-        let done = match sessions(self, &target, asked).await {
-            Ok(sessions) => change(self, async move { sessions.execute(&statement).await }).await,
+        let done = match lend(self, &target, asked).await {
+            Ok(lent) => change(self, async move { lent.execute(&statement).await }).await,
             Err(failure) => Err(failure),
         };
         Ok(report(self, &target, done))
@@ -131,33 +132,44 @@ async fn ping(
     asked: Result<Vec<Reach>, SqlFailure>,
 ) -> Result<(), SqlFailure> {
     let (key, reaches) = admit(state, target, asked)?;
-    let resources = Arc::clone(&state.resources);
-    let pinged = within_time(state, resources.pools.ping(&key, target, &reaches)).await;
+    let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
+    let login = login(&resources, &tree, target, (key, reaches));
+    let pinged = match state.purpose {
+        Purpose::Proof => within_time(state, login.prove()).await,
+        Purpose::Change(_) | Purpose::Other => within_time(state, login.ping()).await,
+    };
     state.context.tree.mark(Effect::Safe);
     pinged
 }
 
-/// The sessions of the call's connection.
-async fn sessions(
+/// A session of the call's connection.
+async fn lend(
     state: &mut CallState,
     target: &Target,
     asked: Result<Vec<Reach>, SqlFailure>,
-) -> Result<Sessions, SqlFailure> {
+) -> Result<Lent, SqlFailure> {
     let (key, reaches) = admit(state, target, asked)?;
-    let resources = Arc::clone(&state.resources);
-    let work = async {
-        let sessions = resources.pools.sessions(key.clone(), target, &reaches).await?;
-        // The call that opened them may have been granted more than this one is.
-        if !sessions.is_within(&reaches) {
-            resources.pools.give_up(&key);
-            return resources.pools.sessions(key, target, &reaches).await;
+    let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
+    let login = login(&resources, &tree, target, (key, reaches));
+    let lent = match &state.purpose {
+        Purpose::Change(username) if *username == target.username => {
+            within_time(state, login.lend_for_change()).await
         }
-        Ok(sessions)
-    };
-    let sessions = within_time(state, work).await?;
+        _ => within_time(state, login.lend()).await,
+    }?;
     // From here on something outside may be read.
     state.context.tree.mark(Effect::Safe);
-    Ok(sessions)
+    Ok(lent)
+}
+
+fn login<'a>(
+    resources: &'a Resources,
+    tree: &'a CallTree,
+    target: &'a Target,
+    (key, reaches): (PoolKey, Vec<Reach>),
+) -> LoginRequest<'a> {
+    let (pools, changes) = (&resources.pools, &resources.password_changes);
+    LoginRequest { pools, changes, tree, key, target, reaches }
 }
 
 /// The pool of the call's connection; none for a call that is about none.

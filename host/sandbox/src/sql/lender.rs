@@ -1,8 +1,6 @@
-//! One pool of sessions, of either protocol: lending them, with patience, and not the broken ones.
+//! One pool of sessions, of either protocol: lending them, with patience.
 
-use super::failure::{SqlFailure, ends_session, failed, of_login, of_statement};
-use super::transaction::Transaction;
-use crate::bindings::database_plugin::bulkhead::plugin::sql::Statement;
+use super::failure::{SqlFailure, failed, of_login, of_statement};
 use crate::limits;
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{
@@ -75,51 +73,6 @@ where
     }
 }
 
-impl<D: Database> Lender<D>
-where
-    for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
-{
-    /// A transaction. A session that broke since its last use fails here, before anything was done
-    /// on it, and gives way to the next.
-    pub(super) async fn begin(&self, text: &str) -> Result<Transaction<D>, SqlFailure> {
-        loop {
-            let may_be_broken = self.may_be_broken();
-            let begun = async {
-                let session = self.pool.acquire().await?;
-                Transaction::begin(session, text.to_owned()).await
-            };
-            match self.patiently(begun).await {
-                Err(failure) if may_be_broken && failure.code == "unreachable" => {}
-                result => return result,
-            }
-        }
-    }
-
-    /// A transaction in which `first` is done, in the same round trip, for a server where nothing
-    /// commits by itself. It is tried once: a session that broke since its last use gives `None`,
-    /// with nothing of it kept.
-    pub(super) async fn begin_with(
-        &self,
-        text: &str,
-        first: &Statement,
-    ) -> Result<Option<Transaction<D>>, SqlFailure> {
-        let may_be_broken = self.may_be_broken();
-        let session = self.patiently(self.pool.acquire()).await?;
-        match Transaction::begin(session, format!("{text}; {}", first.text)).await {
-            Ok(begun) => Ok(Some(begun)),
-            Err(error) if may_be_broken && ends_session(&error) => Ok(None),
-            Err(error) => Err(of_statement(&error, first.secret).at(0)),
-        }
-    }
-
-    /// Asks the server for nothing in particular.
-    pub(super) async fn ping(&self) -> Result<(), SqlFailure> {
-        let mut session = self.session().await?;
-        let asked = session.execute(sqlx::raw_sql("SELECT 1")).await;
-        asked.map(drop).map_err(|error| of_statement(&error, false))
-    }
-}
-
 impl<D: Database> Lender<D> {
     pub(super) fn new(options: <D::Connection as Connection>::Options, bounds: Bounds) -> Self
     where
@@ -136,21 +89,26 @@ impl<D: Database> Lender<D> {
         Self { pool, bounds }
     }
 
-    /// A session that lives.
-    pub(super) async fn session(&self) -> Result<PoolConnection<D>, SqlFailure> {
-        loop {
-            let may_be_broken = self.may_be_broken();
-            let mut session = self.patiently(self.pool.acquire()).await?;
-            match session.ping().await {
-                Ok(()) => return Ok(session),
-                Err(_) if may_be_broken => {}
-                Err(error) => return Err(of_login(&error)),
-            }
+    /// Lends a session: one that is idle, or else a new one. `None`: the pool was closed.
+    ///
+    /// # Errors
+    /// Those of a login.
+    pub(super) async fn lend(&self) -> Result<Option<PoolConnection<D>>, SqlFailure> {
+        match self.patiently(self.pool.acquire()).await {
+            Ok(session) => Ok(Some(session)),
+            Err(_) if self.pool.is_closed() => Ok(None),
+            Err(failure) => Err(failure),
         }
     }
 
+    /// Closes the idle sessions now, and those that are lent when they come back.
     pub(super) async fn close(&self) {
         self.pool.close().await;
+    }
+
+    /// Lends a session that is idle, if there is one. Whether it lives is not asked.
+    pub(super) fn lend_idle(&self) -> Option<PoolConnection<D>> {
+        self.pool.try_acquire()
     }
 
     /// Is there a session that was used before? Each that turns out broken leaves the pool, so this
@@ -159,7 +117,8 @@ impl<D: Database> Lender<D> {
         self.pool.num_idle() > 0 && !self.pool.is_closed()
     }
 
-    async fn patiently<T>(
+    /// Waits for what needs a session or a server that answers, as long as one listens.
+    pub(super) async fn patiently<T>(
         &self,
         wanted: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, SqlFailure> {

@@ -6,13 +6,15 @@
 //! server that asks is sent the password in clear over TLS alone, and a file never.
 
 use super::failure::{SqlFailure, of_statement};
-use super::lender::Lender;
+use super::lent_session::LentSession;
+use super::loan::{Loan, Tries};
 use super::rows::{self, Cells};
+use super::session_state::Dialect;
 use super::way::Way;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Statement, Target};
 use crate::limits;
 use sqlx::mysql::{MySqlConnectOptions, MySqlRow, MySqlSslMode};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _};
 use sqlx::{MySql, Row as _};
 
 /// Modes that change what quotes and backslashes mean, or bring in one that does. A longer name
@@ -44,6 +46,8 @@ const COMMITTING: [&str; 12] = [
     "uninstall",
 ];
 
+const BEGIN: &str = "START TRANSACTION";
+
 /// What a server is asked where writes have to be possible, and how one answers where they are not.
 pub(super) const READ_ONLY: (&str, &str) = ("SELECT CAST(@@global.read_only AS CHAR)", "1");
 
@@ -70,55 +74,71 @@ pub(super) fn options(target: &Target, way: &Way) -> MySqlConnectOptions {
     options
 }
 
-impl Lender<MySql> {
+impl Dialect for MySql {
+    /// Variables, roles, locks and the database are each reset in another way, if at all.
+    const RESET: Option<&'static str> = None;
+}
+
+impl Loan<MySql> {
     pub(super) async fn query(
-        &self,
+        self,
         sql: &str,
         parameters: &[String],
     ) -> Result<Vec<Cells>, SqlFailure> {
         let begin = format!("{}; START TRANSACTION READ ONLY", session_settings());
-        let mut transaction = self.begin(&begin).await?;
+        let mut session = self.begun(&begin).await?.session;
         let mut query = sqlx::query(AssertSqlSafe(sql.to_owned())).persistent(false);
         for parameter in parameters {
             query = query.bind(parameter.as_str());
         }
-        let table = rows::texts(query.fetch(&mut *transaction), cells).await;
-        transaction.give_up().await;
+        let table = rows::texts(query.fetch(&mut *session), cells).await;
+        session.give_up().await;
         table
     }
 
-    /// The statements from `*lasting` on. It moves on behind each that commits by itself: what is
-    /// before it lasts, however this ends.
-    pub(super) async fn transact(
-        &self,
-        statements: &[Statement],
-        lasting: &mut usize,
-    ) -> Result<(), SqlFailure> {
-        let begin = format!("{}; START TRANSACTION", session_settings());
-        let mut transaction = self.begin(&begin).await?;
-        for (index, statement) in statements.iter().enumerate().skip(*lasting) {
-            let commits = commits_by_itself(&statement.text);
-            if commits {
-                *lasting = index;
+    /// All statements. After a conflict they go on behind what lasts already, on the same session:
+    /// what statements before that set there is set still.
+    pub(super) async fn transact(self, statements: &[Statement]) -> Result<(), SqlFailure> {
+        let begin = format!("{}; {BEGIN}", session_settings());
+        let mut loan = self.begun(&begin).await?;
+        let (mut tries, mut lasting) = (Tries::new(), 0);
+        loop {
+            let done = run_from(&mut loan.session, statements, &mut lasting).await;
+            if !tries.go_on_after(&done, &loan.session).await {
+                return done;
             }
-            if let Err(error) = transaction.run(statement.text.clone()).await {
-                let failure = of_statement(&error, statement.secret).at(index);
-                return transaction.end(Err(failure)).await;
-            }
-            if commits {
-                *lasting = index + 1;
-            }
+            let begun = loan.session.begin(BEGIN.to_owned()).await;
+            begun.map_err(|error| of_statement(&error, false))?;
         }
-        transaction.end(Ok(())).await
     }
 
-    pub(super) async fn execute(&self, statement: &Statement) -> Result<(), SqlFailure> {
-        let mut session = self.session().await?;
-        let settings = sqlx::raw_sql(AssertSqlSafe(session_settings()));
-        session.execute(settings).await.map_err(|error| of_statement(&error, false))?;
-        let run = session.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
-        run.map(drop).map_err(|error| of_statement(&error, statement.secret).at(0))
+    pub(super) async fn execute(self, statement: &Statement) -> Result<(), SqlFailure> {
+        self.execute_after(Some(session_settings()), statement).await
     }
+}
+
+/// Runs the statements from `*lasting` on. It moves on behind each that commits by itself: what is
+/// before it lasts, however this ends.
+async fn run_from(
+    session: &mut LentSession<MySql>,
+    statements: &[Statement],
+    lasting: &mut usize,
+) -> Result<(), SqlFailure> {
+    for (index, statement) in statements.iter().enumerate().skip(*lasting) {
+        let commits = commits_by_itself(&statement.text);
+        if commits {
+            *lasting = index;
+        }
+        session.note(statement);
+        if let Err(error) = session.run(statement.text.clone()).await {
+            let failure = of_statement(&error, statement.secret).at(index);
+            return session.end(Err(failure)).await;
+        }
+        if commits {
+            *lasting = index + 1;
+        }
+    }
+    session.end(Ok(())).await
 }
 
 /// What quotes mean, and how long the server itself lets a statement or a lock take. Each of the

@@ -3,14 +3,15 @@
 //! Every field of a session is set; what the library took from the environment is overwritten.
 
 use super::failure::{SqlFailure, of_statement};
-use super::lender::Lender;
+use super::lent_session::LentSession;
+use super::loan::{Loan, Tries};
 use super::rows::{self, Cells};
-use super::transaction::Transaction;
+use super::session_state::Dialect;
 use super::way::Way;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Statement, Target};
 use crate::limits;
 use sqlx::postgres::{PgConnectOptions, PgRow, PgSslMode};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _};
 use sqlx::{Postgres, Row as _};
 
 /// What a server is asked where writes have to be possible, and how one answers where they are not.
@@ -22,6 +23,12 @@ const MAY_FAIL: &str = "may-fail";
 const SAVE: &str = "SAVEPOINT bulkhead";
 const RELEASE: &str = "RELEASE SAVEPOINT bulkhead";
 const GO_BACK: &str = "ROLLBACK TO SAVEPOINT bulkhead; RELEASE SAVEPOINT bulkhead";
+
+/// What `DISCARD ALL` does, which cannot stand in one message with others. The user comes first, as
+/// whom the rest is done; then the role that a login has by itself, which the user's return took
+/// away.
+const RESET: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; CLOSE ALL; \
+     DEALLOCATE ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
 
 /// How the server is reached and logged in to.
 pub(super) fn options(target: &Target, way: &Way) -> PgConnectOptions {
@@ -37,73 +44,92 @@ pub(super) fn options(target: &Target, way: &Way) -> PgConnectOptions {
         .disable_statement_logging()
 }
 
-impl Lender<Postgres> {
+impl Dialect for Postgres {
+    const RESET: Option<&'static str> = Some(RESET);
+}
+
+impl Loan<Postgres> {
+    /// A query is the component's own, and reads alone: the end of its transaction takes back what
+    /// it may have set.
     pub(super) async fn query(
-        &self,
+        self,
         sql: &str,
         parameters: &[String],
     ) -> Result<Vec<Cells>, SqlFailure> {
-        let mut transaction = self.begin(&bounded("BEGIN READ ONLY")).await?;
+        let mut session = self.begun(&bounded("BEGIN READ ONLY")).await?.session;
         // Prepared for one use: what the library prepares to use it again, and then does not keep,
         // because its cache has no room, stays in the database's session for as long as that lives.
         let mut query = sqlx::query(AssertSqlSafe(sql.to_owned())).persistent(false);
         for parameter in parameters {
             query = query.bind(parameter.as_str());
         }
-        let table = rows::texts(query.fetch(&mut *transaction), cells).await;
-        transaction.give_up().await;
+        let table = rows::texts(query.fetch(&mut *session), cells).await;
+        session.give_up().await;
         table
     }
 
-    /// All statements, or none.
-    pub(super) async fn transact(&self, statements: &[Statement]) -> Result<(), SqlFailure> {
-        let (mut transaction, begun) = self.begin_all(statements).await?;
-        let mut done = Ok(());
-        for (index, statement) in statements.iter().enumerate().skip(begun) {
-            done = run(&mut transaction, statement).await.map_err(|failure| failure.at(index));
-            if done.is_err() {
-                break;
+    /// All statements, or none. Conflicts with other sessions are tried again.
+    pub(super) async fn transact(mut self, statements: &[Statement]) -> Result<(), SqlFailure> {
+        let mut tries = Tries::new();
+        loop {
+            let begun;
+            (self, begun) = self.begun_with_first(statements).await?;
+            let done = match begun {
+                Ok(begun) => run_all(&mut self.session, statements, begun).await,
+                Err(failure) => Err(failure),
+            };
+            if !tries.go_on_after(&done, &self.session).await {
+                return done;
             }
         }
-        transaction.end(done).await
     }
 
     /// Begins, together with the first statement where nothing goes on without that. With it how
-    /// many are done.
-    async fn begin_all(
-        &self,
+    /// many are done, or how the first one failed.
+    async fn begun_with_first(
+        mut self,
         statements: &[Statement],
-    ) -> Result<(Transaction<Postgres>, usize), SqlFailure> {
+    ) -> Result<(Self, Result<usize, SqlFailure>), SqlFailure> {
         let begin = bounded("BEGIN");
-        if let Some(first) = statements.first().filter(|first| !may_fail(first))
-            && let Some(transaction) = self.begin_with(&begin, first).await?
-        {
-            return Ok((transaction, 1));
+        if let Some(first) = statements.first().filter(|first| !may_fail(first)) {
+            match self.begin_with(&begin, first).await {
+                Ok(true) => return Ok((self, Ok(1))),
+                Ok(false) => self = self.replaced().await?,
+                Err(failure) => return Ok((self, Err(failure))),
+            }
         }
-        Ok((self.begin(&begin).await?, 0))
-    }
-
-    pub(super) async fn execute(&self, statement: &Statement) -> Result<(), SqlFailure> {
-        let mut session = self.session().await?;
-        let run = session.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
-        run.map(drop).map_err(|error| of_statement(&error, statement.secret).at(0))
+        Ok((self.begun(&begin).await?, Ok(0)))
     }
 }
 
-/// Runs a statement, or goes on as if it had not been there where it may fail and does.
-async fn run(
-    transaction: &mut Transaction<Postgres>,
-    statement: &Statement,
+/// Runs the statements behind those that were begun with, and ends their transaction.
+async fn run_all(
+    session: &mut LentSession<Postgres>,
+    statements: &[Statement],
+    begun: usize,
 ) -> Result<(), SqlFailure> {
+    let mut done = Ok(());
+    for (index, statement) in statements.iter().enumerate().skip(begun) {
+        done = run(session, statement).await.map_err(|failure| failure.at(index));
+        if done.is_err() {
+            break;
+        }
+    }
+    session.end(done).await
+}
+
+/// Runs a statement, or goes on as if it had not been there where it may fail and does.
+async fn run(session: &mut LentSession<Postgres>, statement: &Statement) -> Result<(), SqlFailure> {
     let of_statement = |error| of_statement(&error, statement.secret);
+    session.note(statement);
     if !may_fail(statement) {
-        return transaction.run(statement.text.clone()).await.map_err(of_statement);
+        return session.run(statement.text.clone()).await.map_err(of_statement);
     }
     // A comment at its end must not swallow what follows.
     let saved = format!("{SAVE}; {}\n; {RELEASE}", statement.text);
-    match transaction.run(saved).await.map_err(of_statement) {
+    match session.run(saved).await.map_err(of_statement) {
         Err(failure) if failure.code == "statement-failed" => {
-            transaction.run(GO_BACK.to_owned()).await.map_err(of_statement)
+            session.run(GO_BACK.to_owned()).await.map_err(of_statement)
         }
         done => done,
     }

@@ -2,6 +2,7 @@
 
 use super::failure::{SqlFailure, failed};
 use super::lender::{Bounds, Lender};
+use super::loan::Loan;
 use super::relay::Relay;
 use super::rows::Cells;
 use super::way::{Aim, Way};
@@ -27,11 +28,23 @@ pub(crate) struct Sessions {
     _room: Option<Arc<OwnedSemaphorePermit>>,
 }
 
+/// A session that is lent, with the pool that it is from.
+pub(crate) struct Lent {
+    loan: AnyLoan,
+    _sessions: Sessions,
+}
+
 /// A pool of sessions that speak one protocol.
 #[derive(Clone)]
 enum Pool {
     Postgres(Lender<Postgres>),
     Mysql(Lender<MySql>),
+}
+
+/// A session that speaks one protocol.
+enum AnyLoan {
+    Postgres(Loan<Postgres>),
+    Mysql(Loan<MySql>),
 }
 
 impl Pool {
@@ -119,57 +132,71 @@ impl Sessions {
         reaches.iter().any(|reach| reach.admit(self.address).is_ok())
     }
 
-    /// Asks the server for nothing in particular.
-    pub(crate) async fn ping(&self) -> Result<(), SqlFailure> {
+    /// Lends a session that is idle and lives, if there is one.
+    pub(crate) async fn lend_idle(&self) -> Option<Lent> {
+        let loan = match &self.pool {
+            Pool::Postgres(pool) => Loan::of_idle(pool).await.map(AnyLoan::Postgres),
+            Pool::Mysql(pool) => Loan::of_idle(pool).await.map(AnyLoan::Mysql),
+        };
+        loan.map(|loan| Lent { loan, _sessions: self.clone() })
+    }
+
+    /// Lends a session: one that is idle, or else a new one. `None`: they were closed.
+    ///
+    /// # Errors
+    /// Those of a login.
+    pub(crate) async fn lend(&self) -> Result<Option<Lent>, SqlFailure> {
+        let loan = match &self.pool {
+            Pool::Postgres(pool) => Loan::of(pool).await?.map(AnyLoan::Postgres),
+            Pool::Mysql(pool) => Loan::of(pool).await?.map(AnyLoan::Mysql),
+        };
+        Ok(loan.map(|loan| Lent { loan, _sessions: self.clone() }))
+    }
+
+    /// Closes them. Those that are lent are closed when their use ends.
+    pub(crate) async fn close(&self) {
         match &self.pool {
-            Pool::Postgres(pool) => pool.ping().await,
-            Pool::Mysql(pool) => pool.ping().await,
+            Pool::Postgres(pool) => pool.close().await,
+            Pool::Mysql(pool) => pool.close().await,
+        }
+    }
+}
+
+impl Lent {
+    /// Asks the server for nothing in particular.
+    pub(crate) async fn ping(self) -> Result<(), SqlFailure> {
+        match self.loan {
+            AnyLoan::Postgres(loan) => loan.ping().await,
+            AnyLoan::Mysql(loan) => loan.ping().await,
         }
     }
 
     /// One statement in a read-only transaction, text in and text out.
     pub(crate) async fn query(
-        &self,
+        self,
         sql: &str,
         parameters: &[String],
     ) -> Result<Vec<Cells>, SqlFailure> {
-        match &self.pool {
-            Pool::Postgres(pool) => pool.query(sql, parameters).await,
-            Pool::Mysql(pool) => pool.query(sql, parameters).await,
+        match self.loan {
+            AnyLoan::Postgres(loan) => loan.query(sql, parameters).await,
+            AnyLoan::Mysql(loan) => loan.query(sql, parameters).await,
         }
     }
 
     /// All statements in one transaction, as far as the server has such; conflicts with other
     /// sessions are tried again, from behind what lasts already.
-    pub(crate) async fn transact(&self, statements: &[Statement]) -> Result<(), SqlFailure> {
-        let (mut tries, mut lasting) = (1, 0);
-        loop {
-            let done = match &self.pool {
-                Pool::Postgres(pool) => pool.transact(statements).await,
-                Pool::Mysql(pool) => pool.transact(statements, &mut lasting).await,
-            };
-            match done {
-                Err(failure) if failure.code == "conflict" && tries < limits::CONFLICT_TRIES => {
-                    tokio::time::sleep(jitter(tries)).await;
-                    tries += 1;
-                }
-                result => return result,
-            }
+    pub(crate) async fn transact(self, statements: &[Statement]) -> Result<(), SqlFailure> {
+        match self.loan {
+            AnyLoan::Postgres(loan) => loan.transact(statements).await,
+            AnyLoan::Mysql(loan) => loan.transact(statements).await,
         }
     }
 
     /// One statement outside a transaction.
-    pub(crate) async fn execute(&self, statement: &Statement) -> Result<(), SqlFailure> {
-        match &self.pool {
-            Pool::Postgres(pool) => pool.execute(statement).await,
-            Pool::Mysql(pool) => pool.execute(statement).await,
-        }
-    }
-
-    pub(crate) async fn close(&self) {
-        match &self.pool {
-            Pool::Postgres(pool) => pool.close().await,
-            Pool::Mysql(pool) => pool.close().await,
+    pub(crate) async fn execute(self, statement: &Statement) -> Result<(), SqlFailure> {
+        match self.loan {
+            AnyLoan::Postgres(loan) => loan.execute_after(None, statement).await,
+            AnyLoan::Mysql(loan) => loan.execute(statement).await,
         }
     }
 }
@@ -206,16 +233,6 @@ fn bounds(target: &Target, address: SocketAddr) -> Bounds {
         most: most_sessions(target),
         lifetime: (lifetime > 0).then(|| Duration::from_millis(lifetime)),
     }
-}
-
-/// 5 to 80 ms, doubling, with half of it by chance, so that rivals do not meet again.
-fn jitter(tries: u32) -> Duration {
-    let most = 5_u64 << tries.min(4);
-    let mut byte = [0_u8; 1];
-    // Without randomness the wait is merely not spread.
-    let _ = aws_lc_rs::rand::fill(&mut byte);
-    let spread = byte.first().map_or(0, |byte| u64::from(*byte) * most / 512);
-    Duration::from_millis(most / 2 + spread)
 }
 
 #[cfg(test)]

@@ -16,7 +16,11 @@ fn record(key: &str) -> Contended {
 }
 
 fn turn(turns: &Arc<Turns>, met: &[Contended]) -> Turn {
-    let turn = Turn::new(turns);
+    turn_of(TURN_TIME, turns, met)
+}
+
+fn turn_of(time: Duration, turns: &Arc<Turns>, met: &[Contended]) -> Turn {
+    let turn = Turn::new(turns, time);
     met.iter().for_each(|one| turn.state().report(one.clone()));
     turn
 }
@@ -113,6 +117,22 @@ async fn a_turn_that_lasts_too_long_keeps_no_other_out() {
     assert!(next.wait(later()).await);
     assert!(began.elapsed() >= TURN_TIME);
     assert!(gives_way(&slow, "a") && !gives_way(&next, "a"), "its turn is over");
+}
+
+#[tokio::test]
+async fn due_work_keeps_other_due_work_out_for_longer_than_requests() {
+    let turns = Arc::default();
+    let due = || turn_of(DUE_TURN_TIME, &turns, &[record("a")]);
+    let (first, second, third, request) = (due(), due(), due(), turn(&turns, &[record("a")]));
+    assert!(first.wait(later()).await);
+    let began = Instant::now();
+    let until = began + TURN_TIME * 3 / 2;
+    assert!(second.wait(until).await);
+    assert!(began.elapsed() >= TURN_TIME * 3 / 2, "the turn of the first is not over");
+    assert!(gives_way(&third, "a"), "nor for other due work that writes");
+    assert!(!gives_way(&request, "a"), "and a request waits for no more than its own time");
+    assert!(request.wait(later()).await, "the slow are passed over");
+    assert!(gives_way(&third, "a"));
 }
 
 #[tokio::test]

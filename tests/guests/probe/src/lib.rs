@@ -25,6 +25,12 @@ use std::time::Duration;
 /// The engine.
 pub struct Probe;
 
+/// How long a race for a record takes.
+const RACE: Duration = Duration::from_millis(100);
+/// Longer than a request keeps others from a record.
+const LONGER_THAN_A_TURN: Duration = Duration::from_millis(1_100);
+/// What the names of leases begin with that are in lanes of their own, and race for a record.
+const APART: &str = "apart";
 /// A time that is over.
 const LONG_PAST: u64 = 1_000;
 
@@ -164,7 +170,8 @@ impl SecretsEngine for Probe {
         read("unmarked", unmarked).about("Answers a lease on a route that is not marked for one."),
     ];
 
-    /// A name that begins with `slow` notes that it began, and waits for `note/go-<name>`.
+    /// A name that begins with `slow` notes that it began, and waits for `note/go-<name>`. One that
+    /// begins with `raced` counts slowly what callers count, too.
     fn renew(
         host: &dyn Host,
         context: &Context,
@@ -178,6 +185,9 @@ impl SecretsEngine for Probe {
             host.storage().put_plain(&format!("note/renewing-{}", lease.tag), &true)?;
             host.storage().checkpoint()?;
             rotation::wait(host, &lease.tag)?;
+        }
+        if lease.tag.starts_with("raced") {
+            count_slowly(host, RACE)?;
         }
         Ok(Renewal { ttl: increment, max_ttl: 3_600 })
     }
@@ -194,7 +204,7 @@ impl SecretsEngine for Probe {
     /// expiry does; with `returns-stored` it stores that at once. A name that begins with `stuck`
     /// cannot be ended, one with `never` not before `note/go-<name>`, one with `tarry` takes a
     /// while, one with `hang` does not come back, and one with `tells` fails with what is in force
-    /// for `told`.
+    /// for `told`. One with `raced` or `apart` counts slowly what callers count, too.
     fn revoke(
         host: &dyn Host,
         context: &Context,
@@ -211,7 +221,10 @@ impl SecretsEngine for Probe {
             rotation::tell(host)?;
         }
         if lease.tag.starts_with("raced") {
-            count_slowly(host)?;
+            count_slowly(host, RACE)?;
+        }
+        if lease.tag.starts_with(APART) {
+            count_slowly(host, LONGER_THAN_A_TURN)?;
         }
         if lease.tag.starts_with("never")
             && host.storage().get_plain::<u64>(&format!("note/go-{}", lease.tag))?.is_none()
@@ -258,7 +271,7 @@ impl SecretsEngine for Probe {
             rotation::tell(host)?;
         }
         if key.starts_with("raced") {
-            count_slowly(host)?;
+            count_slowly(host, RACE)?;
         }
         if key.starts_with("twice") && attempt < 2 {
             return Err(Failure {
@@ -383,10 +396,10 @@ fn count(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 /// Adds one to what callers count, too, and is as slow between the read and the write as a network.
-fn count_slowly(host: &dyn Host) -> Result<(), Failure> {
+fn count_slowly(host: &dyn Host, time: Duration) -> Result<(), Failure> {
     let key = "note/contended";
     let before: u64 = host.storage().get_plain(key)?.unwrap_or_default();
-    std::thread::sleep(Duration::from_millis(100));
+    std::thread::sleep(time);
     host.storage().put_plain(key, &(before + 1))
 }
 
@@ -405,19 +418,21 @@ fn place(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 fn lease(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (name, how) = (call.text("name"), call.text("how"));
-    let made = Reservation::new(name, "lane", &Made { name: name.to_owned() })?.make(
-        host,
-        || match how {
-            "perhaps" => Err(Unmade::Perhaps(Failure::new(Kind::TimedOut, "nobody knows"))),
-            "surely" => Err(Unmade::Surely(Failure::invalid("it was refused"))),
-            "waits" => {
-                host.storage().put_plain(&format!("note/making-{name}"), &true)?;
-                host.storage().checkpoint()?;
-                Ok(rotation::wait(host, name)?)
-            }
-            _ => Ok(()),
-        },
-    )?;
+    let lane = if name.starts_with(APART) { name } else { "lane" };
+    let made =
+        Reservation::new(name, lane, &Made { name: name.to_owned() })?.make(
+            host,
+            || match how {
+                "perhaps" => Err(Unmade::Perhaps(Failure::new(Kind::TimedOut, "nobody knows"))),
+                "surely" => Err(Unmade::Surely(Failure::invalid("it was refused"))),
+                "waits" => {
+                    host.storage().put_plain(&format!("note/making-{name}"), &true)?;
+                    host.storage().checkpoint()?;
+                    Ok(rotation::wait(host, name)?)
+                }
+                _ => Ok(()),
+            },
+        )?;
     if how == "forget" {
         return Ok(Answer::nothing());
     }

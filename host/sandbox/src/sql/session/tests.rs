@@ -1,7 +1,7 @@
 //! Which server a session reaches, and by which name that server has to prove itself.
 
+mod lent_session;
 mod mysql;
-mod transaction;
 
 use super::*;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Pool, Tls};
@@ -12,7 +12,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -146,6 +146,18 @@ async fn open_vetted(target: &Target, address: SocketAddr) -> Result<Sessions, S
     Sessions::open_vetted(aim, &target.endpoints[0], &[address]).await
 }
 
+async fn lend(sessions: &Sessions) -> Lent {
+    sessions.lend().await.unwrap().unwrap()
+}
+
+async fn ping(sessions: &Sessions) -> Result<(), SqlFailure> {
+    lend(sessions).await.ping().await
+}
+
+async fn transact(sessions: &Sessions, statements: &[Statement]) -> Result<(), SqlFailure> {
+    lend(sessions).await.transact(statements).await
+}
+
 #[tokio::test]
 async fn a_resolver_that_lies_on_its_second_answer_reaches_nothing() {
     // The name "localhost" leads to the decoy. It was vetted as the other address.
@@ -154,7 +166,7 @@ async fn a_resolver_that_lies_on_its_second_answer_reaches_nothing() {
     let sessions = open("localhost", vetted.address, "verify-full").await.unwrap();
     let before = vetted.accepted();
     let super::Pool::Postgres(lender) = &sessions.pool else { panic!("it is PostgreSQL's") };
-    let (one, other) = tokio::join!(lender.session(), lender.session());
+    let (one, other) = tokio::join!(lender.lend(), lender.lend());
     assert!(one.is_ok() && other.is_ok());
     assert_eq!(decoy.accepted(), 0, "nothing dialled what the name leads to now");
     assert_eq!(vetted.accepted(), before + 2, "each session of the pool went to what was vetted");
@@ -164,7 +176,7 @@ async fn a_resolver_that_lies_on_its_second_answer_reaches_nothing() {
 async fn the_certificate_is_held_against_the_name_and_the_address_is_what_is_dialled() {
     let elsewhere = Server::start("127.0.0.1", 0, ELSEWHERE).await;
     let sessions = open("elsewhere.example", elsewhere.address, "verify-full").await.unwrap();
-    sessions.ping().await.unwrap();
+    ping(&sessions).await.unwrap();
     for spelling in ["ELSEWHERE.example", "elsewhere.example."] {
         assert!(open(spelling, elsewhere.address, "verify-full").await.is_ok(), "{spelling}");
     }
@@ -224,7 +236,7 @@ async fn a_server_that_dies_of_a_commit_has_not_said_that_nothing_was_kept() {
     let server = Server::start("127.0.0.1", 0, SERVER).await;
     let sessions = open("localhost", server.address, "verify-full").await.unwrap();
     let change = Statement { text: "CREATE ROLE x".to_owned(), secret: false, ext: Vec::new() };
-    let failure = sessions.transact(&[change]).await.unwrap_err();
+    let failure = transact(&sessions, &[change]).await.unwrap_err();
     assert_eq!(
         (failure.code.as_str(), failure.sqlstate.as_deref()),
         ("unreachable", Some("XX000"))

@@ -89,7 +89,7 @@ async fn open_mysql(address: SocketAddr, mode: &str) -> Result<Sessions, SqlFail
 async fn a_server_that_asks_for_the_password_within_tls_gets_it_and_lets_us_in() {
     for asks_for_the_password in [false, true] {
         let address = server(SERVER, Manners { asks_for_the_password, says: OK }).await;
-        open_mysql(address, "verify-full").await.unwrap().ping().await.unwrap();
+        ping(&open_mysql(address, "verify-full").await.unwrap()).await.unwrap();
     }
     let manners = Manners { asks_for_the_password: true, says: OK };
     let elsewhere = server(ELSEWHERE, manners).await;

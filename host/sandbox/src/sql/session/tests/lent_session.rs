@@ -9,6 +9,8 @@ use tokio::sync::{Notify, watch};
 
 /// The bounds that come with each BEGIN, which the journal leaves out.
 const BOUNDS: &str = "SET LOCAL statement_timeout = ";
+/// How the words begin that reset a session, which the journal shortens.
+const RESET: &str = "RESET SESSION AUTHORIZATION; ";
 /// That a statement was run.
 const DONE: &[u8] = b"C\0\0\0\x07DO\0";
 
@@ -19,6 +21,9 @@ struct Journal {
     sessions: AtomicUsize,
     /// Told each time that a statement hangs.
     hangs: Notify,
+    /// Statements that are still to meet a conflict.
+    conflicts: AtomicUsize,
+    refuses_reset: AtomicBool,
     /// Ends all sessions.
     ends: watch::Sender<()>,
 }
@@ -72,10 +77,12 @@ impl Journal {
             to.write_all(DONE).await?;
             return Ok(state);
         }
-        let begins = text.starts_with("BEGIN");
-        assert_eq!(begins, state == b'I', "{text} where the session is {}", char::from(state));
+        let (begins, resets) = (text.starts_with("BEGIN"), text.contains(RESET));
+        let is_alone = text.starts_with("VACUUM") || text.starts_with(RESET);
+        let is_idle = state == b'I';
+        assert_eq!(begins || is_alone, is_idle, "{text} where the session is idle: {is_idle}");
         assert!(!begins || text.contains(BOUNDS), "{text} has no bounds");
-        sync::lock(&self.asked).push(without_bounds(&text));
+        sync::lock(&self.asked).push(shortened(&text));
         if text.contains("hangs") {
             self.hangs.notify_one();
             std::future::pending::<()>().await;
@@ -88,8 +95,22 @@ impl Journal {
             to.write_all(&error("ERROR", "42501")).await?;
             return Ok(b'E');
         }
+        if text.contains("CREATE") && self.takes_a_conflict() {
+            to.write_all(&error("ERROR", "40001")).await?;
+            return Ok(b'E');
+        }
         to.write_all(DONE).await?;
-        Ok(if matches!(text.as_str(), "COMMIT" | "ROLLBACK") { b'I' } else { b'T' })
+        if resets && self.refuses_reset.load(Ordering::Relaxed) {
+            to.write_all(&error("ERROR", "42501")).await?;
+        }
+        let ends = ["COMMIT", "ROLLBACK; RESET", "VACUUM", RESET].iter();
+        let ends = text == "ROLLBACK" || ends.copied().any(|end| text.starts_with(end));
+        Ok(if ends { b'I' } else { b'T' })
+    }
+
+    fn takes_a_conflict(&self) -> bool {
+        let take = |left: usize| left.checked_sub(1);
+        self.conflicts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
     /// What it was asked since this was called last.
@@ -110,7 +131,11 @@ fn error(severity: &str, code: &str) -> Vec<u8> {
     message
 }
 
-fn without_bounds(text: &str) -> String {
+fn shortened(text: &str) -> String {
+    let text = match text.split_once(RESET) {
+        Some((before, _)) => format!("{before}RESET"),
+        None => text.to_owned(),
+    };
     let parts = text.split("; ").filter(|part| !part.starts_with("SET LOCAL "));
     parts.collect::<Vec<_>>().join("; ")
 }
@@ -132,32 +157,33 @@ fn statements(texts: &[&str]) -> Vec<Statement> {
 #[tokio::test]
 async fn the_first_statement_comes_with_begin_unless_it_may_fail() {
     let (journal, sessions) = Journal::start().await;
-    sessions.transact(&statements(&["CREATE ROLE a", "GRANT b TO a"])).await.unwrap();
+    transact(&sessions, &statements(&["CREATE ROLE a", "GRANT b TO a"])).await.unwrap();
     assert_eq!(journal.asked(), ["BEGIN; CREATE ROLE a", "GRANT b TO a", "COMMIT"]);
     let mut may_fail = statements(&["refused"]);
     may_fail[0].ext.push(("may-fail".to_owned(), String::new()));
-    sessions.transact(&may_fail).await.unwrap();
+    transact(&sessions, &may_fail).await.unwrap();
     let asked = journal.asked();
     assert_eq!((asked.len(), asked[0].as_str()), (4, "BEGIN"), "{asked:?}");
     assert!(asked[1].starts_with("SAVEPOINT") && asked[2].starts_with("ROLLBACK TO"), "{asked:?}");
-    sessions.transact(&[]).await.unwrap();
+    transact(&sessions, &[]).await.unwrap();
     assert_eq!(journal.asked(), ["BEGIN", "COMMIT"]);
 }
 
 #[tokio::test]
 async fn what_is_refused_is_rolled_back_and_its_session_used_again() {
     let (journal, sessions) = Journal::start().await;
-    sessions.transact(&statements(&["CREATE ROLE a"])).await.unwrap();
+    transact(&sessions, &statements(&["CREATE ROLE a"])).await.unwrap();
     let used = journal.sessions();
     until_idle(&sessions).await;
-    for (place, texts) in [(0, &["refused"][..]), (1, &["CREATE ROLE a", "refused"])] {
+    let refused = "GRANT refused TO a";
+    for (place, texts) in [(0, &[refused][..]), (1, &["CREATE ROLE a", refused])] {
         journal.asked();
-        let failure = sessions.transact(&statements(texts)).await.unwrap_err();
+        let failure = transact(&sessions, &statements(texts)).await.unwrap_err();
         assert_eq!((failure.code.as_str(), failure.statement), ("statement-failed", Some(place)));
         assert_eq!(journal.asked().last().unwrap(), "ROLLBACK");
         until_idle(&sessions).await;
     }
-    sessions.transact(&statements(&["CREATE ROLE b"])).await.unwrap();
+    transact(&sessions, &statements(&["CREATE ROLE b"])).await.unwrap();
     assert_eq!(journal.asked(), ["BEGIN; CREATE ROLE b", "COMMIT"]);
     assert_eq!(journal.sessions(), used);
 }
@@ -165,11 +191,11 @@ async fn what_is_refused_is_rolled_back_and_its_session_used_again() {
 #[tokio::test]
 async fn a_session_that_was_ended_gives_way_and_the_statement_runs_once() {
     let (journal, sessions) = Journal::start().await;
-    sessions.transact(&statements(&["CREATE ROLE a"])).await.unwrap();
+    transact(&sessions, &statements(&["CREATE ROLE a"])).await.unwrap();
     until_idle(&sessions).await;
     journal.asked();
     journal.ends.send_replace(());
-    sessions.transact(&statements(&["CREATE ROLE b"])).await.unwrap();
+    transact(&sessions, &statements(&["CREATE ROLE b"])).await.unwrap();
     assert_eq!(journal.asked(), ["BEGIN", "CREATE ROLE b", "COMMIT"]);
 }
 
@@ -177,11 +203,11 @@ async fn a_session_that_was_ended_gives_way_and_the_statement_runs_once() {
 async fn a_statement_that_ends_its_session_is_tried_once_more_and_not_without_end() {
     let (journal, sessions) = Journal::start().await;
     let (one, other) = (statements(&["CREATE ROLE a"]), statements(&["CREATE ROLE b"]));
-    let (one, other) = tokio::join!(sessions.transact(&one), sessions.transact(&other));
+    let (one, other) = tokio::join!(transact(&sessions, &one), transact(&sessions, &other));
     assert!(one.is_ok() && other.is_ok());
     until_idle(&sessions).await;
     journal.asked();
-    let failure = sessions.transact(&statements(&["last words"])).await.unwrap_err();
+    let failure = transact(&sessions, &statements(&["last words"])).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.statement), ("unreachable", Some(0)));
     assert_eq!(journal.asked(), ["BEGIN; last words", "BEGIN", "last words"]);
 }
@@ -192,14 +218,91 @@ async fn the_session_of_a_call_that_is_cut_goes_back_to_no_pool() {
     for texts in [&["hangs"][..], &["CREATE ROLE a", "hangs"]] {
         let statements = statements(texts);
         tokio::select! {
-            done = sessions.transact(&statements) => panic!("it hangs: {done:?}"),
+            done = transact(&sessions, &statements) => panic!("it hangs: {done:?}"),
             () = journal.hangs.notified() => {}
         }
     }
     journal.asked();
     let before = journal.sessions();
     // Were one of them used again, the server would not be asked to BEGIN, and fail.
-    sessions.transact(&statements(&["CREATE ROLE b"])).await.unwrap();
+    transact(&sessions, &statements(&["CREATE ROLE b"])).await.unwrap();
     assert_eq!(journal.asked(), ["BEGIN; CREATE ROLE b", "COMMIT"]);
     assert_eq!(journal.sessions(), before + 1);
+}
+
+#[tokio::test]
+async fn a_session_that_statements_may_have_changed_is_reset_with_the_end_of_their_transaction() {
+    let (journal, sessions) = Journal::start().await;
+    transact(&sessions, &statements(&["CREATE ROLE a"])).await.unwrap();
+    let used = journal.sessions();
+    for (texts, end) in [
+        (&["SET ROLE app", "CREATE ROLE a"][..], "COMMIT; RESET"),
+        (&["CREATE ROLE a", "SELECT set_config('role', 'app', false)"], "COMMIT; RESET"),
+        (&["SET ROLE app", "refused"], "ROLLBACK; RESET"),
+        (&["SET ROLE refused"], "ROLLBACK; RESET"),
+        // What is known to leave it alone costs nothing.
+        (&["CREATE ROLE a", "GRANT b TO a"], "COMMIT"),
+        (&["GRANT refused TO a"], "ROLLBACK"),
+    ] {
+        until_idle(&sessions).await;
+        journal.asked();
+        let fails = texts.last().unwrap().contains("refused");
+        assert_eq!(transact(&sessions, &statements(texts)).await.is_err(), fails);
+        assert_eq!(journal.asked().last().unwrap(), end, "{texts:?}");
+    }
+    assert_eq!(journal.sessions(), used, "each went back to its pool");
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_reset_is_closed_and_what_was_done_on_it_is_done() {
+    let (journal, sessions) = Journal::start().await;
+    transact(&sessions, &statements(&["CREATE ROLE a"])).await.unwrap();
+    journal.refuses_reset.store(true, Ordering::Relaxed);
+    for texts in [&["SET ROLE app"][..], &["SET ROLE app", "refused"]] {
+        until_idle(&sessions).await;
+        let before = journal.sessions();
+        let done = transact(&sessions, &statements(texts)).await;
+        assert_eq!(done.is_ok(), texts.len() == 1, "{done:?}");
+        transact(&sessions, &statements(&["CREATE ROLE a"])).await.unwrap();
+        assert_eq!(journal.sessions(), before + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_statement_outside_of_a_transaction_leaves_a_session_as_it_was() {
+    let (journal, sessions) = Journal::start().await;
+    let vacuum = &statements(&["VACUUM t"])[0];
+    lend(&sessions).await.execute(vacuum).await.unwrap();
+    assert_eq!(journal.asked(), ["VACUUM t", "RESET"]);
+    until_idle(&sessions).await;
+    transact(&sessions, &statements(&["CREATE ROLE a"])).await.unwrap();
+    until_idle(&sessions).await;
+    let used = journal.sessions();
+    journal.refuses_reset.store(true, Ordering::Relaxed);
+    lend(&sessions).await.execute(vacuum).await.unwrap();
+    journal.asked();
+    transact(&sessions, &statements(&["CREATE ROLE b"])).await.unwrap();
+    assert_eq!(journal.sessions(), used + 1);
+}
+
+#[tokio::test]
+async fn work_in_flight_ends_on_the_session_it_has_although_its_pool_is_closed() {
+    let (journal, sessions) = Journal::start().await;
+    journal.conflicts.store(2, Ordering::Relaxed);
+    let lent = lend(&sessions).await;
+    let before = journal.sessions();
+    let closing = sessions.close();
+    tokio::pin!(closing);
+    tokio::select! {
+        biased;
+        () = &mut closing => panic!("one is lent"),
+        () = std::future::ready(()) => {}
+    }
+    assert!(sessions.lend().await.unwrap().is_none(), "nothing new begins there");
+    lent.transact(&statements(&["CREATE ROLE a"])).await.unwrap();
+    let attempt = ["BEGIN; CREATE ROLE a", "ROLLBACK"];
+    let expected = [&attempt[..], &attempt, &["BEGIN; CREATE ROLE a", "COMMIT"]].concat();
+    assert_eq!(journal.asked(), expected);
+    assert_eq!(journal.sessions(), before, "its later attempts had the session of the first");
+    closing.await;
 }

@@ -1,0 +1,205 @@
+//! Changes of the passwords by which connections log in, and the logins beside them.
+//!
+//! The fault this file stops: requests that fail, and an account that its server locks, because a
+//! connection's password is rotated while they are in flight: they know the password that is being
+//! replaced. No login is made beside a change. One that waited for it, or whose call began before
+//! its end, is made with the password that the change proved.
+
+use bulkhead_wire::sync;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::time::Instant;
+use zeroize::Zeroizing;
+
+/// How long a proven password is kept: longer than any call that began before.
+const KEPT: Duration = Duration::from_secs(600);
+
+/// The user as whom a mount's connection logs in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Account {
+    pub(crate) mount: String,
+    pub(crate) connection: String,
+    pub(crate) username: String,
+}
+
+/// The changes and logins of all mounts.
+#[derive(Default)]
+pub(crate) struct PasswordChanges(Mutex<BTreeMap<Account, Arc<Gate>>>);
+
+/// Lets the logins of an account in, or one change of its password. Each waits for those that came
+/// before it.
+#[derive(Default)]
+struct Gate {
+    door: Arc<RwLock<()>>,
+    proven: Mutex<Option<Proven>>,
+}
+
+/// What a change put in force. No `Debug`: it is a secret.
+struct Proven {
+    password: Zeroizing<String>,
+    /// When its call ended, or the password was proven, where that goes on.
+    at: Instant,
+}
+
+/// A login that is being made.
+pub(crate) struct Login {
+    gate: Arc<Gate>,
+    _inside: OwnedRwLockReadGuard<()>,
+}
+
+/// A change that is under way. It ends with the call that makes it, after the commit that stores
+/// the new password.
+pub(crate) struct PasswordChange {
+    account: Account,
+    gate: Arc<Gate>,
+    _inside: OwnedRwLockWriteGuard<()>,
+}
+
+impl PasswordChanges {
+    /// Begins a change, once the logins that are being made are over.
+    pub(crate) async fn begin(&self, account: Account) -> PasswordChange {
+        let gate = self.gate(&account);
+        let inside = Arc::clone(&gate.door).write_owned().await;
+        PasswordChange { account, gate, _inside: inside }
+    }
+
+    /// Begins a login. `None`: a change is under way, or waits.
+    pub(crate) fn try_log_in(&self, account: &Account) -> Option<Login> {
+        let gate = self.gate(account);
+        let inside = Arc::clone(&gate.door).try_read_owned().ok()?;
+        Some(Login { gate, _inside: inside })
+    }
+
+    /// Begins a login behind the changes that came before it.
+    pub(crate) async fn log_in(&self, account: &Account) -> Login {
+        let gate = self.gate(account);
+        let inside = Arc::clone(&gate.door).read_owned().await;
+        Login { gate, _inside: inside }
+    }
+
+    fn gate(&self, account: &Account) -> Arc<Gate> {
+        let mut gates = sync::lock(&self.0);
+        if let Some(gate) = gates.get(account) {
+            return Arc::clone(gate);
+        }
+        gates.retain(|_, gate| Arc::strong_count(gate) > 1 || gate.is_needed());
+        Arc::clone(gates.entry(account.clone()).or_default())
+    }
+}
+
+impl Gate {
+    /// Whether a call may have begun before the last change ended.
+    fn is_needed(&self) -> bool {
+        sync::lock(&self.proven).as_ref().is_some_and(|proven| proven.at.elapsed() < KEPT)
+    }
+}
+
+impl Login {
+    /// The password to log in with in place of `known`, by a call that began then.
+    pub(crate) fn password_in_place_of(
+        &self,
+        known: &str,
+        began: Instant,
+    ) -> Option<Zeroizing<String>> {
+        let proven = sync::lock(&self.gate.proven);
+        let newer = proven.as_ref().filter(|newer| newer.at >= began && *newer.password != known);
+        newer.map(|newer| newer.password.clone())
+    }
+}
+
+impl PasswordChange {
+    pub(crate) fn is_of(&self, account: &Account) -> bool {
+        self.account == *account
+    }
+
+    /// Notes the password that was seen to be in force.
+    pub(crate) fn note_proven(&self, password: &str) {
+        let password = Zeroizing::new(password.to_owned());
+        *sync::lock(&self.gate.proven) = Some(Proven { password, at: Instant::now() });
+    }
+}
+
+impl Drop for PasswordChange {
+    fn drop(&mut self) {
+        if let Some(proven) = &mut *sync::lock(&self.gate.proven) {
+            proven.at = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(connection: &str) -> Account {
+        Account {
+            mount: "m".to_owned(),
+            connection: connection.to_owned(),
+            username: "admin".to_owned(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_login_waits_for_the_change_of_its_account_and_takes_what_that_proved() {
+        let changes = Arc::new(PasswordChanges::default());
+        let began = Instant::now();
+        let change = changes.begin(account("a")).await;
+        assert!(changes.try_log_in(&account("a")).is_none());
+        assert!(changes.try_log_in(&account("b")).is_some(), "another connection's");
+        let waiting = tokio::spawn({
+            let changes = Arc::clone(&changes);
+            async move { changes.log_in(&account("a")).await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        change.note_proven("new");
+        drop(change);
+        let login = waiting.await.unwrap();
+        let password = |known| login.password_in_place_of(known, began).map(|p| p.to_string());
+        assert_eq!(password("old").as_deref(), Some("new"));
+        assert_eq!(password("new"), None);
+        let later = Instant::now();
+        assert!(login.password_in_place_of("old", later).is_none(), "it knows what is stored");
+    }
+
+    #[tokio::test]
+    async fn a_change_waits_for_logins_and_lets_those_in_that_came_before_the_next_change() {
+        let changes = Arc::new(PasswordChanges::default());
+        let login = changes.try_log_in(&account("a")).unwrap();
+        let begin = |changes: &Arc<PasswordChanges>| {
+            let changes = Arc::clone(changes);
+            tokio::spawn(async move { changes.begin(account("a")).await })
+        };
+        let first = begin(&changes);
+        tokio::task::yield_now().await;
+        assert!(!first.is_finished());
+        drop(login);
+        let first = first.await.unwrap();
+        let of_login = account("a");
+        let mut login = Box::pin(changes.log_in(&of_login));
+        tokio::select! {
+            biased;
+            _ = &mut login => panic!("a change is under way"),
+            () = std::future::ready(()) => {}
+        }
+        let second = begin(&changes);
+        tokio::task::yield_now().await;
+        drop(first);
+        let login = login.await;
+        assert!(login.password_in_place_of("old", Instant::now()).is_none(), "none was proven");
+        assert!(!second.is_finished());
+        drop(login);
+        drop(second.await.unwrap());
+    }
+
+    #[test]
+    fn what_nobody_uses_is_forgotten() {
+        let changes = PasswordChanges::default();
+        for number in 0..100 {
+            drop(changes.try_log_in(&account(&number.to_string())));
+        }
+        assert_eq!(sync::lock(&changes.0).len(), 1);
+    }
+}

@@ -1,0 +1,151 @@
+//! A session that is lent for one use, or for all attempts of one, with the pool that it is from.
+//!
+//! The fault this file stops: work in flight that fails because its pool was closed. It has its
+//! session from its beginning to its end, and asks the pool again only where that session broke.
+
+use super::failure::{SqlFailure, ends_session, failed, of_login, of_statement};
+use super::lender::Lender;
+use super::lent_session::LentSession;
+use super::session_state::Dialect;
+use crate::bindings::database_plugin::bulkhead::plugin::sql::Statement;
+use crate::limits;
+use sqlx::{Connection, Database, Executor};
+use std::time::Duration;
+
+/// A session that is lent.
+pub(super) struct Loan<D: Database> {
+    lender: Lender<D>,
+    pub(super) session: LentSession<D>,
+    /// It was used before, and may have broken since.
+    may_be_broken: bool,
+}
+
+impl<D: Database> Loan<D> {
+    /// A session of the pool. `None`: the pool was closed.
+    ///
+    /// # Errors
+    /// Those of a login.
+    pub(super) async fn of(lender: &Lender<D>) -> Result<Option<Self>, SqlFailure> {
+        let may_be_broken = lender.may_be_broken();
+        let lent = lender.lend().await?;
+        let (session, lender) = (lent.map(LentSession::new), lender.clone());
+        Ok(session.map(|session| Self { lender, session, may_be_broken }))
+    }
+
+    /// A session of the pool that is idle and lives, if there is one.
+    pub(super) async fn of_idle(lender: &Lender<D>) -> Option<Self> {
+        let mut session = LentSession::new(lender.lend_idle()?);
+        session.ping().await.ok()?;
+        Some(Self { lender: lender.clone(), session, may_be_broken: false })
+    }
+}
+
+impl<D: Dialect> Loan<D>
+where
+    for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
+{
+    /// The loan with a transaction that was begun by `text`. A session that broke since its last
+    /// use fails here, before anything was done on it, and gives way to the next.
+    pub(super) async fn begun(mut self, text: &str) -> Result<Self, SqlFailure> {
+        loop {
+            match self.lender.patiently(self.session.begin(text.to_owned())).await {
+                Ok(()) => return Ok(self),
+                Err(failure) if self.may_be_broken && failure.code == "unreachable" => {
+                    self = self.replaced().await?;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Begins a transaction in which `first` is done, in the same round trip, for a server where
+    /// nothing commits by itself. `false`: the session broke since its last use, and nothing of it
+    /// is kept; it is to be [`replaced`](Self::replaced).
+    pub(super) async fn begin_with(
+        &mut self,
+        text: &str,
+        first: &Statement,
+    ) -> Result<bool, SqlFailure> {
+        match self.session.begin_with(text, first).await {
+            Ok(()) => Ok(true),
+            Err(error) if self.may_be_broken && ends_session(&error) => Ok(false),
+            Err(error) => Err(of_statement(&error, first.secret).at(0)),
+        }
+    }
+
+    /// Asks the server for nothing in particular.
+    pub(super) async fn ping(self) -> Result<(), SqlFailure> {
+        let asked = self.alive().await?.session.run("SELECT 1".to_owned()).await;
+        asked.map_err(|error| of_statement(&error, false))
+    }
+
+    /// One statement outside of a transaction, behind `settings` where there are any.
+    pub(super) async fn execute_after(
+        self,
+        settings: Option<String>,
+        statement: &Statement,
+    ) -> Result<(), SqlFailure> {
+        let mut session = self.alive().await?.session;
+        if let Some(settings) = settings {
+            session.run(settings).await.map_err(|error| of_statement(&error, false))?;
+        }
+        let done = session.run_alone(statement).await;
+        done.map_err(|error| of_statement(&error, statement.secret).at(0))
+    }
+
+    /// The loan of a session that lives.
+    async fn alive(mut self) -> Result<Self, SqlFailure> {
+        loop {
+            match self.session.ping().await {
+                Ok(()) => return Ok(self),
+                Err(_) if self.may_be_broken => self = self.replaced().await?,
+                Err(error) => return Err(of_login(&error)),
+            }
+        }
+    }
+
+    /// The loan of another session, in place of one that broke. Each that turns out broken leaves
+    /// the pool, so this ends.
+    pub(super) async fn replaced(self) -> Result<Self, SqlFailure> {
+        let Self { lender, session, .. } = self;
+        // A pool of one session has no other to lend before.
+        drop(session);
+        Self::of(&lender).await?.ok_or_else(|| {
+            failed("unreachable", "the session broke, and the connection was closed meanwhile")
+        })
+    }
+}
+
+/// Attempts at one use of a session, which conflicts with those of others.
+pub(super) struct Tries(u32);
+
+impl Tries {
+    pub(super) fn new() -> Self {
+        Self(1)
+    }
+
+    /// Whether `done` is to be tried again on the same session, after a pause.
+    pub(super) async fn go_on_after(
+        &mut self,
+        done: &Result<(), SqlFailure>,
+        session: &LentSession<impl Database>,
+    ) -> bool {
+        let is_conflict = done.as_ref().is_err_and(|failure| failure.code == "conflict");
+        if !is_conflict || !session.is_idle() || self.0 >= limits::CONFLICT_TRIES {
+            return false;
+        }
+        tokio::time::sleep(jitter(self.0)).await;
+        self.0 += 1;
+        true
+    }
+}
+
+/// 5 to 80 ms, doubling, with half of it by chance, so that rivals do not meet again.
+fn jitter(tries: u32) -> Duration {
+    let most = 5_u64 << tries.min(4);
+    let mut byte = [0_u8; 1];
+    // Without randomness the wait is merely not spread.
+    let _ = aws_lc_rs::rand::fill(&mut byte);
+    let spread = byte.first().map_or(0, |byte| u64::from(*byte) * most / 512);
+    Duration::from_millis(most / 2 + spread)
+}

@@ -1,0 +1,103 @@
+//! How one call gets a session, beside changes of the password by which it is logged in.
+
+use super::failure::SqlFailure;
+use super::session::Lent;
+use super::{PoolKey, Pools};
+use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
+use crate::call_tree::CallTree;
+use crate::grants::Reach;
+use crate::password_changes::{Account, Login, PasswordChanges};
+use std::borrow::Cow;
+
+/// What a call logs in to, and as whom.
+pub(crate) struct LoginRequest<'a> {
+    pub(crate) pools: &'a Pools,
+    pub(crate) changes: &'a PasswordChanges,
+    pub(crate) tree: &'a CallTree,
+    pub(crate) key: PoolKey,
+    pub(crate) target: &'a Target,
+    pub(crate) reaches: Vec<Reach>,
+}
+
+impl LoginRequest<'_> {
+    /// Lends a session.
+    ///
+    /// # Errors
+    /// As [`Pools::lend`].
+    pub(crate) async fn lend(&self) -> Result<Lent, SqlFailure> {
+        let account = self.account();
+        if self.tree.changes_password_of(&account) {
+            return self.pools.lend(&self.key, self.target, &self.reaches).await;
+        }
+        let login = match self.changes.try_log_in(&account) {
+            Some(login) => login,
+            None => {
+                // Sessions that are open are used beside a change.
+                if let Some(lent) = self.pools.lend_idle(&self.key, &self.reaches).await {
+                    return Ok(lent);
+                }
+                self.changes.log_in(&account).await
+            }
+        };
+        let (key, target) = self.aim(&login);
+        self.pools.lend(&key, &target, &self.reaches).await
+    }
+
+    /// Lends a session for statements that change the password by which it is logged in. Other
+    /// calls log in with that once this one has ended.
+    ///
+    /// # Errors
+    /// As [`Pools::lend`].
+    pub(crate) async fn lend_for_change(&self) -> Result<Lent, SqlFailure> {
+        let account = self.account();
+        if !self.tree.changes_password_of(&account) {
+            // Before the session is lent: those who log in now may wait for that very one.
+            self.tree.keep_password_change(self.changes.begin(account).await);
+        }
+        self.lend().await
+    }
+
+    /// Logs in, and asks for nothing in particular.
+    ///
+    /// # Errors
+    /// As [`Pools::ping`].
+    pub(crate) async fn ping(&self) -> Result<(), SqlFailure> {
+        let account = self.account();
+        if self.tree.changes_password_of(&account) {
+            return self.pools.ping(&self.key, self.target, &self.reaches).await;
+        }
+        let login = self.changes.log_in(&account).await;
+        let (key, target) = self.aim(&login);
+        self.pools.ping(&key, &target, &self.reaches).await
+    }
+
+    /// Finds out whether this very password logs in, and no other one.
+    ///
+    /// # Errors
+    /// As [`Pools::ping`].
+    pub(crate) async fn prove(&self) -> Result<(), SqlFailure> {
+        self.pools.ping(&self.key, self.target, &self.reaches).await?;
+        self.tree.note_proven_password(&self.account(), &self.target.password);
+        Ok(())
+    }
+
+    fn account(&self) -> Account {
+        Account {
+            mount: self.key.mount.clone(),
+            connection: self.key.connection.clone(),
+            username: self.target.username.clone(),
+        }
+    }
+
+    /// The pool and the target: with the password that is in force now, where it was changed since
+    /// the call began.
+    fn aim(&self, login: &Login) -> (PoolKey, Cow<'_, Target>) {
+        let newer = login.password_in_place_of(&self.target.password, self.tree.began());
+        let Some(password) = newer else {
+            return (self.key.clone(), Cow::Borrowed(self.target));
+        };
+        self.tree.secrets.add(&password);
+        let target = Target { password: (*password).clone(), ..self.target.clone() };
+        (self.pools.key_of_newest(&self.key, &target), Cow::Owned(target))
+    }
+}

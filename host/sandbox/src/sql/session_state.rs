@@ -1,0 +1,117 @@
+//! Which statements leave the session alone on which they are run, and what returns it to the state
+//! after its login.
+//!
+//! The attack this file stops: a role whose statements say `SET ROLE`, `SET password_encryption` or
+//! `USE other`, and so decide what the statements of other roles do that are given the same
+//! session. A function may change the session, too, so a statement is known by its first words to
+//! leave it alone, or it is taken for one that does not.
+
+use sqlx::Database;
+
+/// First words of statements about accounts and what they may do. None of them has a part that is
+/// computed, and so none calls a function.
+const ABOUT_ACCOUNTS: [&[&str]; 12] = [
+    &["alter", "role"],
+    &["alter", "user"],
+    &["create", "role"],
+    &["create", "user"],
+    &["drop", "owned", "by"],
+    &["drop", "role"],
+    &["drop", "user"],
+    &["flush", "privileges"],
+    &["grant"],
+    &["reassign", "owned", "by"],
+    &["revoke"],
+    &["set", "default", "role"],
+];
+
+/// A protocol, as far as the state of its sessions goes.
+pub(super) trait Dialect: Database {
+    /// Returns a session to the state after its login, in words that may stand in one message
+    /// behind the end of a transaction. `None`: no words do.
+    const RESET: Option<&'static str>;
+
+    /// Whether a statement is known to leave its session as it was.
+    fn leaves_session(text: &str) -> bool {
+        let is_about_accounts = || ABOUT_ACCOUNTS.iter().any(|words| begins_with(text, words));
+        is_one_statement(text) && (is_about_accounts() || is_plain_kill(text))
+    }
+}
+
+/// Whether nothing follows a first statement. What stands in quotes is no reason to look closer: to
+/// reset a session once more than needed does no harm.
+fn is_one_statement(text: &str) -> bool {
+    !text.trim_end().trim_end_matches(';').contains(';')
+}
+
+fn begins_with(text: &str, words: &[&str]) -> bool {
+    let ends = |symbol: char| symbol.is_whitespace() || symbol == ';';
+    let mut found = text.split(ends).filter(|word| !word.is_empty());
+    words.iter().all(|word| found.next().is_some_and(|found| found.eq_ignore_ascii_case(word)))
+}
+
+/// Whether another session is ended by its number, and not by one that is computed.
+fn is_plain_kill(text: &str) -> bool {
+    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || symbol.is_whitespace();
+    begins_with(text, &["kill"]) && text.chars().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::{MySql, Postgres};
+
+    #[test]
+    fn statements_about_accounts_leave_a_session_alone() {
+        for text in [
+            "CREATE USER 'a'@'%' IDENTIFIED BY 'pw'",
+            "create\nrole \"a\" LOGIN PASSWORD 'pw' ;",
+            "GRANT SELECT ON ALL TABLES IN SCHEMA public TO \"a\"",
+            "Revoke ALL PRIVILEGES ON t FROM a",
+            "ALTER ROLE a SET search_path = x",
+            "DROP OWNED BY a",
+            "REASSIGN OWNED BY a TO b",
+            "KILL 12",
+            "FLUSH PRIVILEGES;",
+            "SET DEFAULT ROLE ALL TO a",
+        ] {
+            assert!(Postgres::leaves_session(text), "{text}");
+            assert!(MySql::leaves_session(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_other_statement_is_taken_for_one_that_changes_its_session() {
+        for text in [
+            "SET ROLE app",
+            "set session authorization app",
+            "SET password_encryption = 'md5'",
+            "SET SESSION sql_mode = ''",
+            "SET PASSWORD FOR a = 'pw'",
+            "USE other",
+            "SELECT set_config('role', 'app', false)",
+            "SELECT GET_LOCK('a', 1)",
+            "DO $$ BEGIN PERFORM set_config('role', 'app', false); END $$",
+            "LOCK TABLES t WRITE",
+            "FLUSH TABLES WITH READ LOCK",
+            "CREATE TEMPORARY TABLE t (a INT)",
+            "CREATE DATABASE d",
+            "DROP DATABASE d",
+            "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO a",
+            "CALL p()",
+            "LISTEN c",
+            "/* GRANT */ SET ROLE app",
+            "/*!GRANT*/ SET ROLE app",
+            "GRANT a TO b; SET ROLE app",
+            "GRANT a TO b;;SET ROLE app;",
+            "CREATE ROLE a; RESET ALL",
+            "KILL (SELECT f())",
+            "KILL @id",
+            "GRANTS",
+            "",
+        ] {
+            assert!(!Postgres::leaves_session(text), "{text}");
+            assert!(!MySql::leaves_session(text), "{text}");
+        }
+    }
+}

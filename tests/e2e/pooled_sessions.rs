@@ -1,0 +1,169 @@
+//! Sessions with databases, which many roles share: no role's statements decide what those of
+//! another one do, whatever they set on the session.
+
+use crate::world::{CREATION, World, with};
+use bulkhead_tests::{Bulkhead, Client, MariaDb};
+use serde_json::{Value, json};
+
+/// One session for all roles.
+fn one_session() -> Value {
+    json!({ "max_open_connections": 1, "max_idle_connections": 1 })
+}
+
+/// Everything that a role can leave behind on a session, and what tells a later one of it.
+const LEFT_BEHIND: [(&str, &str); 10] = [
+    ("SET ROLE readers", "SELECT current_user"),
+    ("SET SESSION AUTHORIZATION readers", "SELECT session_user"),
+    ("SET password_encryption = 'md5'", "SELECT current_setting('password_encryption')"),
+    ("SELECT set_config('search_path', 'nowhere', false)", "SELECT current_setting('search_path')"),
+    (
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+        "SELECT current_setting('default_transaction_read_only')",
+    ),
+    ("CREATE TEMPORARY TABLE left_behind (a int)", "SELECT to_regclass('left_behind')"),
+    (
+        "SELECT pg_advisory_lock(7)",
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
+    ),
+    ("LISTEN left_behind", "SELECT count(*) FROM pg_listening_channels()"),
+    ("PREPARE left_behind AS SELECT 1", "SELECT count(*) FROM pg_prepared_statements"),
+    (
+        "DECLARE left_behind CURSOR WITH HOLD FOR SELECT 1",
+        "SELECT count(*) FROM pg_cursors WHERE is_holdable",
+    ),
+];
+
+#[test]
+fn what_a_role_leaves_on_a_session_of_postgresql_is_gone_for_the_next() {
+    let world = World::new();
+    let postgres = &world.postgres;
+    postgres.query("CREATE TABLE seen (question text, answer text)");
+    let config = with(world.connection(), one_session());
+    assert!(world.root.write("database/config/demo", &config).status < 300);
+    // One role asks what the session is like; before and after another one changed it.
+    let look = LEFT_BEHIND.map(|(_, question)| {
+        let quoted = question.replace('\'', "''");
+        format!("INSERT INTO public.seen SELECT '{quoted}', ({question})::text")
+    });
+    let look: Vec<&str> = look.iter().map(String::as_str).chain([CREATION]).collect();
+    world.role("look", json!({ "creation_statements": look }));
+    world.credential("look");
+    let before = seen(&world);
+    assert_eq!(before.lines().count(), LEFT_BEHIND.len(), "{before}");
+    for (change, question) in LEFT_BEHIND {
+        world.role("change", json!({ "creation_statements": [CREATION, change] }));
+        world.credential("change");
+        world.credential("look");
+        assert_eq!(seen(&world), before, "{change}, told by {question}");
+        // Nor where the transaction is rolled back, from which not everything returns.
+        let refused = json!({ "creation_statements": [CREATION, change, "SELECT 1/0"] });
+        world.role("change", refused);
+        world.root.read("database/creds/change").expect(400);
+        world.credential("look");
+        assert_eq!(seen(&world), before, "{change}, although it was rolled back");
+    }
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bulkhead'";
+    assert_eq!(postgres.query(sessions), "1");
+}
+
+/// Takes what was seen since the last time.
+fn seen(world: &World) -> String {
+    world.postgres.query("DELETE FROM seen RETURNING question || ': ' || coalesce(answer, 'none')")
+}
+
+/// The password of a role that the database's own setting keeps as a verifier.
+#[test]
+fn a_password_is_kept_as_the_database_says_and_not_as_another_role_does() {
+    let world = World::new();
+    let config = with(world.connection(), one_session());
+    assert!(world.root.write("database/config/demo", &config).status < 300);
+    let weak = ["SET password_encryption = 'md5'", CREATION];
+    world.role("weak", json!({ "creation_statements": weak }));
+    let kept = |user: &str| {
+        let query = format!("SELECT left(rolpassword, 3) FROM pg_authid WHERE rolname = '{user}'");
+        world.postgres.query(&query)
+    };
+    let weak = world.credential("weak");
+    assert_eq!(kept(&weak.username), "md5", "as its own statements say");
+    let strong = world.credential("reader");
+    assert_eq!(kept(&strong.username), "SCR");
+}
+
+struct Sea {
+    /// Declared first, because it is to end first.
+    _bulkhead: Bulkhead,
+    mariadb: MariaDb,
+    root: Client,
+}
+
+impl Sea {
+    fn new() -> Self {
+        let mariadb = MariaDb::start(&[]);
+        let bulkhead = Bulkhead::start();
+        let root = bulkhead.root();
+        let config = json!({
+            "plugin_name": "mysql-database-plugin",
+            "allowed_roles": "*",
+            "connection_url": mariadb.url(),
+            "username": "bulkhead",
+            "password": mariadb.password,
+        });
+        root.write("database/config/sea", &with(config, one_session())).expect_success();
+        Self { _bulkhead: bulkhead, mariadb, root }
+    }
+
+    #[track_caller]
+    fn use_role(&self, statements: &Value) {
+        let role = json!({ "db_name": "sea", "creation_statements": statements });
+        self.root.write("database/roles/any", &role).expect_success();
+        self.root.read("database/creds/any").expect(200);
+    }
+
+    /// Takes what was seen since the last time.
+    fn seen(&self) -> String {
+        let seen = self.mariadb.query("SELECT answer FROM demo.seen ORDER BY id");
+        self.mariadb.query("DELETE FROM demo.seen");
+        seen
+    }
+}
+
+#[test]
+fn what_a_role_leaves_on_a_session_of_mariadb_is_gone_for_the_next() {
+    const CREATE: &str = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'";
+    let sea = Sea::new();
+    sea.mariadb
+        .query("CREATE TABLE demo.seen (id INT AUTO_INCREMENT PRIMARY KEY, answer VARCHAR(2000))");
+    sea.mariadb.query("CREATE ROLE helm");
+    sea.mariadb.query("GRANT helm TO bulkhead");
+    let questions = [
+        "COALESCE(DATABASE(), 'none')",
+        "COALESCE(CURRENT_ROLE(), 'none')",
+        "COALESCE(@left_behind, 'none')",
+        "@@SESSION.sql_mode",
+        "@@SESSION.old_passwords",
+        "@@SESSION.autocommit",
+        "IF(IS_USED_LOCK('left_behind') = CONNECTION_ID(), 'locked', 'free')",
+    ];
+    let look = questions.map(|question| {
+        format!(
+            "INSERT INTO demo.seen (answer) SELECT CONCAT_WS(': ', '{}', {question})",
+            question.replace('\'', "")
+        )
+    });
+    let look: Vec<&str> = look.iter().map(String::as_str).chain([CREATE]).collect();
+    sea.use_role(&json!(look));
+    let before = sea.seen();
+    for change in [
+        "USE mysql",
+        "SET ROLE helm",
+        "SET @left_behind = 1",
+        "SET SESSION sql_mode = 'ANSI_QUOTES'",
+        "SET SESSION old_passwords = 1",
+        "SET autocommit = 0",
+        "DO GET_LOCK('left_behind', 1)",
+    ] {
+        sea.use_role(&json!([CREATE, change]));
+        sea.use_role(&json!(look));
+        assert_eq!(sea.seen(), before, "{change}");
+    }
+}
