@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::world::with;
 
+mod rights;
+
 const CREATION: &str = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'; \
                         GRANT SELECT ON demo.orders TO '{{name}}'@'%'";
 

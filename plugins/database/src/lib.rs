@@ -14,6 +14,7 @@ mod figures;
 mod fixture;
 mod lease;
 mod lifetime;
+mod placement;
 mod redaction;
 mod reload;
 mod reset;

@@ -165,8 +165,8 @@ impl Root<'_> {
     }
 
     fn new_candidate(&self) -> Result<Candidate, Failure> {
-        let generated = self.host.passwords().generate(&self.connection.password_policy);
-        let password = generated.map_err(|why| about(self.name, why))?;
+        let place = self.connection.root_place(self.name);
+        let password = place.draw(self.host, self.name, &self.connection.password_policy)?;
         let targets = self.connection.targets(self.host, self.name)?;
         Ok(Candidate { username: self.username().to_owned(), password, targets })
     }

@@ -8,6 +8,7 @@ use crate::credential::{self, Held};
 use crate::roles::Role;
 use crate::static_role::StaticRole;
 use crate::static_rotation;
+use bulkhead_sdk::database_plugin::Act;
 use bulkhead_sdk::rotation::{self, Bounds};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
@@ -197,8 +198,9 @@ fn merge(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Result<bool, Fa
 }
 
 fn check_with(host: &dyn Host, role: &StaticRole, connection: &Connection) -> Result<(), Failure> {
-    let statements = [("rotation_statements", &role.rotation_statements[..])];
-    connection.check_role(host, &role.db_name, (&role.credential_type, &statements)).map(drop)
+    let statements = [("rotation_statements", Act::Rotation, &role.rotation_statements[..])];
+    let credential = (role.credential_type.as_str(), &role.credential_config);
+    connection.check_role(host, &role.db_name, credential, &statements).map(drop)
 }
 
 /// The connection's own user is rotated by rotate-root; by a role it would lock the engine out.
