@@ -5,6 +5,7 @@ mod destination;
 
 use crate::connection::{Connection, about};
 use crate::redaction::without_secrets;
+use crate::statements;
 use crate::static_role;
 use crate::target;
 use crate::version::is_version;
@@ -81,7 +82,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     // To configure dialled nothing, and to verify does.
     destination::check(call, &before, &connection, &plugin)?;
     let before = before.targets.unwrap_or_default();
-    connection.check_root_statements(host, name)?;
+    statements::check_root(host, name, &connection)?;
     let lacking = if connection.is_verified() {
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?
     } else {

@@ -1,8 +1,5 @@
 //! A connection as it is stored: which database plugin, with which settings, for which roles.
 
-use crate::credential::{Options, PASSWORD, Recipe};
-use crate::placement::Place;
-use bulkhead_sdk::database_plugin::Act;
 use bulkhead_sdk::host::Connection as HostConnection;
 use bulkhead_sdk::rotation::{Settings, Times};
 use bulkhead_sdk::wire::description::DatabaseDescription;
@@ -210,67 +207,6 @@ impl Connection {
     pub(crate) fn setting(&self, name: &str) -> &str {
         self.settings.get(name).and_then(Value::as_str).unwrap_or_default()
     }
-
-    /// Refuses a credential type that the connection's plugin does not know, statements that it
-    /// cannot read or whose placeholders have no value, and a policy whose passwords do not fit.
-    ///
-    /// # Errors
-    /// Invalid request that names the field.
-    pub(crate) fn check_role(
-        &self,
-        host: &dyn Host,
-        name: &str,
-        (credential_type, options): (&str, &Options),
-        statements: &[Statements<'_>],
-    ) -> Result<DatabaseDescription, Failure> {
-        let plugin = self.plugin(host, name)?;
-        if !plugin.credential_types.iter().any(|known| known == credential_type) {
-            let (plugin, known) = (quoted(&plugin.name), plugin.credential_types.join(", "));
-            return Err(Failure::invalid(format!(
-                "unsupported credential_type: {credential_type} is not one of plugin {plugin}; \
-                 use {known}"
-            )));
-        }
-        let recipe = Recipe::read(credential_type, options)?;
-        for (field, act, statements) in statements.iter().filter(|(.., list)| !list.is_empty()) {
-            let place =
-                Place { connection: self, db_name: name, act: *act, credential_type, statements };
-            let sets_password = matches!(act, Act::Creation | Act::Rotation);
-            let policy = recipe.policy(self).filter(|_| sets_password);
-            place.check(host, policy).map_err(|why| of_field(field, why))?;
-        }
-        Ok(plugin)
-    }
-
-    /// The statements that change the password of its own user.
-    pub(crate) fn root_place<'a>(&'a self, name: &'a str) -> Place<'a> {
-        Place {
-            connection: self,
-            db_name: name,
-            act: Act::Rotation,
-            credential_type: PASSWORD,
-            statements: &self.root_rotation_statements,
-        }
-    }
-
-    /// Refuses statements for its own user that the plugin cannot read, or that take no password.
-    ///
-    /// # Errors
-    /// Invalid request that names the field.
-    pub(crate) fn check_root_statements(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
-        if self.root_rotation_statements.is_empty() {
-            return Ok(());
-        }
-        let checked = self.root_place(name).check(host, Some(&self.password_policy));
-        checked.map_err(|why| of_field("root_rotation_statements", why))
-    }
-}
-
-/// A role's statements: the name of their field, and their use.
-pub(crate) type Statements<'a> = (&'static str, Act, &'a [String]);
-
-fn of_field(field: &str, why: Failure) -> Failure {
-    Failure { message: format!("{field}: {}", why.message), ..why }
 }
 
 /// What of a connection says who may use it.

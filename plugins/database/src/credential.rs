@@ -4,7 +4,7 @@
 //! comes back with a read of the role.
 
 use crate::connection::Connection;
-use crate::placement::Place;
+use crate::placement::{PASSWORD, Place};
 use bulkhead_sdk::database_plugin::{Credential, StoreTime};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::template::Names;
@@ -18,8 +18,6 @@ mod client_certificate;
 
 use client_certificate::ClientCertificate;
 
-/// The type of credentials that most databases have.
-pub(crate) const PASSWORD: &str = "password";
 const RSA_PRIVATE_KEY: &str = "rsa_private_key";
 const CLIENT_CERTIFICATE: &str = "client_certificate";
 

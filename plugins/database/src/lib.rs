@@ -22,6 +22,7 @@ mod roles;
 mod root_rotation;
 mod rotate_role;
 mod rotate_root;
+mod statements;
 mod static_creds;
 mod static_role;
 mod static_roles;

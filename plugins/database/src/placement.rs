@@ -10,6 +10,9 @@ use bulkhead_sdk::database_plugin::{Act, Purpose};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind};
 
+/// The type of credentials that most databases have.
+pub(crate) const PASSWORD: &str = "password";
+
 /// Passwords of which the plugin is asked at once.
 const BATCH: usize = 64;
 
@@ -32,7 +35,18 @@ pub(crate) struct Place<'a> {
     pub(crate) statements: &'a [String],
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// The statements that change the password of the own user of the connection `name`.
+    pub(crate) fn of_root(name: &'a str, connection: &'a Connection) -> Self {
+        Self {
+            connection,
+            db_name: name,
+            act: Act::Rotation,
+            credential_type: PASSWORD,
+            statements: &connection.root_rotation_statements,
+        }
+    }
+
     /// Draws a password by the policy that this place takes. `name` is the role or connection that
     /// it is for, in words.
     ///
@@ -163,13 +177,10 @@ mod tests {
             assert!(refused.message.contains(said), "{}", refused.message);
         }
         assert_eq!(bed.host.stored("role/reader"), None);
-        let refused = bed
-            .write(
-                "config/orders",
-                &json!({"password_policy": "quotes", "root_rotation_statements": "SET {{password}}"}),
-            )
-            .err()
-            .unwrap();
+        let own = json!({
+            "password_policy": "quotes", "root_rotation_statements": "SET {{password}}",
+        });
+        let refused = bed.write("config/orders", &own).err().unwrap();
         assert!(refused.message.starts_with("root_rotation_statements: "), "{}", refused.message);
     }
 

@@ -1,7 +1,8 @@
 //! `roles/{name}`: what users a caller may ask for, by name.
 
-use crate::connection::{Connection, Statements};
+use crate::connection::Connection;
 use crate::credential::{self, Options, Recipe};
+use crate::statements::{self, Statements};
 use crate::static_role::StaticRole;
 use crate::static_rotation;
 use bulkhead_sdk::database_plugin::Act;
@@ -95,7 +96,12 @@ impl Role {
             )));
         }
         let credential = (self.credential_type.as_str(), &self.credential_config);
-        let plugin = connection.check_role(host, &self.db_name, credential, &self.statements())?;
+        let plugin = statements::check_role(
+            host,
+            (&self.db_name, connection),
+            credential,
+            &self.statements(),
+        )?;
         self.check_creation(Some(&plugin))
     }
 

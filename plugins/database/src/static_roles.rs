@@ -6,6 +6,7 @@
 use crate::connection::Connection;
 use crate::credential::{self, Held};
 use crate::roles::Role;
+use crate::statements;
 use crate::static_role::StaticRole;
 use crate::static_rotation;
 use bulkhead_sdk::database_plugin::Act;
@@ -200,7 +201,7 @@ fn merge(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Result<bool, Fa
 fn check_with(host: &dyn Host, role: &StaticRole, connection: &Connection) -> Result<(), Failure> {
     let statements = [("rotation_statements", Act::Rotation, &role.rotation_statements[..])];
     let credential = (role.credential_type.as_str(), &role.credential_config);
-    connection.check_role(host, &role.db_name, credential, &statements).map(drop)
+    statements::check_role(host, (&role.db_name, connection), credential, &statements).map(drop)
 }
 
 /// The connection's own user is rotated by rotate-root; by a role it would lock the engine out.
