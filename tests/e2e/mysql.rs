@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::world::with;
 
+mod rights;
+
 const CREATION: &str = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'; \
                         GRANT SELECT ON demo.orders TO '{{name}}'@'%'";
 
@@ -220,7 +222,7 @@ fn a_connection_shows_its_certificate_and_checks_the_servers() {
     let sea = Sea::new(&["--require-secure-transport=ON"]);
     sea.mariadb.query(
         "CREATE USER 'certified'@'%' REQUIRE SUBJECT '/CN=certified'; \
-         GRANT CREATE USER ON *.* TO 'certified'@'%'; \
+         GRANT CREATE USER, PROCESS ON *.* TO 'certified'@'%'; \
          GRANT SELECT ON mysql.user TO 'certified'@'%'; \
          GRANT SELECT ON demo.orders TO 'certified'@'%' WITH GRANT OPTION",
     );

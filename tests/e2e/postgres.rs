@@ -7,6 +7,8 @@ use bulkhead_tests::paths::repository;
 use serde_json::{Value, json};
 use std::net::TcpListener;
 
+mod rights;
+
 /// Creates a user that shows a certificate.
 const CERTIFIED: &str = "CREATE ROLE \"{{name}}\" LOGIN VALID UNTIL '{{expiration}}' IN ROLE \
                          readers, certified";

@@ -23,6 +23,18 @@ impl Answered for Option<bool> {
     }
 }
 
+impl Answered for Option<u32> {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Answered for Vec<String> {
+    fn bytes(&self) -> usize {
+        self.iter().map(String::len).sum()
+    }
+}
+
 impl Answered for String {
     fn bytes(&self) -> usize {
         self.len()
@@ -79,5 +91,6 @@ mod tests {
         };
         assert_eq!(answer_bytes::<()>(&Ok(Ok(Err(refusal)))), 2 + 3 + 4 + 5);
         assert_eq!(answer_bytes::<()>(&Ok(Ok(Ok(())))), 0);
+        assert_eq!(answer_bytes(&Ok(Ok(Ok(vec!["xx".to_owned(), "xxx".to_owned()])))), 5);
     }
 }

@@ -13,21 +13,20 @@ pub(crate) const NO_ACCOUNT: [&str; 3] = ["1133", "1396", "3162"];
 /// The host that accounts have where nothing else is said.
 pub(crate) const ANY_HOST: &str = "%";
 
-/// The hosts for which `username` has an account. Where the connection's user may not read them,
-/// it is the one that has any host.
+/// The hosts for which `username` has an account; `None` where the connection's user may not read
+/// them, so that nothing is known of any.
 pub(crate) fn hosts(
     host: &dyn SqlHost,
     connection: &Connection,
     username: &str,
-) -> Result<Vec<String>, SqlFailure> {
+) -> Result<Option<Vec<String>>, SqlFailure> {
     let query = "SELECT CAST(Host AS CHAR) FROM mysql.user WHERE User = ? ORDER BY 1";
     match host.query(&connection.target, query, &[username]) {
         Ok(rows) => {
-            Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+            let hosts = rows.into_iter().filter_map(|row| row.into_iter().next().flatten());
+            Ok(Some(hosts.collect()))
         }
-        Err(failure) if sql_failure::has_number(&failure, &MAY_NOT_READ) => {
-            Ok(vec![ANY_HOST.to_owned()])
-        }
+        Err(failure) if sql_failure::has_number(&failure, &MAY_NOT_READ) => Ok(None),
         Err(failure) => Err(failure),
     }
 }

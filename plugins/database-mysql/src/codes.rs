@@ -30,8 +30,25 @@ bulkhead_sdk::refusal_codes! {
             "statement {statement}, character {position}: the text {fault}",
         InsufficientPrivilege = "insufficient-privilege":
             "user {user} of connection {connection} may not do what {what} needs (error \
-             {vendor-code}); give it CREATE USER, SELECT on mysql.user, and with grant option the \
-             privileges that it hands out",
+             {vendor-code}); give it CREATE USER, SELECT on mysql.user, PROCESS and CONNECTION \
+             ADMIN, and with grant option the privileges that it hands out, then try again",
+        AccountsUnseen = "accounts-unseen":
+            "user {user} of connection {connection} may not read mysql.user, so accounts of the \
+             user at other hosts than % may be left; grant it SELECT on mysql.user, or give the \
+             role revocation_statements that DROP USER each account by name and host, then try \
+             again",
+        AccountStays = "account-stays":
+            "the revocation statements ran, but the user still has an account that user {user} of \
+             connection {connection} could not lock (error {vendor-code}); let them DROP USER \
+             each account, then revoke again",
+        SessionsUnseen = "sessions-unseen":
+            "the user can no longer log in, but user {user} of connection {connection} may not \
+             see whether it has sessions open; grant it PROCESS and CONNECTION ADMIN (SUPER \
+             before MariaDB 10.5), then revoke again",
+        SessionsRemain = "sessions-remain":
+            "the user can no longer log in, but user {user} of connection {connection} may not \
+             end its open sessions (error {vendor-code}); grant it CONNECTION ADMIN (SUPER before \
+             MariaDB 10.5), or end them by hand, then revoke again",
         PasswordPolicy = "password-policy":
             "the database's own rules refused the password (error {vendor-code}); give the \
              connection a password_policy that meets them",

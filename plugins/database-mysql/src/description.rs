@@ -13,10 +13,33 @@ const ALIASES: [&str; 4] = [
 ];
 
 /// The sentence for the warning that others word otherwise.
-const WARNINGS: [(&str, &str); 1] = [(
-    "tls-off",
-    "tls=false sends statements with new passwords over the network in clear; use tls=true",
-)];
+const WARNINGS: [(&str, &str); 5] = [
+    (
+        "tls-off",
+        "tls=false sends statements with new passwords over the network in clear; use tls=true",
+    ),
+    (
+        "lacks-create-user",
+        "the user of connection {connection} has no CREATE USER: it can neither make users nor \
+         remove them; grant it CREATE USER on *.*",
+    ),
+    (
+        "lacks-mysql-user",
+        "the user of connection {connection} may not read mysql.user: it cannot prove that a user \
+         is gone from every host, so leases stay until it can; grant it SELECT on mysql.user",
+    ),
+    (
+        "lacks-process",
+        "the user of connection {connection} has no PROCESS: it cannot see the sessions of users, \
+         so leases stay until it can; grant it PROCESS on *.*",
+    ),
+    (
+        "lacks-connection-admin",
+        "the user of connection {connection} may not end the sessions of users, so the leases of \
+         users with open sessions stay; grant it CONNECTION ADMIN (SUPER before MariaDB 10.5) on \
+         *.*",
+    ),
+];
 
 /// The description.
 pub(crate) fn description() -> DatabaseDescription {

@@ -9,8 +9,11 @@ mod accounts;
 mod codes;
 mod description;
 mod dsn;
+mod named;
 mod remove;
+mod rights;
 mod run;
+mod sessions;
 mod settings;
 mod sql_failure;
 mod target;
@@ -18,7 +21,7 @@ mod tls;
 mod users;
 
 use bulkhead_sdk::database_plugin::{
-    Configured, Credential, DatabasePlugin, NewUser, Refusal, Settings, SqlHost, StoreTime,
+    Configured, Credential, DatabasePlugin, NewUser, Purpose, Refusal, Settings, SqlHost, StoreTime,
 };
 use bulkhead_sdk::statements::{self, Dialect};
 use bulkhead_sdk::wire::description::DatabaseDescription;
@@ -36,14 +39,21 @@ impl DatabasePlugin for MySql {
         settings::configure(settings)
     }
 
-    fn check_statements(_: &Settings, statements: &[String]) -> Result<(), Refusal> {
-        Ok(statements::check(Dialect::Mysql, statements)?)
+    fn check_statements(
+        _: &Settings,
+        statements: &[String],
+        purpose: &Purpose,
+    ) -> Result<Option<u32>, Refusal> {
+        statements::check(Dialect::Mysql, statements, purpose)?;
+        let as_it_is = |password: &str| Some(password.to_owned());
+        Ok(statements::first_fitting(Dialect::Mysql, statements, purpose, as_it_is))
     }
 
-    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<(), Refusal> {
+    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<Vec<String>, Refusal> {
         let connection = Connection::read(settings)?;
-        host.ping(&connection.target)
-            .map_err(|failure| sql_failure::refusal(failure, &connection.target))
+        let refused = |failure| sql_failure::refusal(failure, &connection.target);
+        host.ping(&connection.target).map_err(refused)?;
+        rights::lacking(host, &connection).map_err(refused)
     }
 
     fn plan_username(

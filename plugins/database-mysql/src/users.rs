@@ -4,11 +4,11 @@
 //! removed here, at once, with the operator's rollback statements or by the plugin; what cannot be
 //! told to be gone is left to the caller's undo.
 
-use crate::accounts::{self, NO_ACCOUNT, account};
+use crate::accounts::{self, ANY_HOST, NO_ACCOUNT, account};
 use crate::codes::Code;
 use crate::run::run;
 use crate::settings::Connection;
-use crate::{remove, sql_failure};
+use crate::{named, remove, sql_failure};
 use bulkhead_sdk::connection::{Denial, acting, login, refuse_self_managed};
 use bulkhead_sdk::database_plugin::{Credential, NewUser, Refusal, SqlFailure, SqlHost, StoreTime};
 use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
@@ -33,9 +33,10 @@ pub(crate) fn create(
 ) -> Result<(), Refusal> {
     let prepared =
         prepare_creation(connection, user, creation).map_err(Refusal::with_nothing_made)?;
+    let named = named::created(&prepared, &user.username);
     let Err(failure) = run(host, &connection.target, prepared) else { return Ok(()) };
-    let is_sure = sql_failure::is_nothing_begun(&failure)
-        || is_answer(&failure) && undo(host, connection, &user.username, rollback).is_ok();
+    let undone = || undo(host, connection, &user.username, rollback, named).is_ok();
+    let is_sure = sql_failure::is_nothing_begun(&failure) || is_answer(&failure) && undone();
     let refusal = sql_failure::refusal(failure, &connection.target);
     Err(if is_sure { refusal.with_nothing_made() } else { refusal })
 }
@@ -46,12 +47,14 @@ fn is_answer(failure: &SqlFailure) -> bool {
 }
 
 /// Removes what a failed creation made. The operator's statements are for what else they made; the
-/// user goes in any case.
+/// user goes in any case, from the hosts that its creation `named` where no others can be seen. No
+/// caller has its password yet, so it has no sessions.
 fn undo(
     host: &dyn SqlHost,
     connection: &Connection,
     username: &str,
     rollback: &[String],
+    named: Option<Vec<String>>,
 ) -> Result<(), Refusal> {
     if !rollback.is_empty() {
         let values = Values { username, password: None, subject: None, expiration: None };
@@ -59,7 +62,7 @@ fn undo(
         run(host, &connection.target, prepared)
             .map_err(|failure| sql_failure::refusal(failure, &connection.target))?;
     }
-    remove::delete(host, connection, username, &[])
+    remove::drop_everywhere(host, connection, username, named)
 }
 
 /// The statements that create `user`; nothing is asked of the database.
@@ -97,14 +100,19 @@ pub(crate) fn change_credential(
         return run(host, &target, prepared).map_err(refused);
     }
     let of_itself = target.username == username;
+    let mut absent = Denial::UserNotFound.refusal();
     let accounts: Vec<String> = if of_itself {
         accounts::own(host, &target).map_err(refused)?.into_iter().collect()
     } else {
-        let hosts = accounts::hosts(host, connection, username).map_err(refused)?;
+        let seen = accounts::hosts(host, connection, username).map_err(refused)?;
+        if seen.is_none() {
+            absent = Code::AccountsUnseen.refusal().with("user", &target.username);
+        }
+        let hosts = seen.unwrap_or_else(|| vec![ANY_HOST.to_owned()]);
         hosts.iter().map(|host| account(username, host)).collect()
     };
     if accounts.is_empty() {
-        return Err(Denial::UserNotFound.refusal());
+        return Err(absent);
     }
     let how = accounts.iter().map(|account| format!("{account} {}", secret.clause()));
     let own = format!("ALTER USER {}", how.collect::<Vec<_>>().join(", "));
@@ -121,7 +129,7 @@ pub(crate) fn change_credential(
     }
     altered.map_err(|failure| {
         if sql_failure::has_number(&failure, &NO_ACCOUNT) {
-            return Denial::UserNotFound.refusal();
+            return absent;
         }
         sql_failure::refusal(SqlFailure { statement: None, ..failure }, &target)
     })

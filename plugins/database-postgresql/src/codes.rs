@@ -37,7 +37,8 @@ bulkhead_sdk::refusal_codes! {
              group role once and create users IN ROLE it",
         InsufficientPrivilege = "insufficient-privilege":
             "user {user} of connection {connection} may not do what {what} needs (SQLSTATE 42501); \
-             give it CREATEROLE, and with grant option the privileges that it hands out",
+             give it CREATEROLE, and with grant option the privileges that it hands out, then try \
+             again",
         OwnsObjects = "owns-objects":
             "the user owns {objects}; it can no longer log in, and nothing was dropped: give the \
              objects another owner (REASSIGN OWNED), then revoke again",
@@ -45,6 +46,14 @@ bulkhead_sdk::refusal_codes! {
             "the user can no longer log in but still holds privileges that user {user} cannot \
              revoke, on {held}; let their grantor revoke them, or run DROP OWNED BY in that \
              database, then revoke again",
+        SessionsRemain = "sessions-remain":
+            "the user can no longer log in, but user {user} of connection {connection} may not end \
+             its open sessions (SQLSTATE {vendor-code}); grant it pg_signal_backend, or end them \
+             by hand, then revoke again",
+        StillLogsIn = "still-logs-in":
+            "the revocation statements ran, but the user is still there and can log in, because \
+             user {user} of connection {connection} may not alter it; let the statements DROP ROLE \
+             it, or give user {user} CREATEROLE, then revoke again",
         CreationStatementsRequired = "creation-statements-required":
             "creation_statements is required: give at least one statement that creates \
              {placeholder}",

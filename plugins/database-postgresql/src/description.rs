@@ -5,7 +5,12 @@ use bulkhead_sdk::connection::About;
 use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 
 /// The sentences for warnings that others do not give, or word otherwise.
-const WARNINGS: [(&str, &str); 2] = [
+const WARNINGS: [(&str, &str); 3] = [
+    (
+        "lacks-createrole",
+        "the user of connection {connection} has no CREATEROLE: it can neither make users, nor \
+         change or remove them; give it CREATEROLE",
+    ),
     (
         "tls-off",
         "sslmode=disable sends credentials over the network in clear; use sslmode=verify-full",

@@ -10,6 +10,7 @@ mod connection_url;
 mod description;
 mod dsn;
 mod revoke;
+mod rights;
 mod scram;
 mod settings;
 mod sql_failure;
@@ -18,7 +19,7 @@ mod tls;
 mod users;
 
 use bulkhead_sdk::database_plugin::{
-    Configured, Credential, DatabasePlugin, NewUser, Refusal, Settings, SqlHost, StoreTime,
+    Configured, Credential, DatabasePlugin, NewUser, Purpose, Refusal, Settings, SqlHost, StoreTime,
 };
 use bulkhead_sdk::statements::{self, Dialect};
 use bulkhead_sdk::wire::description::DatabaseDescription;
@@ -36,14 +37,22 @@ impl DatabasePlugin for PostgreSql {
         settings::configure(settings)
     }
 
-    fn check_statements(_: &Settings, statements: &[String]) -> Result<(), Refusal> {
-        Ok(statements::check(Dialect::Postgres, statements)?)
+    fn check_statements(
+        settings: &Settings,
+        statements: &[String],
+        purpose: &Purpose,
+    ) -> Result<Option<u32>, Refusal> {
+        statements::check(Dialect::Postgres, statements, purpose)?;
+        let connection = Connection::read(settings)?;
+        let as_sent = |password: &str| users::shape_of(&connection, password);
+        Ok(statements::first_fitting(Dialect::Postgres, statements, purpose, as_sent))
     }
 
-    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<(), Refusal> {
+    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<Vec<String>, Refusal> {
         let connection = Connection::read(settings)?;
-        host.ping(&connection.target)
-            .map_err(|failure| sql_failure::refusal(failure, &connection.target))
+        let refused = |failure| sql_failure::refusal(failure, &connection.target);
+        host.ping(&connection.target).map_err(refused)?;
+        rights::lacking(host, &connection).map_err(refused)
     }
 
     fn plan_username(

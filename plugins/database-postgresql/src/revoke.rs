@@ -1,8 +1,9 @@
 //! Removes a user, its sessions and what it was granted.
 //!
-//! Two attacks end here. Live sessions outlast `DROP ROLE`, so they are ended before and after. And
-//! what a user owns is its operator's data: nothing is ever dropped with its owner. A user that is
-//! gone is success, because backups and people remove users too.
+//! Three attacks end here. Live sessions outlast `DROP ROLE`, so they are ended before and after.
+//! A user whose removal cannot go on still logs in, so it is locked out first. And what a user owns
+//! is its operator's data: nothing is ever dropped with its owner. A user that is gone is success,
+//! because backups and people remove users too.
 
 use crate::codes::Code;
 use crate::settings::Connection;
@@ -10,7 +11,9 @@ use crate::sql_failure;
 use crate::users::{self, UNDEFINED_OBJECT};
 use bulkhead_sdk::connection::Denial;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
-use bulkhead_sdk::statements::{self, Dialect, Values};
+use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
+
+mod sessions;
 
 /// SQLSTATE of a role that something still depends on.
 const DEPENDENT_OBJECTS: &str = "2BP01";
@@ -23,9 +26,6 @@ const UNIQUE_VIOLATION: &str = "23505";
 
 /// SQLSTATE of an act that the connection's user may not do.
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
-
-/// SQLSTATE of a function that this server does not have.
-const UNDEFINED_FUNCTION: &str = "42883";
 
 /// SQLSTATE of a catalog that this server does not have.
 const UNDEFINED_TABLE: &str = "42P01";
@@ -50,6 +50,9 @@ const USER: &str = "SELECT r.oid::text, EXISTS (SELECT FROM pg_shdepend s WHERE 
 /// The same of a server without such a catalog.
 const USER_ALONE: &str = "SELECT oid::text FROM pg_roles WHERE rolname = $1";
 
+/// Whether a user can still log in, by its number; no row where it is gone.
+const LOGS_IN: &str = "SELECT rolcanlogin::text FROM pg_roles WHERE oid = $1::oid";
+
 /// Schemas in which a table or column was granted to the user.
 const SCHEMAS: &str = "SELECT DISTINCT table_schema::text FROM \
                        information_schema.role_column_grants WHERE grantee = $1 ORDER BY 1";
@@ -66,28 +69,25 @@ pub(crate) fn delete(
         return Err(Denial::ConnectionUser.refusal());
     }
     let values = Values { username, password: None, subject: None, expiration: None };
-    let prepared = statements::prepare(Dialect::Postgres, given, &values)?;
+    let prepared = statements::prepare(Dialect::Postgres, given, &values);
     let leaving = Leaving { host, connection, username, role: identifier(username) };
-    let refused = |failure| sql_failure::refusal(failure, &connection.target);
-    let Some(user) = leaving.find().map_err(refused)? else {
-        leaving.fence()?;
-        // The operator's statements may clean up more than the user.
-        return match users::run(host, &connection.target, prepared) {
-            Err(failure) if has_sqlstate(&failure, UNDEFINED_OBJECT) => Ok(()),
-            other => other.map_err(refused),
-        };
+    let Some(user) = leaving.find().map_err(|failure| leaving.refusal(failure))? else {
+        return leaving.prove_gone(prepared?);
     };
     let oid = &user.oid;
-    if !given.is_empty() {
-        leaving.lock_out(oid).map_err(refused)?;
-        users::run(host, &connection.target, prepared).map_err(refused)?;
-    } else if user.holds_something || !leaving.remove_bare(oid)? {
-        leaving.lock_out(oid).map_err(refused)?;
-        leaving.remove(oid)?;
+    match prepared {
+        Err(fault) => {
+            leaving.shut_out_as_far(oid)?;
+            return Err(fault.into());
+        }
+        Ok(given) if !given.is_empty() => leaving.run_given(oid, given)?,
+        Ok(_) if user.holds_something || !leaving.remove_bare(oid)? => {
+            leaving.shut_out(oid)?;
+            leaving.remove(oid)?;
+        }
+        Ok(_) => {}
     }
-    // Once more, for sessions that were logging in meanwhile; their role's number outlives its
-    // name.
-    tolerate_refusal(leaving.terminate(oid)).map_err(refused)
+    leaving.end_late_sessions(oid)
 }
 
 /// A user, as the database knows it.
@@ -120,9 +120,21 @@ impl Leaving<'_> {
         Ok(oid.map(|oid| User { oid, holds_something }))
     }
 
+    /// Proves that the user is gone, and ends sessions that outlasted it. The operator's statements
+    /// may clean up more than the user.
+    fn prove_gone(&self, given: Vec<Prepared>) -> Result<(), Refusal> {
+        self.fence()?;
+        match users::run(self.host, &self.connection.target, given) {
+            Err(failure) if has_sqlstate(&failure, UNDEFINED_OBJECT) => {}
+            other => other.map_err(|failure| self.refusal(failure))?,
+        }
+        self.end_orphans()
+    }
+
     /// Proves that the user is gone, rather than about to appear: a `CREATE ROLE` whose answer was
     /// lost may still wait for its commit. Making the name ourselves waits for it, because names of
-    /// roles are unique, and fails when it came true.
+    /// roles are unique, and fails when it came true. A server that takes no writes proves nothing:
+    /// it may be a copy that lags behind.
     fn fence(&self) -> Result<(), Refusal> {
         let texts = [format!("CREATE ROLE {} NOLOGIN", self.role), self.drop_role()];
         let statements = texts.map(Statement::plain);
@@ -134,52 +146,68 @@ impl Leaving<'_> {
                 Err(Code::Conflict.refusal())
             }
             // Who may not make roles has made none.
-            proven => tolerate_refusal(proven).map_err(|failure| self.refusal(failure)),
+            Err(failure) if has_sqlstate(&failure, INSUFFICIENT_PRIVILEGE) => Ok(()),
+            proven => proven.map_err(|failure| self.refusal(failure)),
         }
     }
 
-    /// No new sessions, then no old ones.
-    fn lock_out(&self, oid: &str) -> Result<(), SqlFailure> {
-        tolerate_refusal(self.run_alone(format!("ALTER ROLE {} NOLOGIN", self.role)))?;
-        self.end_sessions(oid)
+    /// No new sessions.
+    fn deny_login(&self) -> Result<(), SqlFailure> {
+        self.run_alone(format!("ALTER ROLE {} NOLOGIN", self.role))
     }
 
-    /// Ends every session of the user and waits for their ends, because a session's temporary
-    /// tables are objects that the user owns. As far as the connection's user may: membership in
-    /// the role suffices.
-    fn end_sessions(&self, oid: &str) -> Result<(), SqlFailure> {
-        match self.terminate(oid) {
-            Err(failure) if has_sqlstate(&failure, INSUFFICIENT_PRIVILEGE) => {
-                tolerate_refusal(self.run_alone(format!("GRANT {} TO CURRENT_USER", self.role)))?;
-                tolerate_refusal(self.terminate(oid))
-            }
-            ended => tolerate_refusal(ended),
+    /// Denies logins to a user that stays. Returns the refusal for which it stays; that it logs in
+    /// still is graver.
+    fn deny_login_for(&self, why: Refusal) -> Refusal {
+        match self.deny_login() {
+            Err(failure) => self.refusal(failure),
+            Ok(()) => why,
         }
     }
 
-    fn terminate(&self, oid: &str) -> Result<(), SqlFailure> {
-        let of_user =
-            format!("FROM pg_stat_activity WHERE usesysid = {oid} AND pid <> pg_backend_pid()");
-        let ask = |call: &str| {
-            let text = format!("SELECT {call} {of_user}");
-            self.host.execute(&self.connection.target, &Statement::plain(text))
-        };
-        match ask("pg_terminate_backend(pid, 2000)") {
-            // Servers before version 14 cannot wait.
-            Err(failure) if has_sqlstate(&failure, UNDEFINED_FUNCTION) => {
-                ask("pg_terminate_backend(pid)")
-            }
+    /// No new sessions, then no old ones. Where logins cannot be denied, the drop that follows
+    /// needs the same right.
+    fn shut_out(&self, oid: &str) -> Result<(), Refusal> {
+        let denied = self.deny_login();
+        tolerate_refusal(denied.clone()).map_err(|failure| self.refusal(failure))?;
+        self.end_sessions(oid).map_err(|remain| match denied {
+            Err(failure) => self.refusal(failure),
+            Ok(()) => remain,
+        })
+    }
+
+    /// The same as far as the connection's user may, in front of statements of the operator that
+    /// may do more.
+    fn shut_out_as_far(&self, oid: &str) -> Result<(), Refusal> {
+        tolerate_refusal(self.deny_login()).map_err(|failure| self.refusal(failure))?;
+        match self.end_sessions(oid) {
+            Err(remain) if remain.code == Code::SessionsRemain.word() => Ok(()),
             ended => ended,
         }
+    }
+
+    /// Runs the operator's statements on a user that is locked out, and proves that the user is
+    /// gone or stays so.
+    fn run_given(&self, oid: &str, given: Vec<Prepared>) -> Result<(), Refusal> {
+        self.shut_out_as_far(oid)?;
+        let ran = users::run(self.host, &self.connection.target, given);
+        ran.map_err(|failure| self.refusal(failure))?;
+        let left = self.column(LOGS_IN, oid).map_err(|failure| self.refusal(failure))?;
+        if left.iter().any(|logs_in| logs_in != "false") {
+            let user = &self.connection.target.username;
+            return Err(Code::StillLogsIn.refusal().with("user", user));
+        }
+        Ok(())
     }
 
     /// Removes a user that nothing depends on: to be without it is to be locked out. Whether that
     /// still was so.
     fn remove_bare(&self, oid: &str) -> Result<bool, Refusal> {
-        let dropped = self.end_sessions(oid).and_then(|()| self.run_alone(self.drop_role()));
-        match dropped {
+        self.end_sessions(oid).map_err(|why| self.deny_login_for(why))?;
+        match self.run_alone(self.drop_role()) {
+            Ok(()) => Ok(true),
             Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => Ok(false),
-            dropped => dropped.map(|()| true).map_err(|failure| self.refusal(failure)),
+            Err(failure) => Err(self.deny_login_for(self.refusal(failure))),
         }
     }
 

@@ -145,6 +145,15 @@ fn given_or_own(
     })
 }
 
+/// A text of the characters that statements get in place of `password`; `None` where it cannot be
+/// set on this connection.
+pub(crate) fn shape_of(connection: &Connection, password: &str) -> Option<String> {
+    match connection.authentication {
+        Authentication::Password => Some(password.to_owned()),
+        Authentication::Scram => scram::has_verifier(password).then(|| scram::SHAPE.to_owned()),
+    }
+}
+
 /// What a user proves itself with, as statements write it. No `Debug`: it may be a password.
 enum Secret {
     /// Itself, or its verifier.

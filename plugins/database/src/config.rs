@@ -5,6 +5,7 @@ mod destination;
 
 use crate::connection::{Connection, about};
 use crate::redaction::without_secrets;
+use crate::statements;
 use crate::static_role;
 use crate::target;
 use crate::version::is_version;
@@ -81,13 +82,17 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     // To configure dialled nothing, and to verify does.
     destination::check(call, &before, &connection, &plugin)?;
     let before = before.targets.unwrap_or_default();
-    if connection.is_verified() {
-        host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
-    }
+    statements::check_root(host, name, &connection)?;
+    let lacking = if connection.is_verified() {
+        host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?
+    } else {
+        Vec::new()
+    };
     connection.store(host, name)?;
 
     let stranded = target::warning(host, name, &before, &configured.targets)?;
-    let told = configured.warnings.iter().map(|code| sentence(&plugin, code, name));
+    let codes = configured.warnings.iter().chain(&lacking);
+    let told = codes.map(|code| sentence(&plugin, code, name));
     let mut warnings: Vec<String> = stranded.into_iter().chain(told).collect();
     warnings.extend(unknown_settings(&plugin, &settings));
     if connection.allowed_roles.is_empty() {

@@ -207,35 +207,6 @@ impl Connection {
     pub(crate) fn setting(&self, name: &str) -> &str {
         self.settings.get(name).and_then(Value::as_str).unwrap_or_default()
     }
-
-    /// Refuses a credential type that the connection's plugin does not know, and statements that it
-    /// cannot read; each list of them comes with the name of its field.
-    ///
-    /// # Errors
-    /// Invalid request that names the field.
-    pub(crate) fn check_role(
-        &self,
-        host: &dyn Host,
-        name: &str,
-        (credential_type, statements): (&str, &[(&'static str, &[String])]),
-    ) -> Result<DatabaseDescription, Failure> {
-        let plugin = self.plugin(host, name)?;
-        if !plugin.credential_types.iter().any(|known| known == credential_type) {
-            let (plugin, known) = (quoted(&plugin.name), plugin.credential_types.join(", "));
-            return Err(Failure::invalid(format!(
-                "unsupported credential_type: {credential_type} is not one of plugin {plugin}; \
-                 use {known}"
-            )));
-        }
-        let called = self.for_host(name);
-        for (field, statements) in statements.iter().filter(|(_, list)| !list.is_empty()) {
-            host.databases().check_statements(&called, statements).map_err(|why| {
-                let why = about(name, why);
-                Failure { message: format!("{field}: {}", why.message), ..why }
-            })?;
-        }
-        Ok(plugin)
-    }
 }
 
 /// What of a connection says who may use it.

@@ -4,11 +4,12 @@
 //! comes back with a read of the role.
 
 use crate::connection::Connection;
+use crate::placement::{PASSWORD, Place};
 use bulkhead_sdk::database_plugin::{Credential, StoreTime};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::template::Names;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Call, Failure, Host, Kind};
+use bulkhead_sdk::{Call, Failure, Host};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -17,7 +18,6 @@ mod client_certificate;
 
 use client_certificate::ClientCertificate;
 
-const PASSWORD: &str = "password";
 const RSA_PRIVATE_KEY: &str = "rsa_private_key";
 const CLIENT_CERTIFICATE: &str = "client_certificate";
 
@@ -146,30 +146,31 @@ impl<'a> Recipe<'a> {
         &self,
         host: &dyn Host,
         new: &New<'_>,
-        connection: &Connection,
+        place: &Place<'_>,
     ) -> Result<Issued, Failure> {
         if let Self::ClientCertificate(recipe) = self {
             return recipe.issue(host, new);
         }
-        let held = self.make(host, new.names.role_name, connection)?;
+        let held = self.make(host, new.names.role_name, place)?;
         Ok(Issued { credential: held.credential(), shown: held.show() })
     }
 
-    /// A credential that the store may keep, for the account of the role `role`.
+    /// A credential that the store may keep, for the account of the role `role`, and that its
+    /// place takes.
     ///
     /// # Errors
-    /// Invalid request for a policy that does not exist, and for certificates, which end by
-    /// themselves; what the host refused.
+    /// Invalid request for a policy that does not exist or does not fit, and for certificates,
+    /// which end by themselves; what the host refused.
     pub(crate) fn make(
         &self,
         host: &dyn Host,
         role: &str,
-        connection: &Connection,
+        place: &Place<'_>,
     ) -> Result<Held, Failure> {
         match self {
-            Self::Password { policy } => {
-                let policy = if policy.is_empty() { &connection.password_policy } else { *policy };
-                Ok(Held::Password(generate_password(host, role, policy)?))
+            Self::Password { .. } => {
+                let policy = self.policy(place.connection).unwrap_or_default();
+                Ok(Held::Password(place.draw(host, role, policy)?))
             }
             Self::RsaPrivateKey { bits } => {
                 let made = host.crypto().generate_key("rsa", *bits, PKCS8)?;
@@ -177,6 +178,18 @@ impl<'a> Recipe<'a> {
                 Ok(Held::RsaPrivateKey { private_key, public_key })
             }
             Self::ClientCertificate(_) => Err(not_kept()),
+        }
+    }
+
+    /// The policy of its passwords; `None` where it makes none.
+    pub(crate) fn policy<'b>(&self, connection: &'b Connection) -> Option<&'b str>
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Password { policy: "" } => Some(&connection.password_policy),
+            Self::Password { policy } => Some(policy),
+            Self::RsaPrivateKey { .. } | Self::ClientCertificate(_) => None,
         }
     }
 
@@ -294,18 +307,6 @@ fn rsa_bits(text: &str) -> Result<u32, Failure> {
         "4096" => Ok(4_096),
         other => Err(invalid_option("key_bits", other, "2048, 3072 or 4096")),
     }
-}
-
-/// A policy that is missing is a mistake in the role or connection, not a missing URL.
-fn generate_password(host: &dyn Host, role: &str, policy: &str) -> Result<String, Failure> {
-    host.passwords().generate(policy).map_err(|why| {
-        let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
-        Failure {
-            kind,
-            message: format!("no password for role {}: {}", quoted(role), why.message),
-            ..why
-        }
-    })
 }
 
 #[cfg(test)]

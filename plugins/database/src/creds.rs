@@ -8,8 +8,9 @@ use crate::credential::New;
 use crate::figures::{CREATIONS, counted};
 use crate::lease::LeaseData;
 use crate::lifetime::Lifetime;
+use crate::placement::Place;
 use crate::roles::Role;
-use bulkhead_sdk::database_plugin::NewUser;
+use bulkhead_sdk::database_plugin::{Act, NewUser};
 use bulkhead_sdk::reservation::Reservation;
 use bulkhead_sdk::template::Names;
 use bulkhead_sdk::wire::failure::quoted;
@@ -32,7 +33,14 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         username: &username,
         expires: lifetime.expires,
     };
-    let issued = role.recipe()?.issue(host, &new, &connection)?;
+    let place = Place {
+        connection: &connection,
+        db_name: &role.db_name,
+        act: Act::Creation,
+        credential_type: &role.credential_type,
+        statements: &role.creation_statements,
+    };
+    let issued = role.recipe()?.issue(host, &new, &place)?;
 
     let (credential, expires) = (issued.credential, lifetime.expires);
     let user = NewUser { username: username.clone(), credential, expires };

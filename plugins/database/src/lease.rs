@@ -40,6 +40,20 @@ impl LeaseData {
         }
     }
 
+    /// Adds to a refusal of the operator's statements by which role others can be given.
+    fn with_way_out(&self, why: Failure) -> Failure {
+        if why.kind != Kind::InvalidRequest {
+            return why;
+        }
+        let (role, db_name) = (quoted(&self.role), quoted(&self.db_name));
+        let message = format!(
+            "{}; the revocation goes by revocation_statements: write role {role} for connection \
+             {db_name} with ones that work, or with none, then revoke again",
+            why.message
+        );
+        Failure { message, ..why }
+    }
+
     /// The connection, if it leads to where the user is.
     fn connection(&self, host: &dyn Host) -> Result<Connection, Failure> {
         let gone = || {
@@ -88,10 +102,14 @@ pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     let held: LeaseData = lease.internal()?;
     let connection = held.connection(host).map_err(wait_for_absent)?;
     let current = Role::find(host, &held.role)?.filter(|role| role.db_name == held.db_name);
-    let statements = current.map_or(held.revocation_statements, |role| role.revocation_statements);
+    let of_role = current.map(|role| role.revocation_statements);
+    let statements = of_role.as_ref().unwrap_or(&held.revocation_statements);
     let called = connection.for_host(&held.db_name);
-    let removed = host.databases().delete_user(&called, &held.username, &statements);
-    counted(host, &REVOCATIONS, removed).map_err(|why| about(&held.db_name, wait_for_absent(why)))
+    let removed = host.databases().delete_user(&called, &held.username, statements);
+    counted(host, &REVOCATIONS, removed).map_err(|why| {
+        let why = about(&held.db_name, wait_for_absent(why));
+        if statements.is_empty() { why } else { held.with_way_out(why) }
+    })
 }
 
 /// A connection that is written again, or a plugin that is registered again, will reach the user:
@@ -288,6 +306,23 @@ mod tests {
         }
         bed.revoke(&tag, Reason::Requested).unwrap();
         assert_eq!(bed.host.user_count(), 0);
+    }
+
+    #[test]
+    fn a_refused_revocation_says_what_the_operator_can_write() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        bed.host.refuse("delete-user", Failure::invalid("statement 1 was refused"));
+        let refused = bed.revoke(&tag, Reason::Requested).err().unwrap();
+        let says = "statement 1 was refused; the revocation goes by revocation_statements: write \
+                    role \"reader\" for connection \"orders\"";
+        assert!(refused.message.contains(says), "{}", refused.message);
+        assert_eq!(bed.host.lease_tags(), [tag.as_str()]);
+        bed.write("roles/reader", &json!({"revocation_statements": []})).unwrap();
+        bed.host.refuse("delete-user", Failure::invalid("it owns tables"));
+        let refused = bed.revoke(&tag, Reason::Requested).err().unwrap();
+        assert_eq!(refused.message, "connection \"orders\": it owns tables");
+        bed.revoke(&tag, Reason::Requested).unwrap();
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let connection = Connection::named(host, name, &call.mount.path)?;
     host.databases().close(name);
     if connection.is_verified() {
+        // Rights that its user lacks were told when the connection was written.
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
     }
     Ok(Answer::nothing())

@@ -2,8 +2,10 @@
 
 use crate::connection::Connection;
 use crate::credential::{self, Options, Recipe};
+use crate::statements::{self, Statements};
 use crate::static_role::StaticRole;
 use crate::static_rotation;
+use bulkhead_sdk::database_plugin::Act;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::duration::show;
@@ -93,8 +95,13 @@ impl Role {
                 quoted(&self.db_name)
             )));
         }
-        let asked = (self.credential_type.as_str(), &self.statements()[..]);
-        let plugin = connection.check_role(host, &self.db_name, asked)?;
+        let credential = (self.credential_type.as_str(), &self.credential_config);
+        let plugin = statements::check_role(
+            host,
+            (&self.db_name, connection),
+            credential,
+            &self.statements(),
+        )?;
         self.check_creation(Some(&plugin))
     }
 
@@ -110,12 +117,12 @@ impl Role {
         ))
     }
 
-    fn statements(&self) -> [(&'static str, &[String]); 4] {
+    fn statements(&self) -> [Statements<'_>; 4] {
         [
-            ("creation_statements", &self.creation_statements),
-            ("revocation_statements", &self.revocation_statements),
-            ("rollback_statements", &self.rollback_statements),
-            ("renew_statements", &self.renew_statements),
+            ("creation_statements", Act::Creation, &self.creation_statements),
+            ("revocation_statements", Act::Revocation, &self.revocation_statements),
+            ("rollback_statements", Act::Rollback, &self.rollback_statements),
+            ("renew_statements", Act::Renewal, &self.renew_statements),
         ]
     }
 }
@@ -242,6 +249,9 @@ mod tests {
             (json!({"creation_statements": []}), "creation_statements is required"),
             (json!({"creation_statements": ["unreadable"]}), "creation_statements: "),
             (json!({"renew_statements": ["fine", "unreadable"]}), "renew_statements: "),
+            (json!({"renew_statements": "KEEP '{{password}}'"}), "renew_statements: "),
+            (json!({"revocation_statements": "DROP '{{password}}'"}), "revocation_statements: "),
+            (json!({"rollback_statements": "DROP '{{password}}'"}), "rollback_statements: "),
             (
                 json!({"credential_type": "rsa_private_key"}),
                 "unsupported credential_type: rsa_private_key",

@@ -7,6 +7,7 @@
 
 use crate::connection::{Connection, about};
 use crate::figures::{self, Outcome};
+use crate::placement::Place;
 use crate::target;
 use bulkhead_sdk::database_plugin::Credential;
 use bulkhead_sdk::host::Level;
@@ -165,8 +166,8 @@ impl Root<'_> {
     }
 
     fn new_candidate(&self) -> Result<Candidate, Failure> {
-        let generated = self.host.passwords().generate(&self.connection.password_policy);
-        let password = generated.map_err(|why| about(self.name, why))?;
+        let place = Place::of_root(self.name, self.connection);
+        let password = place.draw(self.host, self.name, &self.connection.password_policy)?;
         let targets = self.connection.targets(self.host, self.name)?;
         Ok(Candidate { username: self.username().to_owned(), password, targets })
     }

@@ -6,8 +6,10 @@
 use crate::connection::Connection;
 use crate::credential::{self, Held};
 use crate::roles::Role;
+use crate::statements;
 use crate::static_role::StaticRole;
 use crate::static_rotation;
+use bulkhead_sdk::database_plugin::Act;
 use bulkhead_sdk::rotation::{self, Bounds};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
@@ -197,8 +199,9 @@ fn merge(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Result<bool, Fa
 }
 
 fn check_with(host: &dyn Host, role: &StaticRole, connection: &Connection) -> Result<(), Failure> {
-    let statements = [("rotation_statements", &role.rotation_statements[..])];
-    connection.check_role(host, &role.db_name, (&role.credential_type, &statements)).map(drop)
+    let statements = [("rotation_statements", Act::Rotation, &role.rotation_statements[..])];
+    let credential = (role.credential_type.as_str(), &role.credential_config);
+    statements::check_role(host, (&role.db_name, connection), credential, &statements).map(drop)
 }
 
 /// The connection's own user is rotated by rotate-root; by a role it would lock the engine out.

@@ -9,8 +9,10 @@
 use crate::connection::{Connection, about};
 use crate::credential::Held;
 use crate::figures::{self, Outcome};
+use crate::placement::Place;
 use crate::static_role::StaticRole;
 use crate::target;
+use bulkhead_sdk::database_plugin::Act;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::intent::{self, Candidates, Ended, Found, Intent, Proven};
 use bulkhead_sdk::rotation::Decision;
@@ -236,7 +238,14 @@ impl Account<'_> {
 
     /// Makes a credential for the servers of the connection.
     fn new_candidate(&self, creation: Option<Box<StaticRole>>) -> Result<Candidate, Failure> {
-        let held = self.role.recipe()?.make(self.host, self.name, self.connection)?;
+        let place = Place {
+            connection: self.connection,
+            db_name: &self.role.db_name,
+            act: Act::Rotation,
+            credential_type: &self.role.credential_type,
+            statements: &self.role.rotation_statements,
+        };
+        let held = self.role.recipe()?.make(self.host, self.name, &place)?;
         let targets = self.connection.targets(self.host, &self.role.db_name)?;
         Ok(Candidate { held, creation, targets })
     }

@@ -6,8 +6,8 @@ use crate::bindings::database_plugin::bulkhead::plugin::{
 };
 use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users::Guest;
 use crate::database_plugin::{
-    Configured, Credential, DatabasePlugin, NewUser, Refusal, Settings, SqlFailure, SqlHost,
-    Statement, StoreTime, Target,
+    Act, Configured, Credential, DatabasePlugin, NewUser, Purpose, Refusal, Settings, SqlFailure,
+    SqlHost, Statement, StoreTime, Target,
 };
 use std::marker::PhantomData;
 
@@ -24,11 +24,19 @@ impl<P: DatabasePlugin> Guest for Component<P> {
         P::configure(&read(&settings)?).map(configured).map_err(refusal)
     }
 
-    fn check_statements(settings: String, statements: Vec<String>) -> Result<(), words::Refusal> {
-        P::check_statements(&read(&settings)?, &statements).map_err(refusal)
+    fn check_statements(
+        settings: String,
+        statements: Vec<String>,
+        purpose: words::Purpose,
+    ) -> Result<Option<u32>, words::Refusal> {
+        let unknown = || refusal(Refusal::of("unsupported"));
+        let act = Act::of_word(&purpose.act).ok_or_else(unknown)?;
+        let words::Purpose { credential_type, passwords, .. } = purpose;
+        let purpose = Purpose { act, credential_type, passwords };
+        P::check_statements(&read(&settings)?, &statements, &purpose).map_err(refusal)
     }
 
-    fn verify(settings: String) -> Result<(), words::Refusal> {
+    fn verify(settings: String) -> Result<Vec<String>, words::Refusal> {
         P::verify(&Imports, &read(&settings)?).map_err(refusal)
     }
 

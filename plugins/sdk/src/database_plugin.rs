@@ -93,6 +93,55 @@ pub enum Credential {
     SubjectDn(String),
 }
 
+/// The use of one list of statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// They make a user.
+    Creation,
+    /// They undo a creation that failed.
+    Rollback,
+    /// They move the end of a user.
+    Renewal,
+    /// They remove a user.
+    Revocation,
+    /// They change the credential of an account.
+    Rotation,
+}
+
+impl Act {
+    const WORDS: [(Self, &'static str); 5] = [
+        (Self::Creation, "creation"),
+        (Self::Rollback, "rollback"),
+        (Self::Renewal, "renewal"),
+        (Self::Revocation, "revocation"),
+        (Self::Rotation, "rotation"),
+    ];
+
+    /// The word that travels.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(act, _)| *act == self).map_or("", |(_, word)| word)
+    }
+
+    /// The act that the word names.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, known)| *known == word).map(|(act, _)| *act)
+    }
+}
+
+/// The use of one list of statements, and passwords to try in it. No `Debug`: it may carry
+/// passwords that will be in force.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Purpose {
+    /// The act that the statements are for.
+    pub act: Act,
+    /// As the role names it: `password`, `client_certificate` and the like.
+    pub credential_type: String,
+    /// Passwords, one of which is to stand in the statements.
+    pub passwords: Vec<String>,
+}
+
 /// A user that is to be created. No `Debug`: it carries the credential.
 #[derive(Clone)]
 pub struct NewUser {
@@ -232,10 +281,17 @@ pub trait DatabasePlugin {
     fn description() -> DatabaseDescription;
     /// Checks and normalises settings. Pure.
     fn configure(settings: &Settings) -> Result<Configured, Refusal>;
-    /// Whether the statements can be read: each element split, every placeholder known. Pure.
-    fn check_statements(settings: &Settings, statements: &[String]) -> Result<(), Refusal>;
-    /// Logs in and asks a harmless question.
-    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<(), Refusal>;
+    /// Whether the statements can be read: each element split, every placeholder one that has a
+    /// value for this purpose. Returns the place of the first of the purpose's passwords that fits
+    /// into all of them. Pure.
+    fn check_statements(
+        settings: &Settings,
+        statements: &[String],
+        purpose: &Purpose,
+    ) -> Result<Option<u32>, Refusal>;
+    /// Logs in and asks harmless questions. Returns codes of the description's `warnings`: rights
+    /// that the user lacks and will need.
+    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<Vec<String>, Refusal>;
     /// Chooses a new user's name.
     fn plan_username(
         host: &dyn SqlHost,

@@ -12,12 +12,14 @@ mod fault;
 mod fill;
 mod lexer;
 mod mysql;
+mod placeholder;
 mod split;
 
 pub use fault::{LexError, LexFault};
 
-use crate::database_plugin::{Statement, StoreTime};
+use crate::database_plugin::{Purpose, Statement, StoreTime};
 use fault::Located;
+use placeholder::Available;
 
 /// Whose quoting rules a text follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +52,36 @@ pub struct Prepared {
     pub index: u32,
 }
 
-/// Lexes statements when they are written, before any value exists.
+/// Lexes statements when they are written for `purpose`, before any value exists.
 ///
 /// # Errors
-/// The first fault. Whether a value fits the place of its placeholder shows only in [`prepare`].
-pub fn check(dialect: Dialect, list: &[String]) -> Result<(), LexError> {
-    visit(dialect, list, &mut |statement| fill::check(statement))
+/// The first fault, among them a placeholder that has no value in statements for this purpose.
+/// Whether a value fits the place of its placeholder shows only in [`first_fitting`] and
+/// [`prepare`].
+pub fn check(dialect: Dialect, list: &[String], purpose: &Purpose) -> Result<(), LexError> {
+    let available = Available::of_purpose(purpose);
+    visit(dialect, list, &mut |statement| fill::check(statement, available))
+}
+
+/// The place of the first of the purpose's passwords that can be put into all statements of
+/// `list`. `as_sent` makes of a password the text that stands for it, where it has one.
+pub fn first_fitting(
+    dialect: Dialect,
+    list: &[String],
+    purpose: &Purpose,
+    as_sent: impl Fn(&str) -> Option<String>,
+) -> Option<u32> {
+    let fits = |password: &String| {
+        let Some(sent) = as_sent(password) else { return false };
+        let values = Values {
+            username: "v",
+            password: Some(&sent),
+            subject: Some("CN=v"),
+            expiration: Some(0),
+        };
+        prepare(dialect, list, &values).is_ok()
+    };
+    purpose.passwords.iter().position(fits).and_then(|place| u32::try_from(place).ok())
 }
 
 /// Splits each text of `list` into single statements and puts `values` in. Empty statements and
@@ -98,5 +124,7 @@ fn visit(
 
 #[cfg(test)]
 mod mysql_tests;
+#[cfg(test)]
+mod purpose_tests;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use crate::bindings::database_plugin::DatabasePluginPre;
 use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users;
 use crate::bindings::secrets_engine::bulkhead::plugin::database::{Connection, Host, Resolved};
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{
-    Configured, Credential, NewUser, Refusal,
+    Configured, Credential, NewUser, Purpose, Refusal,
 };
 use crate::closing::Cut;
 use crate::contract::Failure;
@@ -79,12 +79,21 @@ impl Host for CallState {
         &mut self,
         connection: Connection,
         statements: Vec<String>,
-    ) -> wasmtime::Result<Result<(), Failure>> {
+        purpose: Purpose,
+    ) -> wasmtime::Result<Result<Option<u32>, Failure>> {
         granted!(self, Act::Database(&connection.plugin));
-        nested!(self, &connection, call_check_statements(&connection.settings, &statements))
+        purpose.passwords.iter().for_each(|password| self.context.tree.secrets.add(password));
+        nested!(
+            self,
+            &connection,
+            call_check_statements(&connection.settings, &statements, &purpose)
+        )
     }
 
-    async fn verify(&mut self, connection: Connection) -> wasmtime::Result<Result<(), Failure>> {
+    async fn verify(
+        &mut self,
+        connection: Connection,
+    ) -> wasmtime::Result<Result<Vec<String>, Failure>> {
         granted!(self, Act::Database(&connection.plugin));
         nested!(self, &connection, call_verify(&connection.settings))
     }

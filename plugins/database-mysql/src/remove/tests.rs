@@ -14,6 +14,11 @@ fn changes(script: &SqlScript) -> Vec<String> {
     asked.filter(|asked| !asked.starts_with("query")).collect()
 }
 
+/// A server whose accounts the connection's user may not see.
+fn unseen() -> SqlScript {
+    SqlScript::default().fails("mysql.user", SqlScript::state("1142"))
+}
+
 #[test]
 fn a_user_goes_from_every_host_and_its_sessions_end() {
     let script = SqlScript::default()
@@ -45,6 +50,68 @@ fn a_user_that_is_gone_is_success() {
 }
 
 #[test]
+fn accounts_that_cannot_be_seen_are_not_taken_for_gone() {
+    for script in [unseen(), unseen().fails("DROP USER", SqlScript::state("1396"))] {
+        let refused = deleted(&script, "u", &[]).unwrap_err();
+        assert_eq!(refused.code, "accounts-unseen");
+        assert_eq!(refused.ext, [("user".to_owned(), "root".to_owned())]);
+        assert_eq!(changes(&script), ["transact DROP USER 'u'@'%'"], "as far as is known");
+        assert!(script.asked().iter().any(|asked| asked.contains("PROCESSLIST")));
+    }
+}
+
+#[test]
+fn accounts_that_the_operator_names_are_proven_gone_one_by_one() {
+    let given = ["DROP USER '{{name}}'@'10.%', '{{name}}'@'localhost'"];
+    let script = unseen();
+    assert_eq!(deleted(&script, "u", &given), Ok(()));
+    assert_eq!(
+        changes(&script),
+        [
+            "transact DROP USER 'u'@'10.%', 'u'@'localhost'",
+            "transact DROP USER 'u'@'10.%'",
+            "transact DROP USER 'u'@'localhost'",
+        ]
+    );
+    // What was dropped by an attempt before is no failure of this one.
+    let script = unseen().fails("DROP USER", SqlScript::state("1396"));
+    assert_eq!(deleted(&script, "u", &given), Ok(()));
+    let script = unseen();
+    assert_eq!(deleted(&script, "u", &["SELECT 1"]).unwrap_err().code, "accounts-unseen");
+    let script = unseen().fails("DROP USER", SqlScript::state("1227"));
+    assert_eq!(deleted(&script, "u", &given).unwrap_err().code, "insufficient-privilege");
+}
+
+#[test]
+fn an_account_that_the_operators_statements_leave_is_locked_or_told() {
+    let left = || SqlScript::default().answers("mysql.user", &["10.%"]);
+    let script = left();
+    assert_eq!(deleted(&script, "u", &["REVOKE g FROM '{{name}}'"]), Ok(()));
+    assert_eq!(changes(&script)[1..], ["transact ALTER USER 'u'@'10.%' ACCOUNT LOCK"]);
+    let script = left().fails("ACCOUNT LOCK", SqlScript::state("1227"));
+    let refused = deleted(&script, "u", &["REVOKE g FROM '{{name}}'"]).unwrap_err();
+    assert_eq!(
+        (refused.code.as_str(), refused.vendor_code.as_deref()),
+        ("account-stays", Some("1227"))
+    );
+}
+
+#[test]
+fn a_user_is_locked_out_where_its_removal_cannot_go_on() {
+    let left = || SqlScript::default().answers("mysql.user", &["%"]).answers("PROCESSLIST", &["7"]);
+    let locked = ["transact ALTER USER 'u'@'%' ACCOUNT LOCK", "execute KILL CONNECTION 7"];
+    for text in ["x '{{password}}'", "x '{{expiration}}'", "x '{{subject}}'", "x 'y"] {
+        let script = left();
+        assert_eq!(deleted(&script, "u", &[text]).unwrap_err().code, "invalid-statement", "{text}");
+        assert_eq!(changes(&script), locked);
+    }
+    let script = left().fails("REVOKE", SqlScript::state("1064"));
+    let refused = deleted(&script, "u", &["REVOKE x; DROP USER '{{name}}'"]).unwrap_err();
+    assert_eq!(refused.code, "statement-failed");
+    assert_eq!(changes(&script)[1..], locked);
+}
+
+#[test]
 fn an_outage_at_any_step_is_an_outage() {
     for step in ["mysql.user", "DROP USER", "PROCESSLIST", "KILL"] {
         let script = SqlScript::default()
@@ -56,29 +123,37 @@ fn an_outage_at_any_step_is_an_outage() {
 }
 
 #[test]
-fn sessions_that_cannot_be_seen_or_ended_keep_nothing() {
+fn sessions_that_cannot_be_seen_or_ended_keep_the_lease() {
     let blind = SqlScript::default().fails("PROCESSLIST", SqlScript::state("1227"));
-    assert_eq!(deleted(&blind, "u", &[]), Ok(()));
-    let script = SqlScript::default()
-        .answers("PROCESSLIST", &["7", "8"])
-        .fails("KILL", SqlScript::state("1094"));
-    assert_eq!(deleted(&script, "u", &[]), Ok(()));
+    let refused = deleted(&blind, "u", &[]).unwrap_err();
+    assert_eq!(refused.code, "sessions-unseen");
+    assert_eq!(refused.ext, [("user".to_owned(), "root".to_owned())]);
+    assert_eq!(changes(&blind), ["transact DROP USER 'u'@'%'"], "the account goes first");
+    let open = || SqlScript::default().answers("PROCESSLIST", &["7", "8"]);
+    let script = open().fails("KILL", SqlScript::state("1095"));
+    assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "sessions-remain");
+    let script = open().fails("KILL", SqlScript::state("1094"));
+    assert_eq!(deleted(&script, "u", &[]), Ok(()), "a session that ended by itself");
     assert!(changes(&script).contains(&"execute KILL CONNECTION 8".to_owned()));
 }
 
 #[test]
+fn more_sessions_than_one_attempt_ends_are_left_to_another() {
+    let numbers: Vec<String> = (0..1_000).map(|number: u32| number.to_string()).collect();
+    let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
+    let script = SqlScript::default().answers("PROCESSLIST", &numbers);
+    assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "conflict");
+    assert!(changes(&script).contains(&"execute KILL CONNECTION 999".to_owned()));
+}
+
+#[test]
 fn the_operators_statements_replace_our_own_and_sessions_still_end() {
-    let script = SqlScript::default().answers("mysql.user", &["%"]).answers("PROCESSLIST", &["7"]);
+    let script = SqlScript::default().answers("PROCESSLIST", &["7"]);
     assert_eq!(deleted(&script, "u", &["REVOKE g FROM '{{name}}'; DROP USER `{{name}}`;"]), Ok(()));
     assert_eq!(
         changes(&script),
         ["transact REVOKE g FROM 'u'; DROP USER `u`", "execute KILL CONNECTION 7"]
     );
-    for text in ["x '{{password}}'", "x '{{expiration}}'", "x '{{subject}}'", "x 'y"] {
-        let script = SqlScript::default();
-        assert_eq!(deleted(&script, "u", &[text]).unwrap_err().code, "invalid-statement", "{text}");
-        assert!(script.asked().is_empty());
-    }
 }
 
 #[test]

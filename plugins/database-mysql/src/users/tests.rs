@@ -66,6 +66,30 @@ fn what_a_failed_creation_left_is_removed_and_said_to_be_gone() {
 }
 
 #[test]
+fn what_a_failed_creation_left_is_removed_where_its_statements_say_it_all() {
+    let unseen = || {
+        SqlScript::default()
+            .fails("mysql.user", SqlScript::state("1142"))
+            .fails("GRANT", SqlScript::state("1410"))
+    };
+    let created_at = |host: &str, more: &str| {
+        let script = unseen();
+        let text = format!(
+            "CREATE USER '{{{{name}}}}'@'{host}'; GRANT x TO '{{{{name}}}}'@'{host}'{more}"
+        );
+        let refused = created(&script, &[&text], &[]).unwrap_err();
+        (says_nothing_was_made(&refused), script.asked())
+    };
+    let (is_sure, asked) = created_at("10.%", "");
+    assert!(
+        is_sure && asked.contains(&"transact DROP USER 'v-a-1'@'10.%'".to_owned()),
+        "{asked:?}"
+    );
+    let (is_sure, _) = created_at("10.%", "; CALL more('{{name}}')");
+    assert!(!is_sure, "a procedure may make accounts that its call does not name");
+}
+
+#[test]
 fn what_may_be_left_is_the_callers_to_undo() {
     for failure in [
         SqlScript::failure("unreachable", None),
@@ -141,6 +165,9 @@ fn a_password_changes_at_every_host_and_the_connections_own_where_it_logged_in()
     let denied = SqlScript::default().fails("mysql.user", SqlScript::state("1142"));
     changed(&denied, "u", &[]).unwrap();
     assert!(denied.asked().iter().any(|asked| asked.contains("'u'@'%'")));
+    let denied = denied.fails("ALTER", SqlScript::state("1396"));
+    let refused = changed(&denied, "u", &[]).unwrap_err();
+    assert_eq!(refused.code, "accounts-unseen", "the account may be one of another host");
     let weak =
         SqlScript::default().answers("mysql.user", &["%"]).fails("ALTER", SqlScript::state("1819"));
     assert_eq!(changed(&weak, "u", &[]).unwrap_err().code, "password-policy");

@@ -11,12 +11,23 @@ fn deleted(script: &SqlScript, username: &str, given: &[&str]) -> Result<(), Ref
     delete(script, &connection(), username, &given)
 }
 
+/// A server with the user, which no statement leaves there.
 fn living() -> SqlScript {
-    SqlScript::default().answers("FROM pg_roles", &["16400"])
+    left(&[])
+}
+
+/// A server with the user; whether it logs in behind the operator's statements, where they leave
+/// it.
+fn left(logs_in: &[&str]) -> SqlScript {
+    SqlScript::default().answers("rolcanlogin", logs_in).answers("FROM pg_roles", &["16400"])
 }
 
 const TERMINATE: &str = "execute SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity \
                          WHERE usesysid = 16400 AND pid <> pg_backend_pid()";
+
+const ORPHANS: &str = "execute SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity WHERE \
+                       usesysid IS NOT NULL AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = \
+                       usesysid) AND pid <> pg_backend_pid()";
 
 #[test]
 fn a_user_that_is_gone_is_success() {
@@ -27,12 +38,14 @@ fn a_user_that_is_gone_is_success() {
         [
             &format!("query {USER} <- u"),
             "transact CREATE ROLE \"u\" NOLOGIN; DROP ROLE IF EXISTS \"u\"",
+            ORPHANS,
         ]
     );
 
-    let script = SqlScript::default().fails("transact", SqlScript::state("42704"));
+    let own = "transact DROP ROLE \"u\"";
+    let script = SqlScript::default().fails(own, SqlScript::state("42704"));
     assert_eq!(deleted(&script, "u", &["DROP ROLE \"{{name}}\""]), Ok(()));
-    let script = SqlScript::default().fails("transact", SqlScript::state("42601"));
+    let script = SqlScript::default().fails(own, SqlScript::state("42601"));
     assert_eq!(
         deleted(&script, "u", &["DROP ROLE \"{{name}}\""]).unwrap_err().code,
         "statement-failed"
@@ -53,6 +66,11 @@ fn a_user_that_appears_while_its_absence_is_proven_is_tried_again() {
     );
     let script = SqlScript::default().fails("CREATE ROLE", SqlScript::state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()), "who may not make roles has made none");
+    for unproven in ["25006", "53100"] {
+        let script = SqlScript::default().fails("CREATE ROLE", SqlScript::state(unproven));
+        let refused = deleted(&script, "u", &[]).unwrap_err();
+        assert_eq!(refused.code, "statement-failed", "a copy that lags behind proves nothing");
+    }
 }
 
 #[test]
@@ -229,11 +247,62 @@ fn the_operators_statements_replace_our_own_and_sessions_still_end() {
     assert!(asked.contains(&"transact REVOKE g FROM \"u\"; DROP ROLE \"u\"".to_owned()));
     assert_eq!(asked.last().map(String::as_str), Some(TERMINATE));
     assert!(!asked.iter().any(|asked| asked.contains("REVOKE ALL")));
+}
+
+#[test]
+fn a_user_whose_statements_cannot_be_prepared_is_locked_out() {
     for text in ["x '{{password}}'", "x '{{expiration}}'", "x 'y"] {
         let script = living();
         assert_eq!(deleted(&script, "u", &[text]).unwrap_err().code, "invalid-statement", "{text}");
-        assert!(script.asked().is_empty());
+        assert_eq!(script.asked()[1..], ["transact ALTER ROLE \"u\" NOLOGIN", TERMINATE]);
     }
+    let script = SqlScript::default();
+    assert_eq!(deleted(&script, "u", &["x 'y"]).unwrap_err().code, "invalid-statement");
+}
+
+#[test]
+fn statements_that_leave_a_user_that_logs_in_are_no_removal() {
+    let script = left(&["true"]);
+    let refused = deleted(&script, "u", &["REVOKE g FROM \"{{name}}\""]).unwrap_err();
+    assert_eq!(refused.code, "still-logs-in");
+    assert_eq!(refused.ext, [("user".to_owned(), "root".to_owned())]);
+    let script = left(&["false"]);
+    assert_eq!(deleted(&script, "u", &["REVOKE g FROM \"{{name}}\""]), Ok(()));
+}
+
+#[test]
+fn sessions_that_may_not_be_ended_keep_the_lease() {
+    let held = || {
+        SqlScript::default()
+            .fails("pg_terminate", SqlScript::state("42501"))
+            .answers("count(*)", &["1"])
+    };
+    for bare in ["false", "true"] {
+        let script = held().answers_row("FROM pg_roles", &["16400", bare]);
+        let refused = deleted(&script, "u", &[]).unwrap_err();
+        assert_eq!(refused.code, "sessions-remain");
+        assert_eq!(refused.vendor_code.as_deref(), Some("42501"));
+        let asked = script.asked();
+        assert!(asked.contains(&"transact ALTER ROLE \"u\" NOLOGIN".to_owned()), "{asked:?}");
+        assert!(!asked.iter().any(|asked| asked.contains("DROP ROLE")), "its number is the proof");
+        let script = held().fails("NOLOGIN", SqlScript::state("42501"));
+        let script = script.answers_row("FROM pg_roles", &["16400", bare]);
+        let refused = deleted(&script, "u", &[]).unwrap_err();
+        assert_eq!(refused.code, "insufficient-privilege", "it logs in still");
+    }
+    let script =
+        held().answers("FROM pg_roles WHERE oid", &[]).answers("FROM pg_roles", &["16400"]);
+    let refused = deleted(&script, "u", &["DROP ROLE \"{{name}}\""]).unwrap_err();
+    assert_eq!(refused.code, "sessions-remain");
+    assert!(script.asked().iter().any(|asked| asked == "transact DROP ROLE \"u\""));
+    let refused = deleted(&held(), "u", &[]).unwrap_err();
+    assert_eq!(refused.code, "sessions-remain", "of a user that is gone");
+
+    let script = SqlScript::default()
+        .fails("pg_terminate", SqlScript::state("42501"))
+        .answers("count(*)", &["0"])
+        .answers("FROM pg_roles", &["16400"]);
+    assert_eq!(deleted(&script, "u", &[]), Ok(()), "there was nothing to end");
 }
 
 #[test]

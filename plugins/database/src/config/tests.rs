@@ -337,3 +337,28 @@ fn as_much_runs_at_once_as_the_connection_may_have_sessions() {
     bed.read("config/orders").unwrap();
     assert_eq!(bed.host.width_of("orders"), None, "the host's own");
 }
+
+#[test]
+fn rights_that_the_connections_user_lacks_are_told_in_the_answer() {
+    let bed = empty();
+    bed.host.describe_plugin(|plugin| {
+        let sentence = "the user of connection {connection} lacks a right".to_owned();
+        plugin.warnings.insert("lacks-a-right".to_owned(), sentence);
+    });
+    bed.host.warn_when_verified(&["lacks-a-right"]);
+    let reply = bed.write("config/orders", &orders()).unwrap();
+    assert_eq!(reply.warnings, ["the user of connection \"orders\" lacks a right"]);
+}
+
+#[test]
+fn statements_for_the_connections_own_user_are_read_when_they_are_written() {
+    let bed = ready();
+    let before = bed.host.stored("config/orders");
+    let body = json!({"root_rotation_statements": "unreadable"});
+    let refused = bed.write("config/orders", &body).err().unwrap();
+    assert_eq!(
+        refused.message,
+        "root_rotation_statements: connection \"orders\": statement 0 cannot be read"
+    );
+    assert_eq!(bed.host.stored("config/orders"), before);
+}

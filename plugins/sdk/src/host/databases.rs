@@ -1,6 +1,6 @@
 //! Database plugins as an engine reaches them, and what their refusals become.
 
-use crate::database_plugin::{Configured, Credential, NewUser, Settings, StoreTime};
+use crate::database_plugin::{Configured, Credential, NewUser, Purpose, Settings, StoreTime};
 use bulkhead_wire::description::DatabaseDescription;
 use bulkhead_wire::failure::{Failure, Kind};
 
@@ -82,7 +82,9 @@ pub trait Databases {
     /// # Errors
     /// Invalid request for settings that the plugin cannot use.
     fn configure(&self, connection: &Connection) -> Result<Configured, Failure>;
-    /// Whether the plugin can read the statements. No I/O.
+    /// Whether the plugin can read the statements, and each of their placeholders has a value for
+    /// this purpose. Returns the place of the first of the purpose's passwords that can be put into
+    /// all of them. No I/O.
     ///
     /// # Errors
     /// Invalid request naming the statement.
@@ -90,12 +92,14 @@ pub trait Databases {
         &self,
         connection: &Connection,
         statements: &[String],
-    ) -> Result<(), Failure>;
-    /// Logs in and asks a harmless question.
+        purpose: &Purpose,
+    ) -> Result<Option<u32>, Failure>;
+    /// Logs in and asks harmless questions. Returns codes of the description's `warnings`: rights
+    /// that the connection's user lacks and will need.
     ///
     /// # Errors
     /// Unreachable or timed out; invalid request when the login is refused.
-    fn verify(&self, connection: &Connection) -> Result<(), Failure>;
+    fn verify(&self, connection: &Connection) -> Result<Vec<String>, Failure>;
     /// Chooses a new user's name. No I/O.
     ///
     /// # Errors

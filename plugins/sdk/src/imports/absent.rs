@@ -1,7 +1,7 @@
 //! The faces that a world has no import for: each refuses, and says so.
 
 use super::Imports;
-use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
+use crate::database_plugin::{Configured, Credential, NewUser, Purpose, StoreTime};
 use crate::host::{Connection, Databases, Leases, Resolved, Unmade};
 use bulkhead_wire::failure::{Failure, Kind};
 
@@ -44,11 +44,12 @@ impl Databases for Imports {
         &self,
         _connection: &Connection,
         _statements: &[String],
-    ) -> Result<(), Failure> {
+        _purpose: &Purpose,
+    ) -> Result<Option<u32>, Failure> {
         absent("database plugins")
     }
 
-    fn verify(&self, _connection: &Connection) -> Result<(), Failure> {
+    fn verify(&self, _connection: &Connection) -> Result<Vec<String>, Failure> {
         absent("database plugins")
     }
 

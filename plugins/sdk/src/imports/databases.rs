@@ -5,7 +5,7 @@ use super::{Imports, failure};
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
 use crate::database_plugin::{
-    Configured, Credential, NewUser, Settings, StoreTime, is_nothing_made,
+    Configured, Credential, NewUser, Purpose, Settings, StoreTime, is_nothing_made,
 };
 use crate::host::{Connection, Databases, Resolved, Unmade, database_kind};
 use bulkhead_wire::failure::Failure;
@@ -36,12 +36,19 @@ impl Databases for Imports {
         &self,
         connection: &Connection,
         statements: &[String],
-    ) -> Result<(), Failure> {
-        import::database::check_statements(&host_connection(connection), statements)
+        purpose: &Purpose,
+    ) -> Result<Option<u32>, Failure> {
+        let purpose = words::Purpose {
+            act: purpose.act.word().to_owned(),
+            credential_type: purpose.credential_type.clone(),
+            passwords: purpose.passwords.clone(),
+            ext: Vec::new(),
+        };
+        import::database::check_statements(&host_connection(connection), statements, &purpose)
             .map_err(refusal)
     }
 
-    fn verify(&self, connection: &Connection) -> Result<(), Failure> {
+    fn verify(&self, connection: &Connection) -> Result<Vec<String>, Failure> {
         import::database::verify(&host_connection(connection)).map_err(refusal)
     }
 

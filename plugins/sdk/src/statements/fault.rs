@@ -29,10 +29,20 @@ pub enum LexFault {
     TransactionControl,
     /// A NUL character.
     Nul,
-    /// `{{…}}` with a name that no placeholder has; as written.
-    UnknownPlaceholder(String),
-    /// A known placeholder that has no value in statements of this kind; as written.
-    AbsentPlaceholder(&'static str),
+    /// `{{…}}` with a name that no placeholder has.
+    UnknownPlaceholder {
+        /// As it is written.
+        written: String,
+        /// The placeholders that have a value in statements of this kind.
+        available: String,
+    },
+    /// A known placeholder that has no value in statements of this kind.
+    AbsentPlaceholder {
+        /// As it is written.
+        written: &'static str,
+        /// Those that have one.
+        available: String,
+    },
     /// The placeholder stands where its value could become SQL; as written.
     UnsafePlaceholder(&'static str),
     /// The expiration is beyond the year 9999.
@@ -59,18 +69,18 @@ impl fmt::Display for LexFault {
                  one"
             }
             Self::Nul => "contains a NUL character",
-            Self::UnknownPlaceholder(written) => {
+            Self::UnknownPlaceholder { written, available } => {
                 return write!(
                     out,
-                    "has the unknown placeholder {written}; there are {{{{name}}}}, \
-                     {{{{username}}}}, {{{{password}}}}, {{{{subject}}}} and {{{{expiration}}}}, \
-                     without spaces"
+                    "has the unknown placeholder {written}; in statements of this kind there are \
+                     {available}, without spaces"
                 );
             }
-            Self::AbsentPlaceholder(written) => {
+            Self::AbsentPlaceholder { written, available } => {
                 return write!(
                     out,
-                    "asks for {written}, which has no value in statements of this kind"
+                    "asks for {written}, which has no value in statements of this kind; there are \
+                     {available}"
                 );
             }
             Self::UnsafePlaceholder(written) => {

@@ -7,35 +7,12 @@
 
 use super::fault::{LexFault, Located};
 use super::lexer::{self, Context, Segment};
+use super::placeholder::{Available, Kind, PLACEHOLDERS, Placeholder};
 use super::split::{self, Lexed};
 use super::{Dialect, Values};
 use crate::database_plugin::{Statement, StoreTime};
 use time::macros::format_description;
 use time::{Duration, OffsetDateTime};
-
-/// What a placeholder asks for, and how it is written.
-#[derive(Clone, Copy)]
-struct Placeholder {
-    word: &'static str,
-    written: &'static str,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Username,
-    Password,
-    Subject,
-    Expiration,
-}
-
-const PLACEHOLDERS: [Placeholder; 5] = [
-    Placeholder { word: "name", written: "{{name}}", kind: Kind::Username },
-    Placeholder { word: "username", written: "{{username}}", kind: Kind::Username },
-    Placeholder { word: "password", written: "{{password}}", kind: Kind::Password },
-    Placeholder { word: "subject", written: "{{subject}}", kind: Kind::Subject },
-    Placeholder { word: "expiration", written: "{{expiration}}", kind: Kind::Expiration },
-];
 
 /// Longest name of an unknown placeholder that an error repeats; longer ones are not taken for
 /// placeholders.
@@ -46,7 +23,8 @@ const LONGEST_NAME: usize = 64;
 enum Rule {
     /// As it is, and only if it is a plain word.
     Word,
-    /// As it is, and only if it can end no quote of any kind.
+    /// As it is, and only if it can end no quote of any kind. A `$` that is not part of a dollar
+    /// quote's delimiter can not: each SCRAM verifier has some.
     Quiet,
     /// `"` doubled.
     Identifier,
@@ -67,9 +45,23 @@ struct Piece {
     text: String,
 }
 
-/// Refuses placeholders that do not exist.
-pub(super) fn check(statement: &Lexed<'_>) -> Result<(), Located> {
-    statement.segments.iter().try_for_each(|segment| parts(segment.text, segment.at).map(drop))
+/// Refuses placeholders that do not exist or have no value.
+pub(super) fn check(statement: &Lexed<'_>, available: Available) -> Result<(), Located> {
+    for segment in &statement.segments {
+        for part in parts(segment.text, segment.at, available)? {
+            if let Part::Placeholder(at, placeholder) = part
+                && !available.has(placeholder.kind)
+            {
+                return Err(absent(at, placeholder, available));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn absent(at: usize, placeholder: Placeholder, available: Available) -> Located {
+    let (written, available) = (placeholder.written, available.list());
+    Located { at, fault: LexFault::AbsentPlaceholder { written, available } }
 }
 
 /// The finished statement.
@@ -78,7 +70,8 @@ pub(super) fn fill(
     statement: &Lexed<'_>,
     values: &Values<'_>,
 ) -> Result<Statement, Located> {
-    let mut filling = Filling { values, pieces: Vec::new(), last: None };
+    let available = Available::of_values(values);
+    let mut filling = Filling { values, available, pieces: Vec::new(), last: None };
     for segment in &statement.segments {
         filling.segment(segment)?;
     }
@@ -86,7 +79,7 @@ pub(super) fn fill(
     if let Some((at, placeholder)) = filling.last
         && !keeps_its_shape(dialect, &text, &filling.pieces)
     {
-        return Err(Located { at, fault: LexFault::UnsafePlaceholder(placeholder.written) });
+        return Err(unsafe_at(at, placeholder));
     }
     let secret = statement.segments.iter().any(|segment| segment.text.contains("{{password}}"));
     Ok(Statement { text, secret, may_fail: false })
@@ -114,6 +107,7 @@ fn append(pieces: &mut Vec<Piece>, context: Context, text: &str) {
 
 struct Filling<'a> {
     values: &'a Values<'a>,
+    available: Available,
     pieces: Vec<Piece>,
     /// The last placeholder that was filled.
     last: Option<(usize, Placeholder)>,
@@ -121,7 +115,7 @@ struct Filling<'a> {
 
 impl Filling<'_> {
     fn segment(&mut self, segment: &Segment<'_>) -> Result<(), Located> {
-        let parts = parts(segment.text, segment.at)?;
+        let parts = parts(segment.text, segment.at, self.available)?;
         let code = inner(segment.text).contains(['\'', '"', '`']);
         match segment.context {
             Context::Text if !code && self.brings_backslash(&parts) => {
@@ -152,11 +146,15 @@ impl Filling<'_> {
 
     fn text(&mut self, parts: &[Part<'_>], rule: Rule) -> Result<String, Located> {
         let mut text = String::new();
-        for part in parts {
+        for (place, part) in parts.iter().enumerate() {
             match part {
                 Part::Fixed(fixed) => text.push_str(fixed),
                 Part::Placeholder(at, placeholder) => {
-                    text.push_str(&self.value(*at, *placeholder, rule)?)
+                    let value = self.value(*at, *placeholder, rule)?;
+                    if matches!(rule, Rule::Quiet) && value.contains('$') && touches(parts, place) {
+                        return Err(unsafe_at(*at, *placeholder));
+                    }
+                    text.push_str(&value);
                 }
             }
         }
@@ -169,7 +167,8 @@ impl Filling<'_> {
         placeholder: Placeholder,
         rule: Rule,
     ) -> Result<String, Located> {
-        let absent = || Located { at, fault: LexFault::AbsentPlaceholder(placeholder.written) };
+        let available = self.available;
+        let absent = || absent(at, placeholder, available);
         self.last = Some((at, placeholder));
         let value = match placeholder.kind {
             Kind::Username => self.values.username,
@@ -182,8 +181,7 @@ impl Filling<'_> {
                     .ok_or(Located { at, fault: LexFault::ExpirationOutOfRange });
             }
         };
-        escape(value, rule)
-            .ok_or(Located { at, fault: LexFault::UnsafePlaceholder(placeholder.written) })
+        escape(value, rule).ok_or_else(|| unsafe_at(at, placeholder))
     }
 
     fn brings_backslash(&self, parts: &[Part<'_>]) -> bool {
@@ -244,7 +242,8 @@ impl Filling<'_> {
                 | Context::Body
                 | Context::Comment => Rule::Word,
             };
-            text.push_str(&self.text(&parts(inside.text, start + inside.at)?, rule)?);
+            let parts = parts(inside.text, start + inside.at, self.available)?;
+            text.push_str(&self.text(&parts, rule)?);
         }
         text.push_str(delimiter);
         append(&mut self.pieces, Context::Body, &text);
@@ -260,15 +259,39 @@ fn inner(text: &str) -> &str {
     characters.as_str()
 }
 
+fn unsafe_at(at: usize, placeholder: Placeholder) -> Located {
+    Located { at, fault: LexFault::UnsafePlaceholder(placeholder.written) }
+}
+
+/// Whether the value of the placeholder at `place` has a neighbour with which a `$` of it could
+/// begin or end a dollar quote.
+fn touches(parts: &[Part<'_>], place: usize) -> bool {
+    let fixed = |at: Option<usize>| match at.and_then(|at| parts.get(at)) {
+        Some(Part::Fixed(fixed)) => *fixed,
+        Some(Part::Placeholder(..)) | None => "",
+    };
+    let before = fixed(place.checked_sub(1)).chars().next_back();
+    let after = fixed(place.checked_add(1)).chars().next();
+    [before, after].into_iter().any(|next| next.is_none_or(lexer::continues_word))
+}
+
+/// Whether a part of `value` is a delimiter of dollar quotes.
+fn holds_dollar_quote(value: &str) -> bool {
+    value
+        .match_indices('$')
+        .any(|(at, _)| value.get(at..).is_some_and(|rest| lexer::dollar_delimiter(rest).is_some()))
+}
+
 fn escape(value: &str, rule: Rule) -> Option<String> {
     if value.contains('\0') {
         return None;
     }
-    let loud =
-        |character: char| matches!(character, '\'' | '"' | '\\' | '$') || character.is_control();
+    let loud = |character: char| matches!(character, '\'' | '"' | '\\') || character.is_control();
     match rule {
         Rule::Word => is_word(value).then(|| value.to_owned()),
-        Rule::Quiet => (!value.contains(loud)).then(|| value.to_owned()),
+        Rule::Quiet => {
+            (!value.contains(loud) && !holds_dollar_quote(value)).then(|| value.to_owned())
+        }
         Rule::Identifier => Some(value.replace('"', "\"\"")),
         Rule::Text => Some(value.replace('\'', "''")),
         Rule::Escaped => Some(value.replace('\\', r"\\").replace('\'', "''")),
@@ -298,7 +321,7 @@ enum Part<'a> {
 }
 
 /// `text` as fixed parts and placeholders; `at` is where it stands in the whole text.
-fn parts(text: &str, at: usize) -> Result<Vec<Part<'_>>, Located> {
+fn parts(text: &str, at: usize, available: Available) -> Result<Vec<Part<'_>>, Located> {
     let mut parts = Vec::new();
     let mut rest = text;
     let mut searched = 0;
@@ -311,7 +334,8 @@ fn parts(text: &str, at: usize) -> Result<Vec<Part<'_>>, Located> {
         };
         let Some(placeholder) = PLACEHOLDERS.iter().find(|placeholder| placeholder.word == name)
         else {
-            let fault = LexFault::UnknownPlaceholder(format!("{{{{{name}}}}}"));
+            let written = format!("{{{{{name}}}}}");
+            let fault = LexFault::UnknownPlaceholder { written, available: available.list() };
             return Err(Located { at: place, fault });
         };
         parts.push(Part::Fixed(fixed));

@@ -1,7 +1,7 @@
 //! A database server in memory behind one plugin, reached as the host reaches the real ones.
 
 use super::script::Script;
-use crate::database_plugin::{Configured, Credential, NewUser, Settings, StoreTime};
+use crate::database_plugin::{Act, Configured, Credential, NewUser, Purpose, Settings, StoreTime};
 use crate::host::{Connection, Databases, Resolved, Unmade};
 use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -29,6 +29,8 @@ pub(super) struct TestDatabases {
 struct Server {
     plugin: DatabaseDescription,
     warnings: Vec<String>,
+    /// Warning codes that `verify` answers.
+    lacking: Vec<String>,
     users: BTreeMap<(String, String), User>,
     planned: u32,
     /// The next creation that is refused is refused as a whole.
@@ -64,7 +66,14 @@ pub fn plugin() -> DatabaseDescription {
 impl TestDatabases {
     pub(super) fn new(script: &Rc<Script>) -> Self {
         let (warnings, users) = (Vec::new(), BTreeMap::new());
-        let server = Server { plugin: plugin(), warnings, users, planned: 0, keeps_nothing: false };
+        let server = Server {
+            plugin: plugin(),
+            warnings,
+            lacking: Vec::new(),
+            users,
+            planned: 0,
+            keeps_nothing: false,
+        };
         Self { script: Rc::clone(script), server: RefCell::new(server) }
     }
 
@@ -76,6 +85,11 @@ impl TestDatabases {
     /// Makes `configure` answer these warning codes from now on.
     pub(super) fn warn_when_configured(&self, codes: &[&str]) {
         self.server.borrow_mut().warnings = codes.iter().map(|code| (*code).to_owned()).collect();
+    }
+
+    /// Makes `verify` answer these warning codes from now on.
+    pub(super) fn warn_when_verified(&self, codes: &[&str]) {
+        self.server.borrow_mut().lacking = codes.iter().map(|code| (*code).to_owned()).collect();
     }
 
     /// The plugin of the next creation that fails says that nothing was made.
@@ -141,22 +155,32 @@ impl Databases for TestDatabases {
         })
     }
 
-    /// Refuses statements that contain `unreadable`.
+    /// Refuses statements that contain `unreadable`, and such for another act than rotation and
+    /// creation that contain `{{password}}`. Passwords with `'` do not fit.
     fn check_statements(
         &self,
         connection: &Connection,
         statements: &[String],
-    ) -> Result<(), Failure> {
-        self.step("check-statements", connection, "", |_| {
-            match statements.iter().position(|statement| statement.contains("unreadable")) {
+        purpose: &Purpose,
+    ) -> Result<Option<u32>, Failure> {
+        let has_password = matches!(purpose.act, Act::Creation | Act::Rotation);
+        let is_bad = |statement: &String| {
+            statement.contains("unreadable") || !has_password && statement.contains("{{password}}")
+        };
+        self.step("check-statements", connection, purpose.act.word(), |_| {
+            match statements.iter().position(is_bad) {
                 Some(at) => Err(Failure::invalid(format!("statement {at} cannot be read"))),
-                None => Ok(()),
+                None => Ok(purpose
+                    .passwords
+                    .iter()
+                    .position(|password| !password.contains('\''))
+                    .and_then(|place| u32::try_from(place).ok())),
             }
         })
     }
 
-    fn verify(&self, connection: &Connection) -> Result<(), Failure> {
-        self.step("verify", connection, "", |_| Ok(()))
+    fn verify(&self, connection: &Connection) -> Result<Vec<String>, Failure> {
+        self.step("verify", connection, "", |server| Ok(server.lacking.clone()))
     }
 
     /// `v-<display name>-<role>-<number>`.

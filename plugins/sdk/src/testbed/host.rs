@@ -134,6 +134,11 @@ impl TestHost {
         self.databases.warn_when_configured(codes);
     }
 
+    /// Makes the database plugin's `verify` answer these warning codes from now on.
+    pub fn warn_when_verified(&self, codes: &[&str]) {
+        self.databases.warn_when_verified(codes);
+    }
+
     /// Arranges an answer to `METHOD url`, such as `GET https://a.example/x`. Several are given in
     /// their order, and the last one again and again.
     pub fn answer(&self, asked: &str, answer: Response) {

@@ -2,7 +2,7 @@
 
 use crate::bulkhead::plugin::crypto::{self, CertificateRequest, Chain};
 use crate::bulkhead::plugin::database::{self, Connection};
-use crate::bulkhead::plugin::database_types::{Credential, NewUser};
+use crate::bulkhead::plugin::database_types::{Credential, NewUser, Purpose};
 use crate::bulkhead::plugin::types::{Call, Failure};
 use crate::bulkhead::plugin::{ambient, clock, identity, leases, passwords, storage};
 use crate::{Ending, answers};
@@ -35,10 +35,16 @@ fn of_databases() -> Vec<Tried> {
         expires: 0,
         ext: Vec::new(),
     };
+    let purpose = Purpose {
+        act: "creation".into(),
+        credential_type: "password".into(),
+        passwords: Vec::new(),
+        ext: Vec::new(),
+    };
     vec![
         tried("resolve", database::resolve(&connection.plugin, "")),
         tried("configure", database::configure(&connection)),
-        tried("check-statements", database::check_statements(&connection, &[])),
+        tried("check-statements", database::check_statements(&connection, &[], &purpose)),
         tried("verify", database::verify(&connection)),
         tried("plan-username", database::plan_username(&connection, "display", "role")),
         tried("create-user", database::create_user(&connection, &user, &[], &[])),

@@ -5,8 +5,8 @@
 #![allow(missing_docs, unreachable_pub, reason = "a component of the tests")]
 
 use bulkhead_sdk::database_plugin::{
-    Configured, Credential, DatabasePlugin, Endpoint, NewUser, Pool, Refusal, Settings, SqlFailure,
-    SqlHost, Statement, StoreTime, Target, Tls,
+    Configured, Credential, DatabasePlugin, Endpoint, NewUser, Pool, Purpose, Refusal, Settings,
+    SqlFailure, SqlHost, Statement, StoreTime, Target, Tls,
 };
 use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 use serde_json::Value;
@@ -100,12 +100,12 @@ impl DatabasePlugin for Keyring {
         })
     }
 
-    fn check_statements(_: &Settings, _: &[String]) -> Result<(), Refusal> {
-        Ok(())
+    fn check_statements(_: &Settings, _: &[String], _: &Purpose) -> Result<Option<u32>, Refusal> {
+        Ok(None)
     }
 
-    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<(), Refusal> {
-        host.ping(&target(settings)).map_err(failed)
+    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<Vec<String>, Refusal> {
+        host.ping(&target(settings)).map(|()| Vec::new()).map_err(failed)
     }
 
     fn plan_username(

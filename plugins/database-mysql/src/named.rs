@@ -1,0 +1,120 @@
+//! The hosts for which statements name accounts of a user.
+//!
+//! Where the connection's user may not read `mysql.user`, statements are all that is known of a
+//! user's accounts. Only statements whose effect on accounts can be read from their text count.
+
+use crate::accounts::ANY_HOST;
+use bulkhead_sdk::statements::Prepared;
+
+/// Beginnings of statements that make no account but those that they name.
+const READABLE: [&str; 5] = ["create user ", "grant ", "alter user ", "set ", "revoke "];
+
+/// The hosts for which `creation` may have made accounts of `username`; `None` where a statement
+/// may make accounts that it does not name.
+pub(crate) fn created(creation: &[Prepared], username: &str) -> Option<Vec<String>> {
+    let mut hosts = Vec::new();
+    for text in creation.iter().map(|prepared| prepared.statement.text.as_str()) {
+        READABLE.iter().find(|beginning| begins(text, beginning))?;
+        add(&mut hosts, accounts(text, username));
+    }
+    Some(hosts)
+}
+
+/// The hosts for which `revocation` drops an account of `username`.
+pub(crate) fn dropped(revocation: &[Prepared], username: &str) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for text in revocation.iter().map(|prepared| prepared.statement.text.as_str()) {
+        if begins(text, "drop user ") {
+            add(&mut hosts, accounts(text, username));
+        }
+    }
+    hosts
+}
+
+fn begins(text: &str, beginning: &str) -> bool {
+    let words = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+    words.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+}
+
+fn add(hosts: &mut Vec<String>, found: Vec<String>) {
+    for host in found {
+        if !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+}
+
+/// The host of each `'username'@'host'` in `text`; `%` where no host follows the name.
+fn accounts(text: &str, username: &str) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for quote in ['\'', '"', '`'] {
+        let name = format!("{quote}{username}{quote}");
+        for (at, _) in text.match_indices(&name) {
+            let after = text.get(at + name.len()..).unwrap_or_default().trim_start();
+            match after.strip_prefix('@') {
+                Some(host) => hosts.extend(host_at(host.trim_start())),
+                None => hosts.push(ANY_HOST.to_owned()),
+            }
+        }
+    }
+    hosts
+}
+
+/// The host at the start of `text`, in quotes or not.
+fn host_at(text: &str) -> Option<String> {
+    let quote = text.chars().next()?;
+    if matches!(quote, '\'' | '"' | '`') {
+        let inside = text.get(1..)?;
+        return inside.find(quote).and_then(|end| inside.get(..end)).map(str::to_owned);
+    }
+    let goes_on = |character: char| character.is_ascii_alphanumeric() || "._-$".contains(character);
+    let end = text.find(|character| !goes_on(character)).unwrap_or(text.len());
+    text.get(..end).filter(|host| !host.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_sdk::statements::{Dialect, Values, prepare};
+
+    fn prepared(texts: &[&str]) -> Vec<Prepared> {
+        let values =
+            Values { username: "v-a", password: Some("pw"), subject: None, expiration: None };
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        prepare(Dialect::Mysql, &texts, &values).unwrap()
+    }
+
+    #[test]
+    fn a_creation_names_its_accounts_or_is_not_understood() {
+        for (texts, hosts) in [
+            (
+                &["CREATE USER '{{name}}'@'10.%' IDENTIFIED BY '{{password}}'"][..],
+                Some(&["10.%"][..]),
+            ),
+            (
+                &["create  user `{{name}}` @ localhost; GRANT x ON y TO '{{name}}'@\"%\""],
+                Some(&["%", "localhost"]),
+            ),
+            (&["CREATE USER '{{name}}' IDENTIFIED BY '{{password}}'"], Some(&["%"])),
+            (&["CREATE USER '{{name}}'@'%'; CALL more('{{name}}')"], None),
+            (&["EXECUTE IMMEDIATE 'CREATE USER x'"], None),
+        ] {
+            let found = created(&prepared(texts), "v-a").map(|mut hosts| {
+                hosts.sort();
+                hosts
+            });
+            let hosts = hosts.map(|hosts| hosts.iter().map(|host| (*host).to_owned()).collect());
+            assert_eq!(found, hosts, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn a_revocation_names_the_accounts_that_it_drops() {
+        let texts = prepared(&[
+            "REVOKE x ON y FROM '{{name}}'@'172.%'; DROP USER IF EXISTS '{{name}}'@'10.%', other",
+            "DROP USER '{{name}}'@'10.%'; DROP ROLE '{{name}}'",
+        ]);
+        assert_eq!(dropped(&texts, "v-a"), ["10.%"]);
+        assert_eq!(dropped(&texts, "v-b"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,90 @@
+//! The rights that the connection's user needs, asked of the server when the connection is written.
+
+use crate::accounts;
+use crate::sessions::DENIED;
+use crate::settings::Connection;
+use crate::sql_failure;
+use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
+
+/// A table of which rows are counted for PROCESS alone.
+const FOR_PROCESS: &str = "SELECT CAST(COUNT(*) AS CHAR) FROM information_schema.INNODB_CMP";
+
+/// Codes of warnings, one for each right that the connection's user lacks. What the server does not
+/// say is not warned of.
+pub(crate) fn lacking(
+    host: &dyn SqlHost,
+    connection: &Connection,
+) -> Result<Vec<String>, SqlFailure> {
+    let target = &connection.target;
+    let grants = match host.query(target, "SHOW GRANTS", &[]) {
+        Err(failure) if failure.code == "statement-failed" => Vec::new(),
+        rows => rows?.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect(),
+    };
+    let mut lacking = Vec::new();
+    if is_without(&grants, &["CREATE USER"]) {
+        lacking.push("lacks-create-user");
+    }
+    if accounts::hosts(host, connection, &target.username)?.is_none() {
+        lacking.push("lacks-mysql-user");
+    }
+    match host.query(target, FOR_PROCESS, &[]) {
+        Err(failure) if sql_failure::has_number(&failure, &[DENIED]) => {
+            lacking.push("lacks-process");
+        }
+        Err(failure) if failure.code != "statement-failed" => return Err(failure),
+        _ => {}
+    }
+    if is_without(&grants, &["CONNECTION ADMIN", "CONNECTION_ADMIN", "SUPER"]) {
+        lacking.push("lacks-connection-admin");
+    }
+    Ok(lacking.into_iter().map(str::to_owned).collect())
+}
+
+/// Whether `grants` are known and give none of the `rights` on the whole server. A grant of a role
+/// may give any.
+fn is_without(grants: &[String], rights: &[&str]) -> bool {
+    let gives = |grant: &String| {
+        let grant = grant.to_ascii_uppercase();
+        let Some((given, rest)) = grant.split_once(" ON ") else { return true };
+        let is_global = rest.starts_with("*.* ");
+        let listed = given.trim_start_matches("GRANT ").split(", ");
+        is_global && listed.into_iter().any(|one| one == "ALL PRIVILEGES" || rights.contains(&one))
+    };
+    !grants.is_empty() && !grants.iter().any(gives)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_sdk::sql_script::SqlScript;
+
+    fn told(script: &SqlScript) -> Vec<String> {
+        let settings = SqlScript::settings("root:pw@tcp(db:3306)/orders");
+        lacking(script, &Connection::read(&settings).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn each_right_that_is_missing_is_told() {
+        let all = "GRANT CREATE USER, PROCESS, CONNECTION ADMIN ON *.* TO `a`@`%`";
+        let without = |grants: &[&str]| SqlScript::default().answers("SHOW GRANTS", grants);
+        assert_eq!(told(&without(&[all])), Vec::<String>::new());
+        let usage = ["GRANT USAGE ON *.* TO `a`@`%`", "GRANT SUPER ON `super`.* TO `a`@`%`"];
+        assert_eq!(told(&without(&usage)), ["lacks-create-user", "lacks-connection-admin"]);
+        let unseen = without(&[all]).fails("mysql.user", SqlScript::state("1142"));
+        assert_eq!(told(&unseen), ["lacks-mysql-user"]);
+        let unseen = without(&[all]).fails("INNODB_CMP", SqlScript::state("1227"));
+        assert_eq!(told(&unseen), ["lacks-process"]);
+    }
+
+    #[test]
+    fn a_right_that_a_role_may_give_is_not_missed() {
+        for grants in [
+            &["GRANT ALL PRIVILEGES ON *.* TO `a`@`%` WITH GRANT OPTION"][..],
+            &["GRANT `admins`@`%` TO `a`@`%`", "GRANT USAGE ON *.* TO `a`@`%`"],
+            &[],
+        ] {
+            let script = SqlScript::default().answers("SHOW GRANTS", grants);
+            assert_eq!(told(&script), Vec::<String>::new(), "{grants:?}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The open sessions of a user that leaves. They outlast `DROP ROLE`, under the user's number.
+//!
+//! Prevents a session that goes on unnoticed: where the server refuses to end the sessions, the
+//! removal succeeds only if there are none.
+
+use super::{INSUFFICIENT_PRIVILEGE, Leaving, has_sqlstate, tolerate_refusal};
+use crate::codes::Code;
+use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Statement};
+
+/// SQLSTATE of a function that this server does not have.
+const UNDEFINED_FUNCTION: &str = "42883";
+
+/// Sessions whose user is gone. Where the number of a user that is gone is not known, its sessions
+/// are among them.
+const ORPHANS: &str = "usesysid IS NOT NULL AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = \
+                       usesysid)";
+
+impl Leaving<'_> {
+    /// Ends every session of the user and waits for their ends, because a session's temporary
+    /// tables are objects that the user owns. Where the connection's user may not, it becomes a
+    /// member of the role, which suffices.
+    ///
+    /// # Errors
+    /// A refusal where sessions remain.
+    pub(super) fn end_sessions(&self, oid: &str) -> Result<(), Refusal> {
+        let whose = of_user(oid);
+        let mut ended = self.terminate(&whose);
+        if ended.as_ref().is_err_and(|failure| has_sqlstate(failure, INSUFFICIENT_PRIVILEGE)) {
+            let joined = self.run_alone(format!("GRANT {} TO CURRENT_USER", self.role));
+            tolerate_refusal(joined).map_err(|failure| self.refusal(failure))?;
+            ended = self.terminate(&whose);
+        }
+        self.settle(ended, &whose)
+    }
+
+    /// Ends sessions that were logging in while the user was removed; their role's number outlives
+    /// its name.
+    ///
+    /// # Errors
+    /// A refusal where sessions remain.
+    pub(super) fn end_late_sessions(&self, oid: &str) -> Result<(), Refusal> {
+        let whose = of_user(oid);
+        self.settle(self.terminate(&whose), &whose)
+    }
+
+    /// Ends the sessions of users that are gone.
+    ///
+    /// # Errors
+    /// A refusal where sessions remain.
+    pub(super) fn end_orphans(&self) -> Result<(), Refusal> {
+        self.settle(self.terminate(ORPHANS), ORPHANS)
+    }
+
+    fn terminate(&self, whose: &str) -> Result<(), SqlFailure> {
+        let of_user = format!("FROM pg_stat_activity WHERE {whose} AND pid <> pg_backend_pid()");
+        let ask = |call: &str| {
+            let text = format!("SELECT {call} {of_user}");
+            self.host.execute(&self.connection.target, &Statement::plain(text))
+        };
+        match ask("pg_terminate_backend(pid, 2000)") {
+            // Servers before version 14 cannot wait.
+            Err(failure) if has_sqlstate(&failure, UNDEFINED_FUNCTION) => {
+                ask("pg_terminate_backend(pid)")
+            }
+            ended => ended,
+        }
+    }
+
+    /// A refusal of the server counts only where there is something that it kept open.
+    fn settle(&self, ended: Result<(), SqlFailure>, whose: &str) -> Result<(), Refusal> {
+        let Err(failure) = ended else { return Ok(()) };
+        if !matches!(failure.code.as_str(), "statement-failed" | "conflict") {
+            return Err(self.refusal(failure));
+        }
+        let query = format!(
+            "SELECT count(*)::text FROM pg_stat_activity WHERE {whose} AND pid <> pg_backend_pid()"
+        );
+        let rows = self.host.query(&self.connection.target, &query, &[]);
+        let rows = rows.map_err(|failure| self.refusal(failure))?;
+        let open = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+        if open.as_deref() == Some("0") {
+            return Ok(());
+        }
+        let refusal = Code::SessionsRemain.refusal().with("user", &self.connection.target.username);
+        Err(Refusal { vendor_code: failure.sqlstate, ..refusal })
+    }
+}
+
+fn of_user(oid: &str) -> String {
+    format!("usesysid = {oid}")
+}

@@ -1,0 +1,44 @@
+//! The rights that the connection's user needs, asked of the server when the connection is written.
+
+use crate::settings::Connection;
+use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
+
+const MAY_MAKE_ROLES: &str =
+    "SELECT (rolsuper OR rolcreaterole)::text FROM pg_roles WHERE rolname = current_user";
+
+/// Codes of warnings, one for each right that the connection's user lacks. What the server does not
+/// say is not warned of: a server that only speaks PostgreSQL's protocol has other catalogs.
+pub(crate) fn lacking(
+    host: &dyn SqlHost,
+    connection: &Connection,
+) -> Result<Vec<String>, SqlFailure> {
+    let rows = match host.query(&connection.target, MAY_MAKE_ROLES, &[]) {
+        Err(failure) if failure.code == "statement-failed" => return Ok(Vec::new()),
+        rows => rows?,
+    };
+    let told = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+    let lacks = told.as_deref() == Some("false");
+    Ok(lacks.then(|| "lacks-createrole".to_owned()).into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_sdk::sql_script::SqlScript;
+
+    #[test]
+    fn a_user_that_may_not_make_roles_is_told_of_where_the_server_says_so() {
+        let told = |script: &SqlScript| {
+            let settings = SqlScript::settings("postgresql://root:pw@db:5432/orders");
+            lacking(script, &Connection::read(&settings).unwrap())
+        };
+        let answered = |text| SqlScript::default().answers("rolcreaterole", &[text]);
+        assert_eq!(told(&answered("true")), Ok(Vec::new()));
+        assert_eq!(told(&answered("false")), Ok(vec!["lacks-createrole".to_owned()]));
+        let other = SqlScript::default().fails("rolcreaterole", SqlScript::state("42703"));
+        assert_eq!(told(&other), Ok(Vec::new()));
+        let outage = SqlScript::failure("unreachable", None);
+        let down = SqlScript::default().fails("rolcreaterole", outage.clone());
+        assert_eq!(told(&down), Err(outage));
+    }
+}

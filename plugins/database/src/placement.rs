@@ -1,0 +1,198 @@
+//! Passwords that can stand in the statements that they are for.
+//!
+//! Prevents requests that fail at random: text that the database reads as code again (a `DO` body,
+//! a string with quotes in it) takes no quote and no backslash, and a policy may ask for either. A
+//! password that its place does not take is drawn again; where none fits, the role is refused when
+//! it is written.
+
+use crate::connection::{Connection, about};
+use bulkhead_sdk::database_plugin::{Act, Purpose};
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, Host, Kind};
+
+/// The type of credentials that most databases have.
+pub(crate) const PASSWORD: &str = "password";
+
+/// Passwords of which the plugin is asked at once.
+const BATCH: usize = 64;
+
+/// Batches that are drawn before a policy is said not to fit: a policy of which one password in
+/// forty fits is missed once in 400,000 times.
+const BATCHES: usize = 8;
+
+/// A password of the characters that the default policy has.
+const BY_DEFAULT: &str = "Kq7-Wm2-Xd9-Rt4-Bz6";
+
+/// The statements in which a credential will stand.
+pub(crate) struct Place<'a> {
+    pub(crate) connection: &'a Connection,
+    /// The connection's name.
+    pub(crate) db_name: &'a str,
+    /// The use of the statements.
+    pub(crate) act: Act,
+    pub(crate) credential_type: &'a str,
+    /// Empty where the plugin has its own.
+    pub(crate) statements: &'a [String],
+}
+
+impl<'a> Place<'a> {
+    /// The statements that change the password of the own user of the connection `name`.
+    pub(crate) fn of_root(name: &'a str, connection: &'a Connection) -> Self {
+        Self {
+            connection,
+            db_name: name,
+            act: Act::Rotation,
+            credential_type: PASSWORD,
+            statements: &connection.root_rotation_statements,
+        }
+    }
+
+    /// Draws a password by the policy that this place takes. `name` is the role or connection that
+    /// it is for, in words.
+    ///
+    /// # Errors
+    /// Invalid request for a policy that does not exist, or none of whose passwords fits.
+    pub(crate) fn draw(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        policy: &str,
+    ) -> Result<String, Failure> {
+        let first = generate(host, name, policy)?;
+        if is_plain(&first) {
+            return Ok(first);
+        }
+        if let Some(fitting) = self.fitting(host, vec![first])? {
+            return Ok(fitting);
+        }
+        for _ in 0..BATCHES {
+            if let Some(fitting) = self.fitting(host, batch(host, name, policy)?)? {
+                return Ok(fitting);
+            }
+        }
+        Err(self.misfit(name, policy))
+    }
+
+    /// Refuses statements that the plugin cannot read, placeholders without a value, and a place
+    /// that takes no password of the policy; `policy` is `None` where no password stands in them.
+    ///
+    /// # Errors
+    /// Invalid request that says what is wrong, without the name of the field.
+    pub(crate) fn check(&self, host: &dyn Host, policy: Option<&str>) -> Result<(), Failure> {
+        let Some(policy) = policy else { return self.fitting(host, Vec::new()).map(drop) };
+        if policy.is_empty() {
+            let fitting = self.fitting(host, vec![BY_DEFAULT.to_owned()])?;
+            return fitting.map(drop).ok_or_else(|| self.misfit(self.db_name, policy));
+        }
+        for _ in 0..BATCHES {
+            let passwords = match batch(host, self.db_name, policy) {
+                // A policy may be written after the role, and is asked for at each use.
+                Err(why) if why.kind == Kind::InvalidRequest => Vec::new(),
+                drawn => drawn?,
+            };
+            let is_unknown = passwords.is_empty();
+            if self.fitting(host, passwords)?.is_some() || is_unknown {
+                return Ok(());
+            }
+        }
+        Err(self.misfit(self.db_name, policy))
+    }
+
+    /// The first of the passwords that the place takes.
+    fn fitting(&self, host: &dyn Host, passwords: Vec<String>) -> Result<Option<String>, Failure> {
+        let credential_type = self.credential_type.to_owned();
+        let mut purpose = Purpose { act: self.act, credential_type, passwords };
+        let called = self.connection.for_host(self.db_name);
+        let checked = host.databases().check_statements(&called, self.statements, &purpose);
+        let place = checked.map_err(|why| about(self.db_name, why))?;
+        let place = place.and_then(|place| usize::try_from(place).ok());
+        let found = place.filter(|place| *place < purpose.passwords.len());
+        Ok(found.map(|place| purpose.passwords.swap_remove(place)))
+    }
+
+    fn misfit(&self, name: &str, policy: &str) -> Failure {
+        let policy = match policy {
+            "" => "the default policy".to_owned(),
+            named => format!("policy {}", quoted(named)),
+        };
+        Failure::invalid(format!(
+            "no password for {}: none that {policy} made can stand where the statements have \
+             {{{{password}}}}; put it directly between quotes, outside of code that is quoted \
+             itself, or use a policy of letters and digits",
+            quoted(name)
+        ))
+    }
+}
+
+fn batch(host: &dyn Host, name: &str, policy: &str) -> Result<Vec<String>, Failure> {
+    (0..BATCH).map(|_| generate(host, name, policy)).collect()
+}
+
+/// Whether every place takes the password: letters, digits, `_` and single dashes.
+fn is_plain(password: &str) -> bool {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
+    password.chars().all(plain) && !password.contains("--")
+}
+
+/// A policy that is missing is a mistake in the role or connection, not a missing URL.
+fn generate(host: &dyn Host, name: &str, policy: &str) -> Result<String, Failure> {
+    host.passwords().generate(policy).map_err(|why| {
+        let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
+        let message = format!("no password for {}: {}", quoted(name), why.message);
+        Failure { kind, message, ..why }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{empty, orders, reader, ready, with};
+    use bulkhead_sdk::Kind;
+    use serde_json::json;
+
+    /// A policy of passwords of four characters out of `'` and `x`.
+    const HALF_QUOTES: &str = "length = 4 rule \"charset\" { charset = \"'x\" }";
+    const QUOTES: &str = "length = 8 rule \"charset\" { charset = \"'\" }";
+
+    #[test]
+    fn a_password_that_its_place_does_not_take_is_drawn_again() {
+        let bed = ready();
+        bed.host.add_policy("half", HALF_QUOTES).unwrap();
+        let role = json!({"credential_config": {"password_policy": "half"}});
+        bed.write("roles/reader", &role).unwrap();
+        for _ in 0..50 {
+            let reply = bed.read("creds/reader").unwrap();
+            assert_eq!(reply.data["password"], "xxxx", "the only one that fits");
+        }
+    }
+
+    #[test]
+    fn a_role_whose_policy_makes_no_password_that_fits_is_refused() {
+        let bed = empty();
+        bed.host.add_policy("quotes", QUOTES).unwrap();
+        bed.write("config/orders", &orders()).unwrap();
+        let role = json!({"credential_config": {"password_policy": "quotes"}});
+        let refused = bed.write("roles/reader", &with(reader(), role)).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        for said in ["creation_statements: ", "policy \"quotes\"", "{{password}}"] {
+            assert!(refused.message.contains(said), "{}", refused.message);
+        }
+        assert_eq!(bed.host.stored("role/reader"), None);
+        let own = json!({
+            "password_policy": "quotes", "root_rotation_statements": "SET {{password}}",
+        });
+        let refused = bed.write("config/orders", &own).err().unwrap();
+        assert!(refused.message.starts_with("root_rotation_statements: "), "{}", refused.message);
+    }
+
+    #[test]
+    fn a_policy_that_comes_later_is_asked_at_each_use() {
+        let bed = ready();
+        let role = json!({"credential_config": {"password_policy": "later"}});
+        bed.write("roles/reader", &role).unwrap();
+        bed.host.add_policy("later", QUOTES).unwrap();
+        let refused = bed.read("creds/reader").err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert!(refused.message.contains("policy \"later\""), "{}", refused.message);
+        assert_eq!(bed.host.user_count(), 0);
+    }
+}

@@ -1,0 +1,63 @@
+//! Statements as they are checked when they are written, so that none is stored that fails at each
+//! use.
+
+use crate::connection::Connection;
+use crate::credential::{Options, Recipe};
+use crate::placement::Place;
+use bulkhead_sdk::database_plugin::Act;
+use bulkhead_sdk::wire::description::DatabaseDescription;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, Host};
+
+/// Statements of a role: the name of their field, their use, and the list.
+pub(crate) type Statements<'a> = (&'static str, Act, &'a [String]);
+
+/// Refuses a credential type that the plugin of the connection `name` does not know, statements
+/// that it cannot read or whose placeholders have no value, and a policy whose passwords do not fit.
+///
+/// # Errors
+/// Invalid request that names the field.
+pub(crate) fn check_role(
+    host: &dyn Host,
+    (name, connection): (&str, &Connection),
+    (credential_type, options): (&str, &Options),
+    statements: &[Statements<'_>],
+) -> Result<DatabaseDescription, Failure> {
+    let plugin = connection.plugin(host, name)?;
+    if !plugin.credential_types.iter().any(|known| known == credential_type) {
+        let (plugin, known) = (quoted(&plugin.name), plugin.credential_types.join(", "));
+        return Err(Failure::invalid(format!(
+            "unsupported credential_type: {credential_type} is not one of plugin {plugin}; use \
+             {known}"
+        )));
+    }
+    let recipe = Recipe::read(credential_type, options)?;
+    for (field, act, statements) in statements.iter().filter(|(.., list)| !list.is_empty()) {
+        let place = Place { connection, db_name: name, act: *act, credential_type, statements };
+        let sets_password = matches!(act, Act::Creation | Act::Rotation);
+        let policy = recipe.policy(connection).filter(|_| sets_password);
+        place.check(host, policy).map_err(|why| of_field(field, why))?;
+    }
+    Ok(plugin)
+}
+
+/// Refuses statements for the own user of the connection `name` that the plugin cannot read, or
+/// that take no password.
+///
+/// # Errors
+/// Invalid request that names the field.
+pub(crate) fn check_root(
+    host: &dyn Host,
+    name: &str,
+    connection: &Connection,
+) -> Result<(), Failure> {
+    if connection.root_rotation_statements.is_empty() {
+        return Ok(());
+    }
+    let checked = Place::of_root(name, connection).check(host, Some(&connection.password_policy));
+    checked.map_err(|why| of_field("root_rotation_statements", why))
+}
+
+fn of_field(field: &str, why: Failure) -> Failure {
+    Failure { message: format!("{field}: {}", why.message), ..why }
+}
