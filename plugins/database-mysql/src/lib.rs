@@ -9,6 +9,7 @@ mod accounts;
 mod codes;
 mod description;
 mod dsn;
+mod proof;
 mod remove;
 mod run;
 mod settings;
@@ -103,7 +104,7 @@ impl DatabasePlugin for MySql {
         username: &str,
         credential: &Credential,
     ) -> Result<Option<bool>, Refusal> {
-        users::check_credential(host, &Connection::read(settings)?, username, credential)
+        proof::check_credential(host, &Connection::read(settings)?, username, credential)
     }
 }
 

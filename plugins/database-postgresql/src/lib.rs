@@ -9,6 +9,7 @@ mod codes;
 mod connection_url;
 mod description;
 mod dsn;
+mod proof;
 mod revoke;
 mod scram;
 mod settings;
@@ -104,7 +105,7 @@ impl DatabasePlugin for PostgreSql {
         username: &str,
         credential: &Credential,
     ) -> Result<Option<bool>, Refusal> {
-        users::check_credential(host, &Connection::read(settings)?, username, credential)
+        proof::check_credential(host, &Connection::read(settings)?, username, credential)
     }
 }
 
