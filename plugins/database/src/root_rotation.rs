@@ -8,6 +8,7 @@
 use crate::connection::{Connection, about};
 use crate::figures::{self, Outcome};
 use crate::target;
+use crate::unfinished::UnfinishedChange;
 use bulkhead_sdk::database_plugin::Credential;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::intent::{self, Candidates, Ended, Found, Intent, Proven};
@@ -54,14 +55,13 @@ pub(crate) fn connection_of(intent: &str) -> Option<&str> {
 /// Refuses to begin a second change beside one that is not finished, which goes on as soon as this
 /// call ends.
 pub(crate) fn refuse_open(host: &dyn Host, name: &str) -> Result<(), Failure> {
-    if !intent::hasten(host, &key(name))? {
+    let key = key(name);
+    if !intent::hasten(host, &key)? {
         return Ok(());
     }
-    let name = quoted(name);
-    Err(Failure::new(
-        Kind::Unavailable,
-        format!("a rotation of connection {name} is not finished; it goes on now, try again"),
-    ))
+    let what = format!("a rotation of connection {}", quoted(name));
+    let otherwise = format!("write config/{name} with the password that works");
+    Err(UnfinishedChange::refusal(host, &key, &what, &otherwise)?)
 }
 
 /// Changes the password of the connection's own user.
@@ -107,6 +107,7 @@ pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
 pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let Some(intent) = Intent::<Candidate>::recover(host, &key(name))? else { return Ok(()) };
     let Some(connection) = Connection::find(host, name)? else {
+        UnfinishedChange::forget(host, &key(name))?;
         return intent.give_up(host, Ended::Unwanted);
     };
     let root = Root { host, name, connection: &connection };
@@ -129,6 +130,7 @@ impl Root<'_> {
             return Err(self.unknown());
         }
         self.connection.store(self.host, self.name)?;
+        UnfinishedChange::forget(self.host, &key(self.name))?;
         intent.give_up(self.host, Ended::Unwanted)
     }
 
@@ -161,6 +163,7 @@ impl Root<'_> {
         let mut connection = self.connection.clone();
         connection.times.due = connection.rotation.due_after(self.host.clock().now())?;
         connection.store(self.host, self.name)?;
+        UnfinishedChange::forget(self.host, &key(self.name))?;
         intent.give_up(self.host, Ended::Unchanged)
     }
 
@@ -196,7 +199,12 @@ impl Root<'_> {
             ))),
             Some(true) | None => Ok(()),
         };
-        intent.make(change, prove)
+        intent.make(change, prove).inspect_err(|why| self.note(why))
+    }
+
+    /// Notes the error of an attempt for later callers.
+    fn note(&self, why: &Failure) {
+        UnfinishedChange::note_failure(self.host, &key(self.name), why, false);
     }
 
     /// Whether the user logs in with the password; `None` where the database cannot tell.
@@ -204,7 +212,7 @@ impl Root<'_> {
         let called = self.connection.for_host(self.name);
         let credential = Credential::Password(password.to_owned());
         let works = self.host.databases().check_credential(&called, self.username(), &credential);
-        works.map_err(|why| about(self.name, why))
+        works.map_err(|why| about(self.name, why)).inspect_err(|why| self.note(why))
     }
 
     /// Stores what is in force, as a new generation. A connection that was removed meanwhile, or is
@@ -212,6 +220,7 @@ impl Root<'_> {
     fn store(&self, proven: Proven<Candidate>) -> Result<(), Failure> {
         let Self { host, name, .. } = *self;
         proven.confirm(host, |candidate, ()| {
+            UnfinishedChange::forget(host, &key(name))?;
             let Some(mut connection) = Connection::find(host, name)? else { return Ok(()) };
             if connection.setting("username") != candidate.username {
                 return Ok(());
@@ -229,14 +238,16 @@ impl Root<'_> {
     fn unknown(&self) -> Failure {
         log(self.host, Level::Error, "root-credential-unknown", self.name);
         let (name, user) = (quoted(self.name), quoted(self.username()));
-        Failure::new(
+        let why = Failure::new(
             Kind::Unreachable,
             format!(
                 "user {user} of connection {name} logs in neither with the stored password nor \
                  with one that a rotation began with; write config/{} with its password",
                 self.name
             ),
-        )
+        );
+        self.note(&why);
+        why
     }
 }
 
