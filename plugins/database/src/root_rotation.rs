@@ -17,6 +17,7 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::cell::Cell;
 
 /// What the keys of these intents begin with.
 const INTENT: &str = "root/";
@@ -40,6 +41,8 @@ struct Root<'a> {
     host: &'a dyn Host,
     name: &'a str,
     connection: &'a Connection,
+    /// The database cannot tell whether the user logs in with the new password.
+    is_unverified: Cell<bool>,
 }
 
 /// The key of the intent of the connection `name`.
@@ -64,16 +67,29 @@ pub(crate) fn refuse_open(host: &dyn Host, name: &str) -> Result<(), Failure> {
     Err(UnfinishedChange::refusal(host, &key, &what, &otherwise)?)
 }
 
-/// Changes the password of the connection's own user.
+/// Changes the password of the connection's own user. Returns a warning if the database cannot tell
+/// whether the user logs in with the new password.
 ///
 /// # Errors
 /// Invalid request where the connection has none that can be changed; what host or database
 /// refused. What was begun is then finished by the guard.
-pub(crate) fn rotate(host: &dyn Host, name: &str, connection: &Connection) -> Result<(), Failure> {
+pub(crate) fn rotate(
+    host: &dyn Host,
+    name: &str,
+    connection: &Connection,
+) -> Result<Option<String>, Failure> {
     connection.check_rotatable(name)?;
-    let root = Root { host, name, connection };
+    let root = Root { host, name, connection, is_unverified: Cell::new(false) };
     let intent = Intent::begin(host, &key(name), name, root.new_candidate()?)?;
-    root.store(root.change(intent)?)
+    root.store(root.change(intent)?)?;
+    Ok(root.is_unverified.get().then(|| {
+        format!(
+            "the new password of user {} of connection {} could not be verified: the database does \
+             not let the user log in, whatever the password; check the user, then reset/{name}",
+            quoted(root.username()),
+            quoted(name)
+        )
+    }))
 }
 
 /// The timer of the connection `name` rang: its rotation is due.
@@ -95,7 +111,8 @@ pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
             connection.store(host, name)
         }
         Decision::Rotate => {
-            rotate(host, name, &connection).inspect_err(|_| tell(host, Outcome::Failed, name))
+            let rotated = rotate(host, name, &connection).map(drop);
+            rotated.inspect_err(|_| tell(host, Outcome::Failed, name))
         }
     }
 }
@@ -110,7 +127,7 @@ pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
         UnfinishedChange::forget(host, &key(name))?;
         return intent.give_up(host, Ended::Unwanted);
     };
-    let root = Root { host, name, connection: &connection };
+    let root = Root { host, name, connection: &connection, is_unverified: Cell::new(false) };
     let now = connection.targets(host, name)?;
     let is_of = |candidate: &Candidate| {
         candidate.username == root.username() && target::keeps(&candidate.targets, &now)
@@ -197,7 +214,10 @@ impl Root<'_> {
                  root_rotation_statements",
                 quoted(self.name)
             ))),
-            Some(true) | None => Ok(()),
+            told => {
+                self.is_unverified.set(told.is_none());
+                Ok(())
+            }
         };
         intent.make(change, prove).inspect_err(|why| self.note(why))
     }

@@ -112,6 +112,15 @@ fn a_rotation_whose_reply_was_lost_rolls_forward() {
 }
 
 #[test]
+fn a_password_that_cannot_be_verified_is_stored_with_a_warning() {
+    let bed = rooted();
+    bed.host.tell_of_logins("root", None);
+    let warnings = bed.write("rotate-root/orders", &json!({})).unwrap().warnings;
+    assert!(warnings[0].contains("could not be verified"), "{warnings:?}");
+    assert!(stored(&bed).1 && is_settled(&bed));
+}
+
+#[test]
 fn a_second_request_is_told_why_the_first_rotation_is_not_finished() {
     let bed = rooted();
     bed.host.refuse("change-credential", Failure::invalid("too short"));
