@@ -1,17 +1,17 @@
 //! Verification of a credential by a login.
 //!
-//! Prevents a password from being taken for wrong if the server refused the user for another reason.
-//! Such a password may be the only valid password, and must not be lost. The server has the same
-//! number (1045) for a wrong password, a host without an account and missing TLS, so this file then
-//! reads the requirements of the accounts.
+//! Prevents a password from being taken for wrong if the server refused the user for another
+//! reason. Such a password may be the only valid password, and must not be lost. The server has the
+//! same number (1045) for a wrong password, a host without an account and missing TLS, so this file
+//! then reads the requirements of the accounts.
 
 use crate::settings::Connection;
 use crate::sql_failure;
 use bulkhead_sdk::connection::login;
 use bulkhead_sdk::database_plugin::{Credential, Refusal, SqlHost, Tls};
 
-/// Numbers of checks that follow the password check: permission for the database, its existence, and
-/// the age of the password.
+/// Numbers of checks that follow the password check: permission for the database, its existence,
+/// and the age of the password.
 const BEHIND_THE_PASSWORD: [&str; 4] = ["1044", "1049", "1820", "1862"];
 
 /// Number of a denied login.

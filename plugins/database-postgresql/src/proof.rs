@@ -1,7 +1,7 @@
 //! Verification of a credential by a login.
 //!
-//! Prevents a password from being taken for wrong if the server refused the user for another reason.
-//! Such a password may be the only valid password, and must not be lost.
+//! Prevents a password from being taken for wrong if the server refused the user for another
+//! reason. Such a password may be the only valid password, and must not be lost.
 
 use crate::settings::Connection;
 use crate::sql_failure;

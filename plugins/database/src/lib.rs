@@ -140,7 +140,7 @@ impl SecretsEngine for Database {
     /// What is due rings by itself, and what a call left unfinished by its guard.
     fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
         let unfinished = intent::key_of(key);
-        if let Some(role) = unfinished.and_then(static_rotation::role_of) {
+        if let Some(role) = unfinished.and_then(static_account::role_of) {
             return static_rotation::recover(host, context, role);
         }
         if let Some(connection) = unfinished.and_then(root_rotation::connection_of) {

@@ -6,9 +6,8 @@
 
 use crate::connection::{Connection, about};
 use crate::credential::Held;
-use crate::figures;
+use crate::figures::{self, Outcome};
 use crate::static_role::{Proof, StaticRole};
-use crate::static_rotation::{key, tell};
 use crate::target;
 use crate::unfinished::UnfinishedChange;
 use bulkhead_sdk::host::Level;
@@ -17,6 +16,18 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind, stored};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
+
+/// Prefix of the intents' keys.
+const INTENT: &str = "static/";
+/// The key of the intent of the role `name`.
+pub(crate) fn key(name: &str) -> String {
+    format!("{INTENT}{name}")
+}
+
+/// The role that an intent is about.
+pub(crate) fn role_of(intent: &str) -> Option<&str> {
+    intent.strip_prefix(INTENT)
+}
 
 /// A credential that may be in force. No `Debug`: a candidate is a secret.
 #[derive(Clone, Serialize, Deserialize)]
@@ -69,8 +80,8 @@ impl Account<'_> {
         Ok(Candidate { held, creation, targets })
     }
 
-    /// Puts the newest candidate in force and verifies the candidate by a login. Notes a failure for
-    /// later callers.
+    /// Puts the newest candidate in force and verifies the candidate by a login. Notes a failure
+    /// for later callers.
     pub(crate) fn change(&self, intent: Intent<Candidate>) -> Result<Made, Failure> {
         let (proof, is_set) = (Cell::new(Proof::Unverified), Cell::new(false));
         let change =
@@ -134,8 +145,8 @@ impl Account<'_> {
         }
     }
 
-    /// Refuses to send candidates to other servers than the candidates were made for. A candidate may
-    /// be in force at the earlier servers of the connection.
+    /// Refuses to send candidates to other servers than the candidates were made for. A candidate
+    /// may be in force at the earlier servers of the connection.
     pub(crate) fn check_candidates(&self, intent: &Intent<Candidate>) -> Result<(), Failure> {
         let now = self.connection.targets(self.host, &self.role.db_name)?;
         match intent.candidates().find(|candidate| !target::keeps(&candidate.targets, &now)) {
@@ -223,7 +234,7 @@ impl Account<'_> {
             role.times = role.rotation.rotated_at(host.clock().now())?;
             role.take(candidate.held.clone(), proof);
             role.targets = self.connection.targets(host, &role.db_name)?;
-            tell(host, figures::Outcome::Done, name, &role);
+            tell(host, Outcome::Done, name, &role);
             if proof != Proof::Verified {
                 let pairs = [("role", name), ("connection", &role.db_name)];
                 host.log().write(Level::Warn, "static-role-unverified", &pairs);
@@ -231,4 +242,24 @@ impl Account<'_> {
             role.store(host, name)
         })
     }
+}
+
+/// Notes an error before the change was tried. The error does not count as a refusal.
+pub(crate) fn note_obstacle(host: &dyn Host, name: &str, why: &Failure) {
+    let why = Failure { kind: Kind::Unavailable, ..why.clone() };
+    UnfinishedChange::note_failure(host, &key(name), &why, false);
+}
+
+/// Says in the log and in the figures what came of a rotation.
+pub(crate) fn tell(host: &dyn Host, outcome: Outcome, name: &str, role: &StaticRole) {
+    figures::count(host, &figures::ROTATIONS, outcome);
+    let (level, event) = match outcome {
+        Outcome::Done => (Level::Info, "static-role-rotated"),
+        Outcome::Failed => (Level::Warn, "rotation-failed"),
+        Outcome::Missed => (Level::Warn, "rotation-missed"),
+    };
+    let due = role.times.due.unwrap_or_default();
+    let next = format!("{}s", due.saturating_sub(host.clock().now()) / 1_000);
+    let pairs = [("role", name), ("connection", &role.db_name), ("next", &next)];
+    host.log().write(level, event, &pairs);
 }

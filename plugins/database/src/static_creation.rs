@@ -4,9 +4,8 @@
 //! the reply of the database was lost.
 
 use crate::connection::Connection;
-use crate::static_account::{Account, Candidate, Made};
+use crate::static_account::{Account, Candidate, Made, key, note_obstacle};
 use crate::static_role::{Proof, StaticRole};
-use crate::static_rotation::{key, note_obstacle};
 use crate::unfinished::{UnfinishedChange, is_refusal};
 use bulkhead_sdk::intent::{Ended, Found, Intent};
 use bulkhead_sdk::{Context, Failure, Host};

@@ -4,8 +4,8 @@
 //! Prevents an answer with a password that the database refused.
 
 use crate::connection;
+use crate::static_account;
 use crate::static_role::{Proof, StaticRole};
-use crate::static_rotation;
 use crate::unfinished::UnfinishedChange;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
@@ -22,7 +22,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     };
     let role = StaticRole::find(host, name)?.ok_or_else(unknown)?;
     connection::check_admission(host, &role.db_name, name, mount)?;
-    let unfinished = UnfinishedChange::find(host, &static_rotation::key(name))?;
+    let unfinished = UnfinishedChange::find(host, &static_account::key(name))?;
     refuse_dead(name, &role, unfinished.as_ref())?;
     let mut shown = role.held.show();
     shown.insert("username".to_owned(), json!(role.username));

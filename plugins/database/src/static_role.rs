@@ -45,8 +45,8 @@ pub(crate) struct StaticRole {
     pub(crate) held: Held,
     #[serde(default)]
     pub(crate) proof: Proof,
-    /// The last verified credential, as long as `held` is not verified. The operator's statements may
-    /// have left this credential in force.
+    /// The last verified credential, as long as `held` is not verified. The operator's statements
+    /// may have left this credential in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) earlier: Option<Held>,
     /// The servers at which it was given or put in force; none where an earlier release stored it.

@@ -7,35 +7,22 @@
 //! is one at a time; a handler only hastens it.
 
 use crate::connection::Connection;
-use crate::figures::{self, Outcome};
-use crate::static_account::{Account, Candidate, Holding, Made};
+use crate::figures::Outcome;
+use crate::static_account::{Account, Candidate, Holding, Made, key, note_obstacle, tell};
 use crate::static_creation;
 use crate::static_role::{Proof, StaticRole};
 use crate::unfinished::UnfinishedChange;
-use bulkhead_sdk::host::Level;
 use bulkhead_sdk::intent::{self, Candidates, Ended, Found, Intent};
 use bulkhead_sdk::rotation::Decision;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Context, Failure, Host, Kind};
 
-/// Prefix of the intents' keys.
-const INTENT: &str = "static/";
 /// Maximum number of candidates while no credential is known to work. A database that counts failed
 /// logins would lock the account.
 const MOST_CANDIDATES: usize = 5;
-/// Maximum number of refusals of a candidate, by timers and requests together, while no credential is
-/// known to work.
+/// Maximum number of refusals of a candidate, by timers and requests together, while no credential
+/// is known to work.
 const MOST_REFUSALS: u32 = 3;
-
-/// The key of the intent of the role `name`.
-pub(crate) fn key(name: &str) -> String {
-    format!("{INTENT}{name}")
-}
-
-/// The role that an intent is about.
-pub(crate) fn role_of(intent: &str) -> Option<&str> {
-    intent.strip_prefix(INTENT)
-}
 
 /// Returns `true` if a change of the role `name`, or its creation, is unfinished.
 pub(crate) fn is_open(host: &dyn Host, name: &str) -> Result<bool, Failure> {
@@ -153,12 +140,6 @@ fn finish(
     account.store(account.try_again(intent, holds)?)
 }
 
-/// Notes an error before the change was tried. The error does not count as a refusal.
-pub(crate) fn note_obstacle(host: &dyn Host, name: &str, why: &Failure) {
-    let why = Failure { kind: Kind::Unavailable, ..why.clone() };
-    UnfinishedChange::note_failure(host, &key(name), &why, false);
-}
-
 /// Commits the result of a look for the earlier credential, so that no dead credential is shown.
 /// Returns the role with the credential that is in force.
 fn note_holding(
@@ -228,20 +209,6 @@ impl Account<'_> {
         UnfinishedChange::note(self.host, &key, |change| change.refusals = 0)?;
         self.change_to_usable(intent.restart(self.host, candidate, earlier)?)
     }
-}
-
-/// Says in the log and in the figures what came of a rotation.
-pub(crate) fn tell(host: &dyn Host, outcome: Outcome, name: &str, role: &StaticRole) {
-    figures::count(host, &figures::ROTATIONS, outcome);
-    let (level, event) = match outcome {
-        Outcome::Done => (Level::Info, "static-role-rotated"),
-        Outcome::Failed => (Level::Warn, "rotation-failed"),
-        Outcome::Missed => (Level::Warn, "rotation-missed"),
-    };
-    let due = role.times.due.unwrap_or_default();
-    let next = format!("{}s", due.saturating_sub(host.clock().now()) / 1_000);
-    let pairs = [("role", name), ("connection", &role.db_name), ("next", &next)];
-    host.log().write(level, event, &pairs);
 }
 
 #[cfg(test)]

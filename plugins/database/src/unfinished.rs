@@ -1,5 +1,5 @@
-//! Unfinished changes of a credential: the cause of the last failure, and the state of the passwords
-//! meanwhile.
+//! Unfinished changes of a credential: the cause of the last failure, and the state of the
+//! passwords meanwhile.
 //!
 //! Prevents three faults: a 503 that hides the cause from the operator; a refused candidate that is
 //! tried for ever because each request restarts the counter of the timer; and an answer with a
@@ -103,7 +103,8 @@ impl UnfinishedChange {
         let told = match cause.is_empty() {
             true => String::new(),
             false => format!(
-                ". Its last attempt failed: {cause}. If that lasts, correct the cause, or {otherwise}"
+                ". Its last attempt failed: {cause}. If that lasts, correct the cause, or \
+                 {otherwise}"
             ),
         };
         let message = format!("{what} is not finished; it goes on now, try again{told}");

@@ -281,8 +281,8 @@ fn absent_is_empty(found: Result<Vec<Entry>, Fault>) -> Result<Vec<Entry>, Fault
 
 /// Active Directory says why a login was refused, and says most of it only to who has the password:
 /// that the account is disabled (533), expired (701), may not log in here or now (530, 531, 534),
-/// or must change its password (532, 773). That it is locked (775) it says to anyone. Another result
-/// than "invalid credentials", such as a demand for TLS, says nothing of the password.
+/// or must change its password (532, 773). That it is locked (775) it says to anyone. Another
+/// result than "invalid credentials", such as a demand for TLS, says nothing of the password.
 fn told_by(refused: &Fault) -> Proof {
     match refused.data {
         Some(0x530..=0x534 | 0x701 | 0x773) => Proof::InForce,
