@@ -50,5 +50,6 @@ mod template;
 mod tls;
 mod tokens;
 mod unseal;
+mod unverified_passwords;
 mod uploads;
 mod world;

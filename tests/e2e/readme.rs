@@ -227,8 +227,11 @@ fn the_production_start_is_as_printed() {
 #[test]
 fn the_configuration_is_valid_as_printed() {
     let folder = Folder::new("readme");
-    fs::write(folder.path().join("bulkhead.hcl"), block_of("docs/configuration.md", "configuration"))
-        .expect("a file can be written");
+    fs::write(
+        folder.path().join("bulkhead.hcl"),
+        block_of("docs/configuration.md", "configuration"),
+    )
+    .expect("a file can be written");
     let run = shell("bulkhead server --check --config bulkhead.hcl", &folder)
         .output()
         .expect("bash can be started");

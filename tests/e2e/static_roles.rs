@@ -254,7 +254,7 @@ fn to_create_and_to_update_a_static_role_are_two_capabilities() {
 fn a_user_that_may_not_log_in_gets_the_password_all_the_same() {
     let world = world();
     world.postgres.query("ALTER ROLE app NOLOGIN");
-    world.root.write("database/static-roles/app", &role("app")).expect(204);
+    world.root.write("database/static-roles/app", &role("app")).expect(200);
     world.postgres.query("ALTER ROLE app LOGIN");
     assert!(is_in_force(&world));
 }

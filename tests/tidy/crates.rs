@@ -91,7 +91,10 @@ fn a_crate_imports_only_what_is_to_its_right() {
             }
         }
     }
-    assert_none(found, "hand in what is needed from above; see the picture in docs/architecture.md");
+    assert_none(
+        found,
+        "hand in what is needed from above; see the picture in docs/architecture.md",
+    );
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(crate) struct ConnectionKey {
 }
 
 /// What a nested call has to do with passwords.
-pub(crate) enum Purpose {
+pub(crate) enum PasswordUse {
     /// It changes that of the user.
     Change(String),
     /// It finds out whether one logs in.
@@ -49,7 +49,7 @@ pub(crate) struct CallState {
     pub(crate) plugin: Arc<Identity>,
     pub(crate) unit: Option<Unit>,
     pub(crate) connection: Option<ConnectionKey>,
-    pub(crate) purpose: Purpose,
+    pub(crate) password_use: PasswordUse,
     /// A checkpoint met a conflict: the call did not happen, also where the plugin answers.
     pub(crate) conflict: bool,
     pub(crate) memory: Memory,
@@ -90,7 +90,7 @@ impl CallState {
             plugin,
             unit,
             connection: None,
-            purpose: Purpose::Other,
+            password_use: PasswordUse::Other,
             conflict: false,
             memory,
             log_count: LogCount::default(),

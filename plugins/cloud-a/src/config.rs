@@ -130,7 +130,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let places = [Place::of("environment", cloud(&config) != cloud(&before))];
     destination::check(call, &places, &[Held::of("client_secret", &before.client_secret)])?;
     config.store(host)?;
-    Ok(Answer::nothing())
+    Ok(Answer::nothing().warn(config.rotation.lost_window(&before.rotation)))
 }
 
 /// Shows it.

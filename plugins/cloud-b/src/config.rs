@@ -185,8 +185,9 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     }
     let warnings = config.warnings(call);
     root_keys::forget_next(host, &config)?;
+    let lost_window = config.rotation.lost_window(&before.rotation);
     config.store(host)?;
-    Ok(Answer::nothing().warn(warnings))
+    Ok(Answer::nothing().warn(warnings).warn(lost_window))
 }
 
 /// Shows the configuration without the private key, also where none was written.

@@ -10,6 +10,7 @@ mod codes;
 mod description;
 mod dsn;
 mod named;
+mod proof;
 mod remove;
 mod rights;
 mod run;
@@ -113,7 +114,7 @@ impl DatabasePlugin for MySql {
         username: &str,
         credential: &Credential,
     ) -> Result<Option<bool>, Refusal> {
-        users::check_credential(host, &Connection::read(settings)?, username, credential)
+        proof::check_credential(host, &Connection::read(settings)?, username, credential)
     }
 }
 

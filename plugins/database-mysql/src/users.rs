@@ -1,4 +1,4 @@
-//! Users come to be, change and are tried.
+//! Users come to be and change.
 //!
 //! MySQL commits at each statement about an account. So what a creation that failed has left is
 //! removed here, at once, with the operator's rollback statements or by the plugin; what cannot be
@@ -9,15 +9,12 @@ use crate::codes::Code;
 use crate::run::run;
 use crate::settings::Connection;
 use crate::{named, remove, sql_failure};
-use bulkhead_sdk::connection::{Denial, acting, login, refuse_self_managed};
+use bulkhead_sdk::connection::{Denial, acting, refuse_self_managed};
 use bulkhead_sdk::database_plugin::{Credential, NewUser, Refusal, SqlFailure, SqlHost, StoreTime};
 use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
 
 /// Number of an act that the user may not do.
 const DENIED: &str = "1227";
-
-/// Number of a database that the user may not use, which is looked at behind the password.
-const NO_DATABASE: &str = "1044";
 
 /// MariaDB's way for a user without rights over others, to whom `ALTER USER` is denied of itself
 /// too.
@@ -147,26 +144,6 @@ pub(crate) fn set_expiration(
     let prepared = statements::prepare(Dialect::Mysql, given, &values)?;
     run(host, &connection.target, prepared)
         .map_err(|failure| sql_failure::refusal(failure, &connection.target))
-}
-
-/// Whether the database lets `username` in with `credential`; a certificate's key is not known
-/// here.
-pub(crate) fn check_credential(
-    host: &dyn SqlHost,
-    connection: &Connection,
-    username: &str,
-    credential: &Credential,
-) -> Result<Option<bool>, Refusal> {
-    if matches!(credential, Credential::SubjectDn(_)) {
-        return Ok(None);
-    }
-    let target = login(&connection.target, username, credential)?;
-    match host.ping(&target) {
-        Ok(()) => Ok(Some(true)),
-        Err(failure) if sql_failure::has_number(&failure, &[NO_DATABASE]) => Ok(Some(true)),
-        Err(failure) if failure.code == "refused" => Ok(Some(false)),
-        Err(failure) => Err(sql_failure::refusal(failure, &target)),
-    }
 }
 
 /// What a user proves itself with, as statements write it. No `Debug`: it may be a password.

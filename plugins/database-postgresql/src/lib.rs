@@ -9,6 +9,7 @@ mod codes;
 mod connection_url;
 mod description;
 mod dsn;
+mod proof;
 mod revoke;
 mod rights;
 mod scram;
@@ -113,7 +114,7 @@ impl DatabasePlugin for PostgreSql {
         username: &str,
         credential: &Credential,
     ) -> Result<Option<bool>, Refusal> {
-        users::check_credential(host, &Connection::read(settings)?, username, credential)
+        proof::check_credential(host, &Connection::read(settings)?, username, credential)
     }
 }
 

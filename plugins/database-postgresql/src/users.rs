@@ -1,10 +1,10 @@
-//! Users come to be, change and are tried. All of an operator's statements for one of these run in
+//! Users come to be and change. All of an operator's statements for one of these run in
 //! one transaction, so that a failure leaves nothing behind.
 
 use crate::codes::Code;
 use crate::settings::{Authentication, Connection};
 use crate::{scram, sql_failure};
-use bulkhead_sdk::connection::{Denial, acting, login, refuse_self_managed};
+use bulkhead_sdk::connection::{Denial, acting, refuse_self_managed};
 use bulkhead_sdk::database_plugin::{
     Credential, NewUser, Refusal, SqlFailure, SqlHost, Statement, StoreTime, Target,
 };
@@ -16,12 +16,6 @@ const SET_EXPIRATION: &str = "ALTER ROLE \"{{name}}\" VALID UNTIL '{{expiration}
 
 /// SQLSTATE of a role that does not exist.
 pub(crate) const UNDEFINED_OBJECT: &str = "42704";
-
-/// SQLSTATE of a user that may not log in, or not from here.
-const INVALID_AUTHORIZATION: &str = "28000";
-
-/// SQLSTATE of a user that may not use the database.
-const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// Creates `user`.
 pub(crate) fn create(
@@ -83,29 +77,6 @@ pub(crate) fn set_expiration(
 ) -> Result<(), Refusal> {
     let values = Values { username, password: None, subject: None, expiration: Some(expires) };
     given_or_own(host, &connection.target, given, SET_EXPIRATION, &values)
-}
-
-/// Whether the database lets `username` in with `credential`; a certificate's key is not known
-/// here.
-pub(crate) fn check_credential(
-    host: &dyn SqlHost,
-    connection: &Connection,
-    username: &str,
-    credential: &Credential,
-) -> Result<Option<bool>, Refusal> {
-    if matches!(credential, Credential::SubjectDn(_)) {
-        return Ok(None);
-    }
-    let target = login(&connection.target, username, credential)?;
-    let Err(failure) = host.ping(&target) else { return Ok(Some(true)) };
-    match (failure.code.as_str(), failure.sqlstate.as_deref()) {
-        // Asked for behind the password: the user is who it says, and may not use this database.
-        (_, Some(INSUFFICIENT_PRIVILEGE)) => Ok(Some(true)),
-        // The user may not log in at all, or not from here, with whichever password.
-        ("refused", Some(INVALID_AUTHORIZATION)) => Ok(None),
-        ("refused", _) => Ok(Some(false)),
-        _ => Err(sql_failure::refusal(failure, &target)),
-    }
 }
 
 /// Runs statements in one transaction. A failure counts them as the operator's list does.

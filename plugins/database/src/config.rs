@@ -81,6 +81,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     connection.targets = Some(configured.targets.clone());
     // To configure dialled nothing, and to verify does.
     destination::check(call, &before, &connection, &plugin)?;
+    let lost_window = connection.rotation.lost_window(&before.rotation);
     let before = before.targets.unwrap_or_default();
     statements::check_root(host, name, &connection)?;
     let lacking = if connection.is_verified() {
@@ -93,7 +94,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let stranded = target::warning(host, name, &before, &configured.targets)?;
     let codes = configured.warnings.iter().chain(&lacking);
     let told = codes.map(|code| sentence(&plugin, code, name));
-    let mut warnings: Vec<String> = stranded.into_iter().chain(told).collect();
+    let mut warnings: Vec<String> = stranded.into_iter().chain(told).chain(lost_window).collect();
     warnings.extend(unknown_settings(&plugin, &settings));
     if connection.allowed_roles.is_empty() {
         let name = quoted(name);

@@ -23,11 +23,14 @@ mod root_rotation;
 mod rotate_role;
 mod rotate_root;
 mod statements;
+mod static_account;
+mod static_creation;
 mod static_creds;
 mod static_role;
 mod static_roles;
 mod static_rotation;
 mod target;
+mod unfinished;
 mod version;
 
 use bulkhead_sdk::intent;
@@ -137,10 +140,10 @@ impl SecretsEngine for Database {
     }
 
     /// What is due rings by itself, and what a call left unfinished by its guard.
-    fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
+    fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
         let unfinished = intent::key_of(key);
-        if let Some(role) = unfinished.and_then(static_rotation::role_of) {
-            return static_rotation::recover(host, context, role, attempt);
+        if let Some(role) = unfinished.and_then(static_account::role_of) {
+            return static_rotation::recover(host, context, role);
         }
         if let Some(connection) = unfinished.and_then(root_rotation::connection_of) {
             return root_rotation::recover(host, connection);

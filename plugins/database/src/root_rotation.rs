@@ -9,6 +9,7 @@ use crate::connection::{Connection, about};
 use crate::figures::{self, Outcome};
 use crate::placement::Place;
 use crate::target;
+use crate::unfinished::UnfinishedChange;
 use bulkhead_sdk::database_plugin::Credential;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::intent::{self, Candidates, Ended, Found, Intent, Proven};
@@ -17,6 +18,7 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::cell::Cell;
 
 /// What the keys of these intents begin with.
 const INTENT: &str = "root/";
@@ -40,6 +42,8 @@ struct Root<'a> {
     host: &'a dyn Host,
     name: &'a str,
     connection: &'a Connection,
+    /// The database cannot tell whether the user logs in with the new password.
+    is_unverified: Cell<bool>,
 }
 
 /// The key of the intent of the connection `name`.
@@ -55,26 +59,38 @@ pub(crate) fn connection_of(intent: &str) -> Option<&str> {
 /// Refuses to begin a second change beside one that is not finished, which goes on as soon as this
 /// call ends.
 pub(crate) fn refuse_open(host: &dyn Host, name: &str) -> Result<(), Failure> {
-    if !intent::hasten(host, &key(name))? {
+    let key = key(name);
+    if !intent::hasten(host, &key)? {
         return Ok(());
     }
-    let name = quoted(name);
-    Err(Failure::new(
-        Kind::Unavailable,
-        format!("a rotation of connection {name} is not finished; it goes on now, try again"),
-    ))
+    let what = format!("a rotation of connection {}", quoted(name));
+    let otherwise = format!("write config/{name} with the password that works");
+    Err(UnfinishedChange::refusal(host, &key, &what, &otherwise)?)
 }
 
-/// Changes the password of the connection's own user.
+/// Changes the password of the connection's own user. Returns a warning if the database cannot tell
+/// whether the user logs in with the new password.
 ///
 /// # Errors
 /// Invalid request where the connection has none that can be changed; what host or database
 /// refused. What was begun is then finished by the guard.
-pub(crate) fn rotate(host: &dyn Host, name: &str, connection: &Connection) -> Result<(), Failure> {
+pub(crate) fn rotate(
+    host: &dyn Host,
+    name: &str,
+    connection: &Connection,
+) -> Result<Option<String>, Failure> {
     connection.check_rotatable(name)?;
-    let root = Root { host, name, connection };
+    let root = Root { host, name, connection, is_unverified: Cell::new(false) };
     let intent = Intent::begin(host, &key(name), name, root.new_candidate()?)?;
-    root.store(root.change(intent)?)
+    root.store(root.change(intent)?)?;
+    Ok(root.is_unverified.get().then(|| {
+        format!(
+            "the new password of user {} of connection {} could not be verified: the database does \
+             not let the user log in, whatever the password; check the user, then reset/{name}",
+            quoted(root.username()),
+            quoted(name)
+        )
+    }))
 }
 
 /// The timer of the connection `name` rang: its rotation is due.
@@ -96,7 +112,8 @@ pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
             connection.store(host, name)
         }
         Decision::Rotate => {
-            rotate(host, name, &connection).inspect_err(|_| tell(host, Outcome::Failed, name))
+            let rotated = rotate(host, name, &connection).map(drop);
+            rotated.inspect_err(|_| tell(host, Outcome::Failed, name))
         }
     }
 }
@@ -108,9 +125,10 @@ pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
 pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let Some(intent) = Intent::<Candidate>::recover(host, &key(name))? else { return Ok(()) };
     let Some(connection) = Connection::find(host, name)? else {
+        UnfinishedChange::forget(host, &key(name))?;
         return intent.give_up(host, Ended::Unwanted);
     };
-    let root = Root { host, name, connection: &connection };
+    let root = Root { host, name, connection: &connection, is_unverified: Cell::new(false) };
     let now = connection.targets(host, name)?;
     let is_of = |candidate: &Candidate| {
         candidate.username == root.username() && target::keeps(&candidate.targets, &now)
@@ -130,6 +148,7 @@ impl Root<'_> {
             return Err(self.unknown());
         }
         self.connection.store(self.host, self.name)?;
+        UnfinishedChange::forget(self.host, &key(self.name))?;
         intent.give_up(self.host, Ended::Unwanted)
     }
 
@@ -162,6 +181,7 @@ impl Root<'_> {
         let mut connection = self.connection.clone();
         connection.times.due = connection.rotation.due_after(self.host.clock().now())?;
         connection.store(self.host, self.name)?;
+        UnfinishedChange::forget(self.host, &key(self.name))?;
         intent.give_up(self.host, Ended::Unchanged)
     }
 
@@ -195,9 +215,17 @@ impl Root<'_> {
                  root_rotation_statements",
                 quoted(self.name)
             ))),
-            Some(true) | None => Ok(()),
+            told => {
+                self.is_unverified.set(told.is_none());
+                Ok(())
+            }
         };
-        intent.make(change, prove)
+        intent.make(change, prove).inspect_err(|why| self.note(why))
+    }
+
+    /// Notes the error of an attempt for later callers.
+    fn note(&self, why: &Failure) {
+        UnfinishedChange::note_failure(self.host, &key(self.name), why, false);
     }
 
     /// Whether the user logs in with the password; `None` where the database cannot tell.
@@ -205,7 +233,7 @@ impl Root<'_> {
         let called = self.connection.for_host(self.name);
         let credential = Credential::Password(password.to_owned());
         let works = self.host.databases().check_credential(&called, self.username(), &credential);
-        works.map_err(|why| about(self.name, why))
+        works.map_err(|why| about(self.name, why)).inspect_err(|why| self.note(why))
     }
 
     /// Stores what is in force, as a new generation. A connection that was removed meanwhile, or is
@@ -213,6 +241,7 @@ impl Root<'_> {
     fn store(&self, proven: Proven<Candidate>) -> Result<(), Failure> {
         let Self { host, name, .. } = *self;
         proven.confirm(host, |candidate, ()| {
+            UnfinishedChange::forget(host, &key(name))?;
             let Some(mut connection) = Connection::find(host, name)? else { return Ok(()) };
             if connection.setting("username") != candidate.username {
                 return Ok(());
@@ -230,14 +259,16 @@ impl Root<'_> {
     fn unknown(&self) -> Failure {
         log(self.host, Level::Error, "root-credential-unknown", self.name);
         let (name, user) = (quoted(self.name), quoted(self.username()));
-        Failure::new(
+        let why = Failure::new(
             Kind::Unreachable,
             format!(
                 "user {user} of connection {name} logs in neither with the stored password nor \
                  with one that a rotation began with; write config/{} with its password",
                 self.name
             ),
-        )
+        );
+        self.note(&why);
+        why
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let role = StaticRole::find(host, name)?.ok_or_else(unknown)?;
     let connection = role.connection(host, name, mount)?;
     static_rotation::refuse_open(host, name)?;
-    static_rotation::rotate(host, name, &role, &connection).map_err(|why| {
+    let proof = static_rotation::rotate(host, name, &role, &connection).map_err(|why| {
         let message = format!(
             "unable to finish rotating credentials; retries will continue in the background but it \
              is also safe to retry manually: {}",
@@ -25,5 +25,5 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         );
         Failure { message, ..why }
     })?;
-    Ok(Answer::nothing())
+    Ok(Answer::nothing().warn(StaticRole { proof, ..role }.doubt()))
 }

@@ -10,6 +10,5 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let connection = Connection::named(host, name, &call.mount.path)?;
     root_rotation::refuse_open(host, name)?;
-    root_rotation::rotate(host, name, &connection)?;
-    Ok(Answer::nothing())
+    Ok(Answer::nothing().warn(root_rotation::rotate(host, name, &connection)?))
 }

@@ -1,10 +1,14 @@
 //! `static-creds/{name}`: what the account of a static role logs in with now. Nothing is changed by
 //! asking.
+//!
+//! Prevents an answer with a password that the database refused.
 
 use crate::connection;
-use crate::static_role::StaticRole;
+use crate::static_account;
+use crate::static_role::{Proof, StaticRole};
+use crate::unfinished::UnfinishedChange;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Answer, Call, Failure, Host};
+use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
 use serde_json::json;
 
 /// Shows the credential, and when it is changed next.
@@ -18,10 +22,44 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     };
     let role = StaticRole::find(host, name)?.ok_or_else(unknown)?;
     connection::check_admission(host, &role.db_name, name, mount)?;
+    let unfinished = UnfinishedChange::find(host, &static_account::key(name))?;
+    refuse_dead(name, &role, unfinished.as_ref())?;
     let mut shown = role.held.show();
     shown.insert("username".to_owned(), json!(role.username));
     shown.insert("ttl".to_owned(), json!(role.times.ttl(host.clock().now())));
     shown.extend(role.rotation.show_chosen());
     shown.extend(role.times.show_last());
-    Answer::data(&shown)
+    let unfinished = unfinished.filter(|change| !change.cause.is_empty()).map(|change| {
+        format!(
+            "a rotation of static role {} is not finished, so that another password may be in \
+             force; its last attempt failed: {}",
+            quoted(name),
+            change.cause
+        )
+    });
+    Ok(Answer::data(&shown)?.warn(role.doubt()).warn(unfinished))
 }
+
+/// Refuses to show a credential that the database refused as wrong.
+fn refuse_dead(
+    name: &str,
+    role: &StaticRole,
+    unfinished: Option<&UnfinishedChange>,
+) -> Result<(), Failure> {
+    let dead = unfinished.filter(|change| change.is_dead);
+    let (name, user) = (quoted(name), quoted(&role.username));
+    let message = match (dead, role.proof) {
+        (Some(change), _) => format!(
+            "no password of user {user} is known to work: the database refuses the stored one, and \
+             the rotation of static role {name} that goes on by itself failed: {}. Correct that \
+             cause, or change rotation_statements, and ask again",
+            change.cause
+        ),
+        (None, Proof::Refused) => role.doubt().unwrap_or_default(),
+        (None, Proof::Verified | Proof::Unverified) => return Ok(()),
+    };
+    Err(Failure::new(Kind::Unavailable, message))
+}
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,19 @@ use serde::{Deserialize, Serialize};
 /// What the keys of rotation timers begin with.
 const TIMER: &str = "rotate/";
 
+/// Result of the account's login with the credential of its role.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Proof {
+    /// The account logged in. The default of roles that an earlier release stored.
+    #[default]
+    Verified,
+    /// The database refuses the account for a reason other than the password.
+    Unverified,
+    /// The database took the credential, and then refused it as a wrong one.
+    Refused,
+}
+
 /// A static role. No `Debug`: it holds the credential.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct StaticRole {
@@ -28,8 +41,14 @@ pub(crate) struct StaticRole {
     pub(crate) skip_import_rotation: bool,
     pub(crate) rotation: Settings,
     pub(crate) times: Times,
-    /// What is in force, as far as is known.
+    /// The newest credential that the database took.
     pub(crate) held: Held,
+    #[serde(default)]
+    pub(crate) proof: Proof,
+    /// The last verified credential, as long as `held` is not verified. The operator's statements
+    /// may have left this credential in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) earlier: Option<Held>,
     /// The servers at which it was given or put in force; none where an earlier release stored it.
     #[serde(default)]
     pub(crate) targets: Vec<String>,
@@ -62,6 +81,36 @@ impl StaticRole {
         host.storage().delete(&Self::key(name))?;
         host.clock().cancel(&timer(name))?;
         self.give_up_account(host)
+    }
+
+    /// Replaces the credential. Keeps the last verified credential until another is verified.
+    pub(crate) fn take(&mut self, held: Held, proof: Proof) {
+        let before = std::mem::replace(&mut self.held, held);
+        if proof == Proof::Verified {
+            self.earlier = None;
+        } else if self.proof == Proof::Verified && before != Held::default() {
+            self.earlier = Some(before);
+        }
+        self.proof = proof;
+    }
+
+    /// Returns the warning about a credential that is not verified.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        let (user, db_name) = (quoted(&self.username), quoted(&self.db_name));
+        match self.proof {
+            Proof::Verified => None,
+            Proof::Unverified => Some(format!(
+                "the credential of user {user} could not be verified: connection {db_name} cannot \
+                 log in as that user, whatever the password (its host, TLS or certificate \
+                 requirement, connection limit, expiry or lock); it is kept unverified, so check \
+                 it where the user may log in"
+            )),
+            Proof::Refused => Some(format!(
+                "the database of connection {db_name} took a new credential for user {user}, and \
+                 then refused a login by it; the credential is kept and not shown. Check \
+                 rotation_statements and the user's way of logging in, then rotate the role"
+            )),
+        }
     }
 
     /// Makes `name` the owner of its account.

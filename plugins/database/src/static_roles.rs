@@ -7,7 +7,9 @@ use crate::connection::Connection;
 use crate::credential::{self, Held};
 use crate::roles::Role;
 use crate::statements;
-use crate::static_role::StaticRole;
+use crate::static_account::Account;
+use crate::static_creation;
+use crate::static_role::{Proof, StaticRole};
 use crate::static_rotation;
 use bulkhead_sdk::database_plugin::Act;
 use bulkhead_sdk::rotation::{self, Bounds};
@@ -43,11 +45,11 @@ pub(crate) const ROTATION_FIELDS: &[Field] = rotation::ROLE_FIELDS;
 /// Creates or changes a static role.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
-    match StaticRole::find(host, name)? {
+    let warnings = match StaticRole::find(host, name)? {
         Some(role) => update(host, call, name, role)?,
         None => create(host, call, name)?,
-    }
-    Ok(Answer::nothing())
+    };
+    Ok(Answer::nothing().warn(warnings))
 }
 
 /// Shows a static role, and never its credential.
@@ -58,6 +60,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         ("username".to_owned(), json!(role.username)),
         ("rotation_statements".to_owned(), json!(role.rotation_statements)),
         ("credential_type".to_owned(), json!(role.credential_type)),
+        ("credential_verified".to_owned(), json!(role.proof == Proof::Verified)),
         ("skip_import_rotation".to_owned(), json!(role.skip_import_rotation)),
     ]);
     let options = credential::shown(&role.credential_config);
@@ -75,11 +78,11 @@ pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     if let Some(role) = StaticRole::find(host, name)? {
         role.remove(host, name)?;
     }
-    static_rotation::forget_open(host, name)?;
+    static_rotation::abandon(host, name)?;
     Ok(Answer::nothing())
 }
 
-fn create(host: &dyn Host, call: &Call, name: &str) -> Result<(), Failure> {
+fn create(host: &dyn Host, call: &Call, name: &str) -> Result<Vec<String>, Failure> {
     static_rotation::refuse_open(host, name)?;
     if Role::find(host, name)?.is_some() {
         return Err(Failure::invalid(format!(
@@ -100,11 +103,36 @@ fn create(host: &dyn Host, call: &Call, name: &str) -> Result<(), Failure> {
     };
     import(host, call, &mut role, &connection)?;
     if !role.skip_import_rotation {
-        return static_rotation::create(host, name, &role, &connection);
+        role.proof = static_creation::create(host, name, &role, &connection)?;
+        return Ok(role.doubt().into_iter().collect());
     }
+    role.proof = try_import(host, name, &role, &connection)?;
     role.times = role.rotation.changed_at(&role.times, host.clock().now())?;
     role.claim_account(host, name)?;
-    role.store(host, name)
+    role.store(host, name)?;
+    Ok(role.doubt().into_iter().collect())
+}
+
+/// Verifies the given password by a login of the account.
+///
+/// # Errors
+/// Invalid request if the database refuses the password as wrong.
+fn try_import(
+    host: &dyn Host,
+    name: &str,
+    role: &StaticRole,
+    connection: &Connection,
+) -> Result<Proof, Failure> {
+    let account = Account { host, name, role, connection };
+    match account.prove(&role.held)? {
+        Proof::Refused => Err(Failure::invalid(format!(
+            "the database of connection {} refuses password for user {}; give the password that \
+             the user logs in with now",
+            quoted(&role.db_name),
+            quoted(&role.username)
+        ))),
+        proof => Ok(proof),
+    }
 }
 
 /// Takes the password that the account has now, where the role begins with it.
@@ -138,9 +166,15 @@ fn import(
     }
 }
 
-fn update(host: &dyn Host, call: &Call, name: &str, role: StaticRole) -> Result<(), Failure> {
+fn update(
+    host: &dyn Host,
+    call: &Call,
+    name: &str,
+    role: StaticRole,
+) -> Result<Vec<String>, Failure> {
     refuse_other(call, "username", &role.username)?;
     refuse_other(call, "db_name", &role.db_name)?;
+    let before = role.rotation.clone();
     let mut changed = role;
     if call.is_given("skip_import_rotation")
         && call.flag("skip_import_rotation") != changed.skip_import_rotation
@@ -149,33 +183,39 @@ fn update(host: &dyn Host, call: &Call, name: &str, role: StaticRole) -> Result<
             "skip_import_rotation counts when a role is created; delete the role to create it anew",
         ));
     }
-    change_password(host, call, &mut changed)?;
+    let takes_password = change_password(host, call, &mut changed)?;
     let moves_due = merge(host, call, &mut changed)?;
     if let Some(connection) = Connection::find(host, &changed.db_name)? {
         check_with(host, &changed, &connection)?;
+        if takes_password {
+            changed.proof = try_import(host, name, &changed, &connection)?;
+        }
     }
     if moves_due {
         changed.times = changed.rotation.changed_at(&changed.times, host.clock().now())?;
     }
-    changed.store(host, name)
+    changed.store(host, name)?;
+    let doubt = changed.doubt().filter(|_| takes_password);
+    Ok(doubt.into_iter().chain(changed.rotation.lost_window(&before)).collect())
 }
 
-/// Another imported password: as long as no rotation has made one that is known to be in force.
-fn change_password(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Result<(), Failure> {
+/// Takes another imported password, before the first rotation. Returns `true` if the call has a
+/// password; the caller has to verify the password.
+fn change_password(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Result<bool, Failure> {
     let password = call.text("password");
     if password.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     if role.times.last.is_some() {
         return Err(Failure::invalid(
             "updating password not allowed after rotation: the engine knows what is in force",
         ));
     }
-    role.held = Held::Password(password.to_owned());
+    role.take(Held::Password(password.to_owned()), Proof::Unverified);
     if let Some(connection) = Connection::find(host, &role.db_name)? {
         role.targets = connection.targets(host, &role.db_name)?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Puts what may change at any time over what is stored. Tells whether that may move what is due.

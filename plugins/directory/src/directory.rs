@@ -53,7 +53,7 @@ pub(crate) struct Found {
 pub(crate) enum Proof {
     InForce,
     NotInForce,
-    /// The account is locked, so that no password is taken.
+    /// The account is locked, or may not log in in this way, so that no password is taken.
     CannotTell,
 }
 
@@ -263,6 +263,8 @@ pub(crate) fn unless_stale<T>(host: &dyn Host, found: Result<T, Failure>) -> Res
 
 const OTHER_SCHEMA: &str = "schema openldap is not for Active Directory, which would keep the \
                             password as a readable attribute and change nothing; use schema ad";
+/// LDAP's result of a wrong name or password.
+const INVALID_CREDENTIALS: u32 = 49;
 const NO_BASE: &str = "the server does not tell where its entries are; set userdn";
 
 /// The value of `unicodePwd`.
@@ -279,11 +281,15 @@ fn absent_is_empty(found: Result<Vec<Entry>, Fault>) -> Result<Vec<Entry>, Fault
 
 /// Active Directory says why a login was refused, and says most of it only to who has the password:
 /// that the account is disabled (533), expired (701), may not log in here or now (530, 531, 534),
-/// or must change its password (532, 773). That it is locked (775) it says to anyone.
+/// or must change its password (532, 773). That it is locked (775) it says to anyone. Another
+/// result than "invalid credentials", such as a demand for TLS, says nothing of the password.
 fn told_by(refused: &Fault) -> Proof {
     match refused.data {
         Some(0x530..=0x534 | 0x701 | 0x773) => Proof::InForce,
         Some(0x775) => Proof::CannotTell,
+        _ if refused.result_code.is_some_and(|code| code != INVALID_CREDENTIALS) => {
+            Proof::CannotTell
+        }
         _ => Proof::NotInForce,
     }
 }

@@ -23,6 +23,7 @@ use crate::call::Call;
 use crate::database_plugin::StoreTime;
 use crate::schedule::Schedule;
 use crate::table::Field;
+use bulkhead_wire::duration::show;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -148,6 +149,20 @@ impl Settings {
         if call.is_given("rotation_schedule") {
             (self.schedule, self.window) = (String::new(), 0);
         }
+    }
+
+    /// Returns a warning if a write removed the window of `before` together with its schedule.
+    #[must_use]
+    pub fn lost_window(&self, before: &Self) -> Option<String> {
+        let is_lost = before.window > 0 && self.schedule.is_empty();
+        is_lost.then(|| {
+            format!(
+                "rotation_window of {} was removed together with rotation_schedule {}; give both \
+                 again to return to a schedule",
+                show(before.window),
+                quoted(&before.schedule)
+            )
+        })
     }
 
     fn check(&self, bounds: Bounds) -> Result<(), Failure> {

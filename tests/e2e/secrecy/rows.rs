@@ -115,8 +115,9 @@ fn refused_roles_change_nothing_and_show_nothing() {
 #[test]
 fn refused_static_roles_change_nothing_and_show_nothing() {
     let world = world();
-    for user in ["app", "other"] {
-        world.postgres.query(&format!("CREATE ROLE \"{user}\" LOGIN PASSWORD '{FIRST}'"));
+    for (user, password) in [("app", FIRST), ("other", CANARY)] {
+        let password = password.replace('\'', "''");
+        world.postgres.query(&format!("CREATE ROLE \"{user}\" LOGIN PASSWORD '{password}'"));
     }
     let app = json!({ "db_name": "demo", "username": "app", "rotation_period": "1h" });
     world.root.write("database/static-roles/app", &app).expect(204);

@@ -20,22 +20,22 @@ use crate::limits;
 use crate::nested_answer::answer_bytes;
 use crate::outcome::{Entered, settle};
 use crate::sql::{Targets, check_targets};
-use crate::state::{CallState, ConnectionKey, Purpose, refusal};
+use crate::state::{CallState, ConnectionKey, PasswordUse, refusal};
 use bulkhead_wire::failure::{Failure as Refused, Kind};
 use std::sync::Arc;
 use wasmtime::{Store, format_err};
 
 /// Runs one function of the nested plugin: `nested!(self, connection, call_verify(&settings))`, or
-/// one for a purpose.
+/// one that uses a password.
 macro_rules! nested {
     ($state:expr, $connection:expr, $function:ident($($argument:expr),*)) => {
-        nested!($state, $connection, Purpose::Other, $function($($argument),*))
+        nested!($state, $connection, PasswordUse::Other, $function($($argument),*))
     };
-    ($state:expr, $connection:expr, $purpose:expr, $function:ident($($argument:expr),*)) => {{
+    ($state:expr, $connection:expr, $password_use:expr, $function:ident($($argument:expr),*)) => {{
         match Nested::prepare($state, $connection).await {
             Err(failure) => Ok(Err(refusal(&failure))),
             Ok(mut nested) => {
-                nested.store.data_mut().purpose = $purpose;
+                nested.store.data_mut().password_use = $password_use;
                 let deadline = $state.context.deadline;
                 let work = async {
                     let pre = linked(&nested.plugin)?;
@@ -143,7 +143,7 @@ impl Host for CallState {
         nested!(
             self,
             &connection,
-            Purpose::Change(username.clone()),
+            PasswordUse::Change(username.clone()),
             call_change_credential(
                 &connection.settings,
                 &username,
@@ -190,7 +190,7 @@ impl Host for CallState {
         nested!(
             self,
             &connection,
-            Purpose::Proof,
+            PasswordUse::Proof,
             call_check_credential(&connection.settings, &username, &credential)
         )
     }

@@ -13,7 +13,7 @@ use crate::host_services::Level;
 use crate::limits;
 use crate::resources::Resources;
 use crate::sql::{Lent, LoginRequest, PoolKey, SqlFailure, failed};
-use crate::state::{CallState, Purpose};
+use crate::state::{CallState, PasswordUse};
 use futures_util::FutureExt as _;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -134,9 +134,9 @@ async fn ping(
     let (key, reaches) = admit(state, target, asked)?;
     let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
     let login = login(&resources, &tree, target, (key, reaches));
-    let pinged = match state.purpose {
-        Purpose::Proof => within_time(state, login.prove()).await,
-        Purpose::Change(_) | Purpose::Other => within_time(state, login.ping()).await,
+    let pinged = match state.password_use {
+        PasswordUse::Proof => within_time(state, login.prove()).await,
+        PasswordUse::Change(_) | PasswordUse::Other => within_time(state, login.ping()).await,
     };
     state.context.tree.mark(Effect::Safe);
     pinged
@@ -151,8 +151,8 @@ async fn lend(
     let (key, reaches) = admit(state, target, asked)?;
     let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
     let login = login(&resources, &tree, target, (key, reaches));
-    let lent = match &state.purpose {
-        Purpose::Change(username) if *username == target.username => {
+    let lent = match &state.password_use {
+        PasswordUse::Change(username) if *username == target.username => {
             within_time(state, login.lend_for_change()).await
         }
         _ => within_time(state, login.lend()).await,

@@ -130,7 +130,6 @@ fn a_certificates_subject_is_written_as_the_server_compares_it() {
         script.asked(),
         ["transact CREATE USER 'v-a-1'@'%' REQUIRE SUBJECT '/CN=app, one/O=harbour'"]
     );
-    assert_eq!(check_credential(&script, &connection(), "u", &new.credential), Ok(None));
     let refusal = create(&script, &connection(), &new, &list(&[CREATION]), &[]).unwrap_err();
     assert_eq!(refusal.code, "invalid-statement", "there is no password then");
     let key = user(Credential::PublicKeyPem("k".to_owned()));
@@ -198,16 +197,4 @@ fn the_end_of_a_user_is_only_the_operators_statements_to_move() {
     set_expiration(&script, &connection(), "u", 0, &[]).unwrap();
     set_expiration(&script, &connection(), "u", 0, &list(&["SELECT '{{expiration}}'"])).unwrap();
     assert_eq!(script.asked(), ["transact SELECT '1970-01-01 00:00:00+0000'"]);
-}
-
-#[test]
-fn a_credential_is_tried_by_a_login() {
-    let tried = |script: &SqlScript| check_credential(script, &connection(), "u", &password("p"));
-    let script = SqlScript::default();
-    assert_eq!(tried(&script), Ok(Some(true)));
-    assert_eq!(script.asked(), ["ping u:p"]);
-    let refused = SqlScript::default().fails("ping", SqlScript::failure("refused", Some("1045")));
-    assert_eq!(tried(&refused), Ok(Some(false)));
-    let down = SqlScript::default().fails("ping", SqlScript::failure("unreachable", None));
-    assert_eq!(tried(&down).unwrap_err().code, "unreachable");
 }

@@ -109,7 +109,6 @@ fn a_user_with_a_certificate_has_its_subject_and_no_password() {
         script.asked(),
         ["transact CREATE ROLE \"v-a-1\" LOGIN; COMMENT ON ROLE \"v-a-1\" IS 'CN=v-a-1'"]
     );
-    assert_eq!(check_credential(&script, &connection, "v-a-1", &subject), Ok(None));
     let refused = [
         create(&script, &connection, &new, &list(&[CREATION])),
         change_credential(&script, &connection, "u", &subject, None, &[]),
@@ -129,7 +128,6 @@ fn public_keys_are_not_handled() {
     let refused = [
         create(&script, &connection, &new, &list(&[CREATION])),
         change_credential(&script, &connection, "u", &credential, None, &[]),
-        check_credential(&script, &connection, "u", &credential).map(drop),
     ];
     assert!(refused.into_iter().all(|refused| refused.unwrap_err().code == "unsupported"));
     assert!(script.asked().is_empty());
@@ -182,27 +180,6 @@ fn a_user_that_is_gone_cannot_be_changed() {
     let given = list(&["ALTER ROLE \"{{name}}\" VALID UNTIL '{{expiration}}'"]);
     let refusal = set_expiration(&script, &connection("password"), "u", 0, &given).unwrap_err();
     assert_eq!((refusal.code.as_str(), refusal.statement), ("statement-failed", Some(0)));
-}
-
-#[test]
-fn a_credential_is_tried_by_logging_in_with_it() {
-    let connection = connection("password");
-    let credential = user("n'w").credential;
-    let script = SqlScript::default();
-    assert_eq!(check_credential(&script, &connection, "u", &credential), Ok(Some(true)));
-    assert_eq!(script.asked(), ["ping u:n'w"]);
-    let script = SqlScript::default().fails("ping", SqlScript::failure("refused", Some("28P01")));
-    assert_eq!(check_credential(&script, &connection, "u", &credential), Ok(Some(false)));
-    let script = SqlScript::default().fails("ping", SqlScript::failure("refused", Some("28000")));
-    assert_eq!(check_credential(&script, &connection, "u", &credential), Ok(None), "NOLOGIN");
-    let script =
-        SqlScript::default().fails("ping", SqlScript::failure("statement-failed", Some("42501")));
-    assert_eq!(check_credential(&script, &connection, "u", &credential), Ok(Some(true)));
-    let script = SqlScript::default().fails("ping", SqlScript::failure("unreachable", None));
-    assert_eq!(
-        check_credential(&script, &connection, "u", &credential).unwrap_err().code,
-        "unreachable"
-    );
 }
 
 #[test]

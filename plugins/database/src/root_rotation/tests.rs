@@ -112,6 +112,29 @@ fn a_rotation_whose_reply_was_lost_rolls_forward() {
 }
 
 #[test]
+fn a_password_that_cannot_be_verified_is_stored_with_a_warning() {
+    let bed = rooted();
+    bed.host.tell_of_logins("root", None);
+    let warnings = bed.write("rotate-root/orders", &json!({})).unwrap().warnings;
+    assert!(warnings[0].contains("could not be verified"), "{warnings:?}");
+    assert!(stored(&bed).1 && is_settled(&bed));
+}
+
+#[test]
+fn a_second_request_is_told_why_the_first_rotation_is_not_finished() {
+    let bed = rooted();
+    bed.host.refuse("change-credential", Failure::invalid("too short"));
+    bed.write("rotate-root/orders", &json!({})).err().unwrap();
+    let open = bed.write("rotate-root/orders", &json!({})).err().unwrap();
+    assert_eq!(open.kind, Kind::Unavailable);
+    assert!(open.message.contains("connection \"orders\": too short"), "{}", open.message);
+    assert!(open.message.contains("write config/orders"), "{}", open.message);
+    bed.run_guards().unwrap();
+    assert!(stored(&bed).1 && is_settled(&bed));
+    assert_eq!(bed.host.stored("unfinished/root/orders"), None);
+}
+
+#[test]
 fn a_password_that_the_database_refuses_gives_way_to_a_fresh_one() {
     let bed = rooted();
     bed.host.refuse("change-credential", Failure::invalid("too short"));

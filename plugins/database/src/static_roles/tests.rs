@@ -33,7 +33,8 @@ fn a_role_is_read_with_its_schedule_and_without_its_password() {
     assert!(rotated.ends_with('Z'), "{rotated}");
     let expected = json!({
         "db_name": "orders", "username": "app", "rotation_statements": [],
-        "credential_type": "password", "skip_import_rotation": false, "rotation_period": 3600,
+        "credential_type": "password", "credential_verified": true,
+        "skip_import_rotation": false, "rotation_period": 3600,
         "last_vault_rotation": rotated, "last_service_rotation": rotated,
     });
     assert_eq!(data, expected);
@@ -134,7 +135,8 @@ fn where_the_import_is_skipped_the_password_is_kept_and_due_is_counted_from_now(
     let refused = bed.write("static-roles/app", &app()).err().unwrap();
     assert!(refused.message.contains("password is required"), "{}", refused.message);
     bed.write("static-roles/app", &with(app(), json!({"self_managed_password": "first"}))).unwrap();
-    assert_eq!(bed.host.steps(), ["schedule rotate/app in orders"]);
+    let steps = ["check-credential orders app", "schedule rotate/app in orders"];
+    assert_eq!(bed.host.steps(), steps);
     assert_eq!(shown(&bed, "app"), ("first".to_owned(), true));
     let data = bed.read("static-creds/app").unwrap().data;
     assert_eq!(data["ttl"], 3_600);
@@ -157,15 +159,57 @@ fn a_role_that_says_false_is_rotated_although_its_connection_skips() {
 fn an_imported_password_may_be_corrected_until_the_first_rotation() {
     let bed = with_account();
     let skipped = json!({"skip_import_rotation": true, "password": "mistyped"});
-    bed.write("static-roles/app", &with(app(), skipped)).unwrap();
-    bed.write("static-roles/app", &json!({"password": "first"})).unwrap();
+    // Accepted, because the database cannot tell.
+    bed.host.tell_of_logins("app", None);
+    let warnings = bed.write("static-roles/app", &with(app(), skipped)).unwrap().warnings;
+    assert!(warnings[0].contains("could not be verified"), "{warnings:?}");
+    bed.host.try_logins("app");
+    let refused = bed.write("static-roles/app", &json!({"password": "again"})).err().unwrap();
+    assert!(refused.message.contains("refuses password"), "{}", refused.message);
+    assert_eq!(shown(&bed, "app").0, "mistyped", "a refused request changes nothing");
+    assert!(
+        bed.write("static-roles/app", &json!({"password": "first"})).unwrap().warnings.is_empty()
+    );
     assert_eq!(shown(&bed, "app"), ("first".to_owned(), true));
+    assert_eq!(bed.read("static-roles/app").unwrap().data["credential_verified"], true);
     bed.write("rotate-role/app", &json!({})).unwrap();
     let refused = bed.write("static-roles/app", &json!({"password": "again"})).err().unwrap();
     assert!(refused.message.contains("not allowed after rotation"), "{}", refused.message);
     let refused =
         bed.write("static-roles/app", &json!({"skip_import_rotation": false})).err().unwrap();
     assert!(refused.message.contains("when a role is created"), "{}", refused.message);
+}
+
+#[test]
+fn an_imported_password_is_tried_before_it_is_kept() {
+    let bed = with_account();
+    let wrong = with(app(), json!({"skip_import_rotation": true, "password": "mistyped"}));
+    let refused = bed.write("static-roles/app", &wrong).err().unwrap();
+    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert!(refused.message.contains("user \"app\""), "{}", refused.message);
+    let right = with(app(), json!({"skip_import_rotation": true, "password": "first"}));
+    bed.host.refuse("check-credential", crate::fixture::unreachable());
+    assert_eq!(bed.write("static-roles/app", &right).err().unwrap().kind, Kind::Unreachable);
+    assert_eq!(bed.host.stored("static-role/app"), None);
+    bed.write("static-roles/other", &right).unwrap();
+    assert_eq!(shown(&bed, "other"), ("first".to_owned(), true));
+}
+
+#[test]
+fn a_window_that_ends_with_its_schedule_is_told() {
+    let bed = with_static_role();
+    let nightly = json!({"rotation_schedule": "0 3 * * *", "rotation_window": "2h"});
+    assert!(bed.write("static-roles/app", &nightly).unwrap().warnings.is_empty());
+    let warnings =
+        bed.write("static-roles/app", &json!({"rotation_period": "1h"})).unwrap().warnings;
+    assert!(warnings[0].contains("rotation_window of 2h was removed"), "{warnings:?}");
+    assert!(warnings[0].contains("\"0 3 * * *\""), "{warnings:?}");
+    assert!(
+        bed.write("static-roles/app", &json!({"rotation_period": "2h"}))
+            .unwrap()
+            .warnings
+            .is_empty()
+    );
 }
 
 #[test]

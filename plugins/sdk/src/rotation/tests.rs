@@ -213,6 +213,22 @@ fn what_a_static_role_shows_is_what_was_chosen() {
 }
 
 #[test]
+fn a_window_is_lost_with_its_schedule_and_with_nothing_else() {
+    let period = Settings { period: 60, ..Settings::default() };
+    let told = period.lost_window(&nightly(7_200)).unwrap();
+    assert!(told.contains("rotation_window of 2h"), "{told}");
+    assert!(Settings::default().lost_window(&nightly(3_600)).is_some());
+    for (now, before) in [
+        (period.clone(), nightly(0)),
+        (period.clone(), period),
+        (nightly(0), nightly(7_200)),
+        (nightly(3_600), nightly(7_200)),
+    ] {
+        assert_eq!(now.lost_window(&before), None);
+    }
+}
+
+#[test]
 fn times_are_told_in_seconds_and_under_both_names() {
     let times = Times { last: Some(NEW_YEAR + 1_500), due: Some(NEW_YEAR + 10_499) };
     assert_eq!([0, 1, 10_000, 20_000].map(|later| times.ttl(NEW_YEAR + later)), [10, 10, 0, 0]);

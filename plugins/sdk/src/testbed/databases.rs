@@ -35,6 +35,8 @@ struct Server {
     planned: u32,
     /// The next creation that is refused is refused as a whole.
     keeps_nothing: bool,
+    /// Fixed answers about logins, by user.
+    told_logins: BTreeMap<String, Option<bool>>,
 }
 
 /// A database plugin named `test-database-plugin` with a secret setting `password`.
@@ -73,6 +75,7 @@ impl TestDatabases {
             users,
             planned: 0,
             keeps_nothing: false,
+            told_logins: BTreeMap::new(),
         };
         Self { script: Rc::clone(script), server: RefCell::new(server) }
     }
@@ -95,6 +98,16 @@ impl TestDatabases {
     /// The plugin of the next creation that fails says that nothing was made.
     pub(super) fn keep_nothing(&self) {
         self.server.borrow_mut().keeps_nothing = true;
+    }
+
+    /// Fixes the answer about logins of `username`, in all databases.
+    pub(super) fn tell_of_logins(&self, username: &str, told: Option<bool>) {
+        self.server.borrow_mut().told_logins.insert(username.to_owned(), told);
+    }
+
+    /// Compares the credential of `username` again.
+    pub(super) fn try_logins(&self, username: &str) {
+        self.server.borrow_mut().told_logins.remove(username);
     }
 
     /// The user `username` of the database behind `connection`.
@@ -277,6 +290,9 @@ impl Databases for TestDatabases {
         credential: &Credential,
     ) -> Result<Option<bool>, Failure> {
         self.step("check-credential", connection, username, |server| {
+            if let Some(told) = server.told_logins.get(username) {
+                return Ok(*told);
+            }
             let user = server.users.get(&(connection.name.clone(), username.to_owned()));
             Ok(Some(user.is_some_and(|user| user.credential == *credential)))
         })

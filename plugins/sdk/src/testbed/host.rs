@@ -139,6 +139,17 @@ impl TestHost {
         self.databases.warn_when_verified(codes);
     }
 
+    /// Makes the database plugin answer `told` about each login of `username`, until
+    /// [`try_logins`](Self::try_logins).
+    pub fn tell_of_logins(&self, username: &str, told: Option<bool>) {
+        self.databases.tell_of_logins(username, told);
+    }
+
+    /// Makes the database plugin compare the credential of `username` again.
+    pub fn try_logins(&self, username: &str) {
+        self.databases.try_logins(username);
+    }
+
     /// Arranges an answer to `METHOD url`, such as `GET https://a.example/x`. Several are given in
     /// their order, and the last one again and again.
     pub fn answer(&self, asked: &str, answer: Response) {

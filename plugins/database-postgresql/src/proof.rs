@@ -1,0 +1,141 @@
+//! Verification of a credential by a login.
+//!
+//! Prevents a password from being taken for wrong if the server refused the user for another
+//! reason. Such a password may be the only valid password, and must not be lost.
+
+use crate::settings::Connection;
+use crate::sql_failure;
+use bulkhead_sdk::connection::login;
+use bulkhead_sdk::database_plugin::{Credential, Refusal, SqlHost};
+
+/// SQLSTATE of a user that may not log in at all, or not from here: `NOLOGIN`, a rule of
+/// `pg_hba.conf`, or another authentication method than a password.
+const INVALID_AUTHORIZATION: &str = "28000";
+
+/// SQLSTATEs of checks that follow the password check: permission for the database, and its
+/// existence.
+const BEHIND_THE_PASSWORD: [&str; 2] = ["42501", "3D000"];
+
+/// SQLSTATE of too many sessions of the role, the database or the server. The server checks its own
+/// limit before the password, and the limit of the role after the password.
+const TOO_MANY_CONNECTIONS: &str = "53300";
+
+/// Selects a row if the password of the role `$1` has expired. The server refuses expired and wrong
+/// passwords by the same SQLSTATE.
+const EXPIRED: &str = "SELECT '1'::text FROM pg_catalog.pg_roles \
+                       WHERE rolname = $1 AND rolvaliduntil <= pg_catalog.now()";
+
+/// Asks if the database accepts a login of `username` with `credential`. `None`: the server refuses
+/// the user for a reason other than the password, or the credential is a certificate, whose key is
+/// not known here.
+pub(crate) fn check_credential(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    username: &str,
+    credential: &Credential,
+) -> Result<Option<bool>, Refusal> {
+    if matches!(credential, Credential::SubjectDn(_)) {
+        return Ok(None);
+    }
+    let target = login(&connection.target, username, credential)?;
+    let Err(failure) = host.ping(&target) else { return Ok(Some(true)) };
+    // The password of the connection's own user is in question itself, so nothing can be asked.
+    let is_another = !connection.self_managed && connection.target.username != username;
+    match (failure.code.as_str(), failure.sqlstate.as_deref()) {
+        (_, Some(state)) if BEHIND_THE_PASSWORD.contains(&state) => Ok(Some(true)),
+        (_, Some(TOO_MANY_CONNECTIONS)) if is_another => Ok(None),
+        ("refused", Some(INVALID_AUTHORIZATION)) => Ok(None),
+        ("refused", _) if is_another && has_expired(host, connection, username)? => Ok(None),
+        ("refused", _) => Ok(Some(false)),
+        _ => Err(sql_failure::refusal(failure, &target)),
+    }
+}
+
+fn has_expired(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    username: &str,
+) -> Result<bool, Refusal> {
+    let found = host.query(&connection.target, EXPIRED, &[username]);
+    let rows = found.map_err(|failure| sql_failure::refusal(failure, &connection.target))?;
+    Ok(!rows.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_sdk::sql_script::SqlScript;
+    use serde_json::json;
+
+    const URL: &str = "postgresql://{{username}}:{{password}}@db:5432/orders";
+
+    fn connection(self_managed: bool) -> Connection {
+        let more = match self_managed {
+            true => vec![("self_managed", json!(true))],
+            false => vec![("username", json!("root")), ("password", json!("rootpass"))],
+        };
+        Connection::read(&SqlScript::settings_with(URL, &more)).unwrap()
+    }
+
+    fn checked(script: &SqlScript, username: &str) -> Result<Option<bool>, Refusal> {
+        let credential = Credential::Password("n'w".to_owned());
+        check_credential(script, &connection(false), username, &credential)
+    }
+
+    fn refused(code: &str, state: Option<&str>) -> SqlScript {
+        SqlScript::default().fails("ping", SqlScript::failure(code, state))
+    }
+
+    #[test]
+    fn a_credential_is_checked_by_one_login() {
+        let script = SqlScript::default();
+        assert_eq!(checked(&script, "u"), Ok(Some(true)));
+        assert_eq!(script.asked(), ["ping u:n'w"]);
+        let away = refused("unreachable", None);
+        assert_eq!(checked(&away, "u").unwrap_err().code, "unreachable");
+        let key = Credential::PublicKeyPem("k".to_owned());
+        let denied = check_credential(&script, &connection(false), "u", &key).unwrap_err();
+        assert_eq!(denied.code, "unsupported");
+        let certified = Credential::SubjectDn("CN=u".to_owned());
+        assert_eq!(check_credential(&script, &connection(false), "u", &certified), Ok(None));
+    }
+
+    #[test]
+    fn a_refusal_for_a_reason_other_than_the_password_says_nothing_of_the_password() {
+        for (code, state, expected) in [
+            ("refused", "28P01", Some(false)),
+            ("refused", "28000", None),
+            ("unreachable", "53300", None),
+            ("statement-failed", "42501", Some(true)),
+            ("refused", "3D000", Some(true)),
+        ] {
+            assert_eq!(checked(&refused(code, Some(state)), "u"), Ok(expected), "{state}");
+        }
+        let starting = checked(&refused("unreachable", Some("57P03")), "u").unwrap_err();
+        assert_eq!(starting.code, "unreachable", "that passes");
+    }
+
+    #[test]
+    fn an_expired_password_is_not_a_wrong_one() {
+        let expired = refused("refused", Some("28P01")).answers("rolvaliduntil", &["1"]);
+        assert_eq!(checked(&expired, "u"), Ok(None));
+        assert!(expired.asked()[1].ends_with("<- u"), "{:?}", expired.asked());
+        let lost = refused("refused", Some("28P01"))
+            .fails("rolvaliduntil", SqlScript::failure("unreachable", None));
+        assert_eq!(checked(&lost, "u").unwrap_err().code, "unreachable", "asked again later");
+    }
+
+    /// The password in question is needed to ask.
+    #[test]
+    fn of_the_connections_own_user_nothing_more_is_asked() {
+        let script = refused("refused", Some("28P01"));
+        assert_eq!(checked(&script, "root"), Ok(Some(false)));
+        assert_eq!(script.asked().len(), 1);
+        let full = checked(&refused("unreachable", Some("53300")), "root").unwrap_err();
+        assert_eq!(full.code, "unreachable", "its pool may have all sessions");
+        let script = refused("refused", Some("28P01"));
+        let credential = Credential::Password("p".to_owned());
+        let alone = check_credential(&script, &connection(true), "u", &credential);
+        assert_eq!((alone, script.asked().len()), (Ok(Some(false)), 1));
+    }
+}

@@ -1,0 +1,122 @@
+//! Creation of a static role, together with the first credential of its account.
+//!
+//! Prevents the loss of a password that was put in force, if the account cannot log in from here or
+//! the reply of the database was lost.
+
+use crate::connection::Connection;
+use crate::static_account::{Account, Candidate, Made, key, note_obstacle};
+use crate::static_role::{Proof, StaticRole};
+use crate::unfinished::{UnfinishedChange, is_refusal};
+use bulkhead_sdk::intent::{Ended, Found, Intent};
+use bulkhead_sdk::{Context, Failure, Host};
+
+/// Changes the credential of the account and stores the role with the credential as `name`. Returns
+/// the result of the login.
+///
+/// # Errors
+/// Errors of host and database. If the database refused the change, nothing is left of the role. If
+/// the outcome is unknown, the guard finishes or forgets the role.
+pub(crate) fn create(
+    host: &dyn Host,
+    name: &str,
+    role: &StaticRole,
+    connection: &Connection,
+) -> Result<Proof, Failure> {
+    let account = Account { host, name, role, connection };
+    let candidate = account.new_candidate(Some(Box::new(role.clone())))?;
+    role.claim_account(host, name)?;
+    let intent = Intent::begin(host, &key(name), &role.db_name, candidate)?;
+    match account.change(intent) {
+        Ok(made) => {
+            let proof = made.proof;
+            account.store(made).map(|()| proof)
+        }
+        Err(why) if is_refusal(&why) => match account.withdraw() {
+            Ok(true) => Ok(Proof::Verified),
+            // A failed withdrawal commits nothing, and the guard repeats the withdrawal.
+            Ok(false) | Err(_) => Err(why),
+        },
+        Err(why) => Err(why),
+    }
+}
+
+/// Finishes or forgets the creation of a role, when the guard of the creation rings.
+///
+/// # Errors
+/// Errors of host and database; the guard rings again.
+pub(crate) fn finish(
+    host: &dyn Host,
+    context: &Context,
+    name: &str,
+    intent: Intent<Candidate>,
+) -> Result<(), Failure> {
+    let change = UnfinishedChange::find(host, &key(name))?.unwrap_or_default();
+    let creation = intent.candidates().find_map(|candidate| candidate.creation.clone());
+    let Some(role) = creation else { return give_up(host, name, intent) };
+    let connection = Connection::find(host, &role.db_name)?.filter(|_| !change.is_unwanted);
+    let Some(connection) = connection else {
+        role.give_up_account(host)?;
+        return give_up(host, name, intent);
+    };
+    let account = Account { host, name, role: &role, connection: &connection };
+    let obstacle = |why: &Failure| note_obstacle(host, name, why);
+    account.check_candidates(&intent).inspect_err(obstacle)?;
+    match account.look(intent).inspect_err(obstacle)? {
+        (Found::InForce(proven), _) => account.store(Made { proven, proof: Proof::Verified }),
+        // A candidate may be in force, and the intent has the only copy.
+        (Found::Nowhere(intent), is_untold) if is_untold || change.is_set => {
+            role.connection(host, name, &context.mount.path).inspect_err(obstacle)?;
+            account.check_own_change().inspect_err(obstacle)?;
+            account.store(account.change(intent)?)
+        }
+        (Found::Nowhere(intent), _) => {
+            role.give_up_account(host)?;
+            give_up(host, name, intent)
+        }
+    }
+}
+
+/// Ends the intent of a role that does not exist.
+pub(crate) fn give_up(
+    host: &dyn Host,
+    name: &str,
+    intent: Intent<Candidate>,
+) -> Result<(), Failure> {
+    UnfinishedChange::forget(host, &key(name))?;
+    intent.give_up(host, Ended::Unwanted)
+}
+
+impl Account<'_> {
+    /// Forgets a role whose first credential the database refused, and commits, because the call
+    /// fails. Returns `true` if the credential is in force nevertheless.
+    fn withdraw(&self) -> Result<bool, Failure> {
+        let Some(intent) = Intent::<Candidate>::recover(self.host, &key(self.name))? else {
+            return Ok(false);
+        };
+        self.check_candidates(&intent)?;
+        let is_in_force = match self.look(intent)? {
+            (Found::InForce(proven), _) => {
+                self.store(Made { proven, proof: Proof::Verified })?;
+                true
+            }
+            // The first of several statements may have changed the password. The guard continues.
+            (Found::Nowhere(_), true) if self.has_several_statements() => return Ok(false),
+            (Found::Nowhere(intent), _) => {
+                self.role.give_up_account(self.host)?;
+                give_up(self.host, self.name, intent)?;
+                false
+            }
+        };
+        self.host.storage().checkpoint()?;
+        Ok(is_in_force)
+    }
+
+    fn has_several_statements(&self) -> bool {
+        let statements = &self.role.rotation_statements;
+        let is_list = |text: &String| text.trim().trim_end_matches(';').contains(';');
+        statements.len() > 1 || statements.iter().any(is_list)
+    }
+}
+
+#[cfg(test)]
+mod tests;

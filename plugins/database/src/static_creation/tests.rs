@@ -1,0 +1,137 @@
+//! Roles come into being on the test bed, also where the account cannot log in from here.
+
+use crate::Database;
+use crate::fixture::{app, shown, unreachable, with, with_account};
+use bulkhead_sdk::testbed::TestBed;
+use bulkhead_sdk::{Failure, Kind};
+use serde_json::json;
+
+const GUARD: &str = "intent/static/app";
+
+fn is_settled(bed: &TestBed<Database>) -> bool {
+    ["intent/static/app", "unfinished/static/app"].iter().all(|key| bed.host.stored(key).is_none())
+        && bed.host.timer(GUARD).is_none()
+}
+
+/// The password of the account at the database.
+fn in_force(bed: &TestBed<Database>) -> bool {
+    shown(bed, "app").1
+}
+
+#[test]
+fn a_password_that_cannot_be_verified_from_here_is_kept_and_said_to_be_unverified() {
+    let bed = with_account();
+    bed.host.tell_of_logins("app", None);
+    let warnings = bed.write("static-roles/app", &app()).unwrap().warnings;
+    assert!(warnings[0].contains("could not be verified"), "{warnings:?}");
+    assert!(in_force(&bed) && is_settled(&bed));
+    assert_eq!(bed.read("static-roles/app").unwrap().data["credential_verified"], false);
+    let told = bed.read("static-creds/app").unwrap().warnings;
+    assert!(told[0].contains("could not be verified"), "{told:?}");
+    assert!(bed.host.steps().iter().any(|step| step.starts_with("log static-role-unverified")));
+    let rotated = bed.write("rotate-role/app", &json!({})).unwrap().warnings;
+    assert!(rotated[0].contains("could not be verified"), "{rotated:?}");
+    assert!(in_force(&bed));
+    bed.host.try_logins("app");
+    assert!(bed.write("rotate-role/app", &json!({})).unwrap().warnings.is_empty());
+    assert_eq!(bed.read("static-roles/app").unwrap().data["credential_verified"], true);
+    assert!(bed.read("static-creds/app").unwrap().warnings.is_empty() && in_force(&bed));
+}
+
+#[test]
+fn a_password_that_the_database_took_and_then_refuses_is_kept_and_not_shown() {
+    let bed = with_account();
+    bed.host.tell_of_logins("app", Some(false));
+    let warnings = bed.write("static-roles/app", &app()).unwrap().warnings;
+    assert!(warnings[0].contains("then refused a login"), "{warnings:?}");
+    let kept = bed.host.stored("static-role/app").unwrap()["held"]["password"].clone();
+    assert_eq!(kept, "Generated-Password-1");
+    assert_eq!(bed.read("static-creds/app").err().unwrap().kind, Kind::Unavailable);
+    bed.host.try_logins("app");
+    bed.write("rotate-role/app", &json!({})).unwrap();
+    assert_eq!(shown(&bed, "app"), ("Generated-Password-2".to_owned(), true));
+}
+
+/// The last password that was seen to log in is kept until another one was: statements that do
+/// nothing leave it in force.
+#[test]
+fn the_last_verified_password_is_kept_beside_those_that_are_not() {
+    let bed = with_account();
+    bed.write("static-roles/app", &app()).unwrap();
+    let earlier = || bed.host.stored("static-role/app").unwrap()["earlier"]["password"].clone();
+    assert!(earlier().is_null());
+    bed.host.tell_of_logins("app", None);
+    for _ in 0..2 {
+        bed.write("rotate-role/app", &json!({})).unwrap();
+        assert_eq!(earlier(), "Generated-Password-1");
+    }
+    // Another hand sets the earlier one again, and the next change is refused.
+    bed.host.try_logins("app");
+    crate::fixture::account_with(&bed, "orders", ("app", "Generated-Password-1"));
+    for _ in 0..2 {
+        bed.host.refuse("change-credential", Failure::invalid("the password has no digit"));
+    }
+    bed.write("rotate-role/app", &json!({})).err().unwrap();
+    bed.run_guards().unwrap_err();
+    assert_eq!(shown(&bed, "app"), ("Generated-Password-1".to_owned(), true));
+    bed.run_guards().unwrap();
+    assert!(in_force(&bed) && is_settled(&bed) && earlier().is_null());
+}
+
+#[test]
+fn a_change_of_which_the_answer_was_lost_is_rolled_forward_where_no_login_can_tell() {
+    for (step, told) in
+        [("change-credential", None), ("check-credential", None), ("check-credential", Some(false))]
+    {
+        let bed = with_account();
+        bed.host.tell_of_logins("app", told);
+        bed.host.lose_reply(step, unreachable());
+        bed.write("static-roles/app", &app()).err().unwrap();
+        assert!(bed.read("static-roles/app").is_err());
+        bed.run_guards().unwrap();
+        let kept = bed.host.stored("static-role/app").unwrap()["held"]["password"].clone();
+        assert_eq!(kept, "Generated-Password-1", "{step}");
+        assert!(is_settled(&bed), "{step}");
+    }
+}
+
+#[test]
+fn a_change_that_the_database_refused_is_forgotten_also_where_no_login_can_tell() {
+    let bed = with_account();
+    bed.host.tell_of_logins("app", None);
+    bed.host.refuse("change-credential", Failure::invalid("the password has no digit"));
+    let refused = bed.write("static-roles/app", &app()).err().unwrap();
+    assert!(refused.message.contains("no digit"), "{}", refused.message);
+    assert!(bed.host.stored("static-role/app").is_none() && is_settled(&bed));
+    bed.write("static-roles/app", &app()).unwrap();
+}
+
+/// A database that commits each statement may have kept the first.
+#[test]
+fn of_several_statements_the_first_may_have_changed_the_password() {
+    let several = [json!(["ALTER {{name}}", "GRANT it"]), json!("ALTER {{name}}; GRANT it")];
+    for statements in several {
+        let bed = with_account();
+        bed.host.tell_of_logins("app", None);
+        bed.host.lose_reply("change-credential", Failure::invalid("statement 2 failed"));
+        let role = with(app(), json!({"rotation_statements": statements}));
+        bed.write("static-roles/app", &role).err().unwrap();
+        let again = bed.write("static-roles/app", &role).err().unwrap();
+        assert_eq!(again.kind, Kind::Unavailable);
+        assert!(again.message.contains("statement 2 failed"), "{}", again.message);
+        bed.run_guards().unwrap();
+        assert!(in_force(&bed) && is_settled(&bed));
+    }
+}
+
+#[test]
+fn a_creation_that_is_not_finished_ends_with_the_deletion_of_its_role() {
+    let bed = with_account();
+    bed.host.tell_of_logins("app", None);
+    bed.host.lose_reply("change-credential", unreachable());
+    bed.write("static-roles/app", &app()).err().unwrap();
+    bed.delete("static-roles/app").unwrap();
+    bed.run_guards().unwrap();
+    assert!(bed.host.stored("static-role/app").is_none() && is_settled(&bed));
+    bed.write("static-roles/other", &app()).unwrap();
+}

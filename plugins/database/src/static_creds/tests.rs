@@ -1,0 +1,68 @@
+//! What callers are told of passwords while a rotation is not finished.
+
+use crate::Database;
+use crate::fixture::{account, shown, unreachable, with_static_role};
+use bulkhead_sdk::testbed::TestBed;
+use bulkhead_sdk::{Failure, Kind};
+use serde_json::json;
+
+fn no_digit() -> Failure {
+    Failure::invalid("the password has no digit")
+}
+
+/// A bed whose role was refused a rotation, after another hand changed the account's password.
+fn stuck() -> TestBed<Database> {
+    let bed = with_static_role();
+    bed.host.refuse("change-credential", no_digit());
+    bed.write("rotate-role/app", &json!({})).err().unwrap();
+    account(&bed, "orders", "app");
+    bed
+}
+
+#[test]
+fn a_password_that_is_known_to_be_dead_is_not_shown() {
+    let bed = stuck();
+    let told = bed.read("static-creds/app").unwrap().warnings;
+    assert!(told[0].contains("not finished") && told[0].contains("no digit"), "{told:?}");
+    bed.host.refuse("change-credential", no_digit());
+    bed.run_guards().unwrap_err();
+    let refused = bed.read("static-creds/app").err().unwrap();
+    assert_eq!(refused.kind, Kind::Unavailable);
+    assert!(refused.message.contains("no digit"), "{}", refused.message);
+    bed.run_guards().unwrap();
+    let reply = bed.read("static-creds/app").unwrap();
+    assert!(reply.warnings.is_empty() && shown(&bed, "app").1);
+}
+
+/// The password of a role is not dead because the database is away.
+#[test]
+fn a_password_of_which_nothing_is_known_is_shown_with_a_warning() {
+    let bed = with_static_role();
+    bed.host.refuse("change-credential", unreachable());
+    bed.write("rotate-role/app", &json!({})).err().unwrap();
+    bed.host.refuse("check-credential", unreachable());
+    bed.run_guards().unwrap_err();
+    let told = bed.read("static-creds/app").unwrap().warnings;
+    assert!(told[0].contains("no answer from db:5432"), "{told:?}");
+    assert!(shown(&bed, "app").1);
+}
+
+/// A request that asks again restarts the counter of the timer, so that the timer's count says
+/// nothing of the candidate.
+#[test]
+fn a_refused_candidate_gives_way_however_often_its_rotation_is_asked_for() {
+    let bed = stuck();
+    for _ in 0..2 {
+        let open = bed.write("rotate-role/app", &json!({})).err().unwrap();
+        assert_eq!(open.kind, Kind::Unavailable);
+        assert!(open.message.contains("the password has no digit"), "{}", open.message);
+        assert!(open.message.contains("delete the role"), "{}", open.message);
+        bed.host.refuse("change-credential", no_digit());
+        // As after a request: the timer counts from the start.
+        bed.wake("intent/static/app", 1).unwrap_err();
+    }
+    bed.write("rotate-role/app", &json!({})).err().unwrap();
+    bed.wake("intent/static/app", 1).unwrap();
+    assert_eq!(shown(&bed, "app"), ("Generated-Password-3".to_owned(), true));
+    assert_eq!(bed.host.stored("unfinished/static/app"), None);
+}
