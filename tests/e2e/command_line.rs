@@ -101,6 +101,23 @@ fn a_token_with_a_policy_is_made_and_used() {
 }
 
 #[test]
+fn names_with_commas_are_several_names() {
+    let world = World::new();
+    let made = ["token", "create", "-policy=one, two", "-policy=three", "-format=json"];
+    let (code, made, error) = run(&world.bulkhead, &made);
+    assert_eq!(code, 0, "{error}");
+    let made: Value = serde_json::from_str(&made).expect("-format=json prints JSON");
+    assert_eq!(made["auth"]["token_policies"], json!(["default", "one", "three", "two"]));
+    let keys = ["secrets", "tune", "-audit-non-hmac-request-keys=role,name", "database/"];
+    assert_eq!(run(&world.bulkhead, &keys).0, 0);
+    let tuned = world.root.read("sys/mounts/database/tune").expect(200);
+    let keys = &tuned.body["data"]["audit_non_hmac_request_keys"];
+    assert_eq!(*keys, json!(["role", "name"]));
+    let (code, _, error) = run(&world.bulkhead, &["token", "create", "-policy=one,"]);
+    assert_eq!(code, 2, "{error}");
+}
+
+#[test]
 fn a_token_is_looked_up_renewed_asked_and_ended_by_its_text_and_by_its_accessor() {
     let world = World::new();
     world.client_with("reader", r#"path "database/creds/reader" { capabilities = ["read"] }"#);

@@ -3,7 +3,7 @@
 
 use crate::world::{World, with};
 use bulkhead_tests::paths::guest;
-use rcgen::KeyPair;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use serde_json::{Value, json};
 
 /// A world whose connection `keys` is one of the keyring, which any role may use.
@@ -83,4 +83,39 @@ fn a_type_that_the_plugin_does_not_know_is_refused() {
     let refused = world.root.write("database/roles/signer", &password).expect(400);
     assert!(refused.errors().contains("unsupported credential_type"), "{refused:?}");
     world.root.read("database/roles/signer").expect(404);
+}
+
+/// A certificate of that key, for an authority or not.
+fn certificate(key: &KeyPair, is_ca: IsCa) -> String {
+    let mut wanted = CertificateParams::default();
+    wanted.is_ca = is_ca;
+    wanted.self_signed(key).expect("a certificate").pem()
+}
+
+#[test]
+fn what_is_wrong_with_an_authority_is_told_without_holes() {
+    let world = World::new();
+    let [key, other] = [(); 2].map(|()| KeyPair::generate().expect("a key"));
+    let authority = certificate(&key, IsCa::Ca(BasicConstraints::Unconstrained));
+    let (pem, both) = (key.serialize_pem(), key.serialize_pem() + &other.serialize_pem());
+    let label = |name: &str| format!("-----BEGIN {name}-----\nAAAA\n-----END {name}-----\n");
+    for (ca_cert, ca_private_key, why) in [
+        (&authority, both, "the PEM text must hold one private key"),
+        (&authority, label("ENCRYPTED PRIVATE KEY"), "the private key is encrypted"),
+        (&authority, label("PRIVATE KEY"), "the private key is damaged"),
+        (&authority, other.serialize_pem(), "ca_private_key is not the key of ca_cert"),
+        (&certificate(&key, IsCa::NoCa), pem, "the given certificate is not marked for CA use"),
+    ] {
+        let role = json!({
+            "db_name": "demo", "creation_statements": ["CREATE ROLE \"{{name}}\" LOGIN"],
+            "credential_type": "client_certificate",
+            "credential_config": {
+                "common_name_template": "{{.Username}}", "key_type": "ec", "ca_cert": ca_cert,
+                "ca_private_key": ca_private_key,
+            },
+        });
+        let refused = world.root.write("database/roles/certified", &role).expect(400).errors();
+        assert!(refused.contains(why), "{refused}");
+        assert!(!refused.contains("[secret]"), "{refused}");
+    }
 }

@@ -16,6 +16,7 @@ mod directory;
 mod identity;
 mod identity_oidc;
 mod inspected;
+mod numbers;
 mod operators;
 mod spellings;
 mod sys_audit;
@@ -194,6 +195,7 @@ fn walk(world: &World, rows: &[Row]) {
             spellings::assert_denied(world, &operator, row, &latest);
         }
         spellings::allow(world);
+        numbers::assert_refused(world, row, &latest);
         let served = send_until_settled(
             if row.is_about_self() { &operator } else { &world.root },
             row,

@@ -149,8 +149,14 @@ fn wrong_passwords_and_databases_are_refused_and_nothing_is_stored() {
     let wrong = sea.connect(json!({ "password": "not-the-password" })).expect(400);
     assert!(wrong.errors().contains("1045"), "{}", wrong.errors());
     assert!(!wrong.errors().contains("not-the"), "{}", wrong.errors());
-    let nowhere = sea.mariadb.url().replace("/demo", "/nowhere");
-    sea.connect(json!({ "connection_url": nowhere })).expect(400);
+    let nowhere = json!({ "connection_url": sea.mariadb.url().replace("/demo", "/nowhere") });
+    let missing = sea.connect(nowhere.clone()).expect(400).errors();
+    assert!(missing.contains("database nowhere of connection"), "{missing}");
+    assert!(missing.contains("does not exist") && missing.contains("1049"), "{missing}");
+    sea.mariadb.query("CREATE USER 'weak'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5'");
+    let weak = with(nowhere, json!({ "username": "weak", "password": "Hv3-Pq8-Lm5" }));
+    let closed = sea.connect(weak).expect(400).errors();
+    assert!(closed.contains("or user weak has no privilege in it (error 1044)"), "{closed}");
     for url in
         ["u@unix(/run/mysqld.sock)/", "u@tcp(169.254.169.254)/", "u@tcp(db)/?allowAllFiles=1"]
     {
@@ -158,6 +164,56 @@ fn wrong_passwords_and_databases_are_refused_and_nothing_is_stored() {
         assert!((400..500).contains(&refused.status), "{url}: {refused:?}");
     }
     sea.root.read("database/config/sea").expect(404);
+}
+
+#[test]
+fn a_password_that_must_be_reset_and_a_locked_account_are_said_to_be_so() {
+    let sea = Sea::new(&[]);
+    sea.mariadb.query("CREATE USER 'due'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5' PASSWORD EXPIRE");
+    sea.mariadb.query("CREATE USER 'shut'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5' ACCOUNT LOCK");
+    sea.mariadb.query("GRANT SELECT ON demo.orders TO 'due'@'%'");
+    let connect = |user: &str| {
+        let login = json!({ "username": user, "password": "Hv3-Pq8-Lm5" });
+        sea.connect(login).expect(400).errors()
+    };
+    let due = connect("due");
+    assert!(due.contains("the password of user due of connection"), "{due}");
+    assert!(due.contains("has expired and must be reset"), "{due}");
+    let shut = connect("shut");
+    assert!(shut.contains("the account of user shut") && shut.contains("is locked"), "{shut}");
+    sea.root.read("database/config/sea").expect(404);
+}
+
+#[test]
+fn a_name_that_two_users_could_share_is_told_and_removes_no_other_user() {
+    let sea = Sea::new(&[]);
+    let told = sea.connect(json!({ "username_template": "app-{{.RoleName}}" })).expect(200);
+    assert!(told.body["warnings"].to_string().contains("eight random characters"), "{told:?}");
+    sea.role("reader", json!({ "creation_statements": [CREATION] }));
+    let first = sea.credential("reader");
+    assert_eq!(first.username, "app-reader");
+    let second = sea.root.read("database/creds/reader").expect(400).errors();
+    assert!(second.contains("makes a user that is there already"), "{second}");
+    let at_once: Vec<u16> = std::thread::scope(|scope| {
+        let asked = || sea.root.read("database/creds/reader").status;
+        let callers: Vec<_> = (0..8).map(|_| scope.spawn(asked)).collect();
+        callers.into_iter().map(|caller| caller.join().expect("it does not panic")).collect()
+    });
+    assert_eq!(at_once, [400; 8]);
+    let login = sea.mariadb.login(&first.username, &first.password, "SELECT 1");
+    assert!(login.is_ok(), "the first user is there: {login:?}");
+    sea.revoke(&first);
+    sea.credential("reader");
+}
+
+#[test]
+fn no_limit_of_sessions_is_taken_with_a_warning() {
+    let sea = Sea::new(&[]);
+    let told = sea.connect(json!({ "max_open_connections": -1 })).expect(200);
+    assert!(told.body["warnings"].to_string().contains("64 is what counts"), "{told:?}");
+    sea.role("reader", json!({ "creation_statements": [CREATION] }));
+    let credential = sea.credential("reader");
+    sea.revoke(&credential);
 }
 
 #[test]

@@ -184,6 +184,83 @@ pub(super) fn a_wrong_root_password_is_400_and_names_the_connection() {
 }
 
 #[test]
+fn a_database_that_does_not_exist_is_said_to_be_missing() {
+    let world = World::empty();
+    let url = world.postgres.url().replace("/demo", "/nowhere");
+    let connection = with(world.connection(), json!({ "connection_url": url }));
+    let refused = world.root.write("database/config/demo", &connection).expect(400).errors();
+    for part in ["database nowhere of connection \"demo\" does not exist", "3D000"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    world.postgres.query("CREATE ROLE shut NOLOGIN PASSWORD 'Hv3-Pq8-Lm5'");
+    let login = json!({ "username": "shut", "password": "Hv3-Pq8-Lm5" });
+    let connection = with(world.connection(), login);
+    let refused = world.root.write("database/config/demo", &connection).expect(400).errors();
+    assert!(refused.contains("the user may not log in (NOLOGIN)"), "{refused}");
+    world.root.read("database/config/demo").expect(404);
+}
+
+#[test]
+fn a_mistyped_parameter_of_the_url_is_named_and_the_tail_of_a_password_is_not() {
+    let world = World::empty();
+    let url = world.postgres.url();
+    let refused = |url: &str| {
+        let connection = with(world.connection(), json!({ "connection_url": url }));
+        world.root.write("database/config/demo", &connection).expect(400).errors()
+    };
+    let mistyped = refused(&format!("{url}&sslmod=require"));
+    assert!(mistyped.contains("unknown parameter sslmod"), "{mistyped}");
+    for leaky in [
+        url.replace("{{password}}", "hunter?twopieces=1"),
+        url.replace("{{password}}", "x") + "&password=hunter&twopieces=1",
+        "host=127.0.0.1 user=u password=hunter twopieces=1".to_owned(),
+    ] {
+        let told = refused(&leaky);
+        assert!(told.contains("unknown parameter in place"), "{told}");
+        assert!(!told.contains("twopieces") && !told.contains("hunter"), "{told}");
+    }
+}
+
+#[test]
+fn a_plugin_without_a_connection_is_told_when_it_is_reloaded() {
+    let world = World::new();
+    for (plugin, why) in [
+        ("postgres-database-plugin", "database plugin"),
+        ("mysql-database-plugin", "the catalog has the plugin"),
+    ] {
+        let answer = world.root.write(&format!("database/reload/{plugin}"), &json!({})).expect(200);
+        assert_eq!(answer.body["data"], json!({ "connections": [], "count": 0 }));
+        let warnings = answer.body["warnings"].to_string();
+        assert!(warnings.contains("no connections were found with plugin_name"), "{warnings}");
+        assert!(warnings.contains(why), "{warnings}");
+    }
+    let all =
+        world.root.write("database/reload/postgresql-database-plugin", &json!({})).expect(200);
+    assert_eq!(all.body["data"]["count"], 1);
+    assert!(all.body["warnings"].is_null(), "{all:?}");
+}
+
+#[test]
+fn names_that_users_of_postgresql_could_share_are_told_and_remove_no_other_user() {
+    let world = World::empty();
+    let template = json!({ "username_template": "v-{{.RoleName}}", "max_open_connections": -1 });
+    let connection = with(world.connection(), template);
+    let told = world.root.write("database/config/demo", &connection).expect(200);
+    let warnings = told.body["warnings"].to_string();
+    assert!(warnings.contains("eight random characters"), "{warnings}");
+    assert!(warnings.contains("64 is what counts"), "{warnings}");
+    world.role("reader", json!({}));
+    let first = world.credential("reader");
+    assert_eq!(first.username, "v-reader");
+    let refused = world.root.read("database/creds/reader").expect(400).errors();
+    assert!(refused.contains("whose name is taken (SQLSTATE 42710)"), "{refused}");
+    let login = world.postgres.login(&first.username, &first.password, "SELECT 1");
+    assert!(login.is_ok(), "the first user is there: {login:?}");
+    world.revoke(&first.lease);
+    world.credential("reader");
+}
+
+#[test]
 fn a_root_password_that_changed_behind_our_back_is_400_and_leaves_nothing() {
     let world = World::new();
     world.postgres.query(

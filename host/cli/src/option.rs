@@ -22,8 +22,10 @@ pub(crate) enum Takes {
     Text(&'static str),
     /// A whole number that is not negative. Given again, the last one counts.
     Number(&'static str),
-    /// A text, which may be given again and is then one more.
+    /// A text, which may be given again and is then one more. Never split.
     List(&'static str),
+    /// One name, or several with commas. Given again, it adds names.
+    Names(&'static str),
     /// `name=value`, which may be given again.
     Pairs,
 }
@@ -34,7 +36,9 @@ impl Takes {
     pub(crate) fn word(self) -> Option<&'static str> {
         match self {
             Self::Nothing => None,
-            Self::Text(word) | Self::Number(word) | Self::List(word) => Some(word),
+            Self::Text(word) | Self::Number(word) | Self::List(word) | Self::Names(word) => {
+                Some(word)
+            }
             Self::Pairs => Some("name=value"),
         }
     }
@@ -45,6 +49,10 @@ impl Takes {
         match self {
             Self::Number(_) if value.parse::<u64>().is_err() => {
                 Err(format!("-{name} is a number, and not {value:?}"))
+            }
+            // An empty name is often a variable that is not set.
+            Self::Names(_) if !value.is_empty() && names_in(&value).any(str::is_empty) => {
+                Err(format!("-{name} is names with commas, and one in {value:?} is empty"))
             }
             Self::Pairs if split_pair(&value).is_none() => Err(format!("-{name} is name=value")),
             _ => Ok(value),
@@ -77,6 +85,12 @@ impl Opt {
         Self { name, takes: Takes::List(word), about, field: None }
     }
 
+    /// `-name=A,B`, also as often as there are names.
+    #[must_use]
+    pub(crate) const fn names(name: &'static str, word: &'static str, about: &'static str) -> Self {
+        Self { name, takes: Takes::Names(word), about, field: None }
+    }
+
     /// `-name=name=value`, as often as there are pairs.
     #[must_use]
     pub(crate) const fn pairs(name: &'static str, about: &'static str) -> Self {
@@ -88,6 +102,11 @@ impl Opt {
     pub(crate) const fn fills(self, field: &'static str) -> Self {
         Self { field: Some(field), ..self }
     }
+}
+
+/// The names of a value with commas.
+pub(crate) fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim)
 }
 
 /// The name, which is not empty, and the value, which may hold more equals signs.

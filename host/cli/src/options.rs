@@ -1,6 +1,6 @@
 //! What was typed behind the words of a command.
 
-use crate::option::{Opt, Takes, split_pair};
+use crate::option::{Opt, Takes, names_in, split_pair};
 use crate::problem::Problem;
 use lexopt::{Arg, ValueExt};
 use serde_json::{Map, Value, json};
@@ -87,6 +87,7 @@ impl Options {
             Takes::Text(_) => json!(last),
             Takes::Number(_) => json!(self.number(opt.name)?),
             Takes::List(_) => json!(all.collect::<Vec<_>>()),
+            Takes::Names(_) => json!(all.flat_map(names_in).collect::<Vec<_>>()),
             Takes::Pairs => Value::Object(
                 all.filter_map(split_pair)
                     .map(|(key, value)| (key.to_owned(), json!(value)))

@@ -18,6 +18,7 @@ pub mod hcl;
 pub mod hexadecimal;
 pub mod json;
 pub mod listing;
+pub mod login;
 pub mod metric;
 pub mod name;
 pub mod password_policy;

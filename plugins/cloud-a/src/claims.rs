@@ -80,6 +80,9 @@ impl Proven {
         let token = Token::read(jwt, &[ALGORITHM])?;
         let key_id = token.key_id().ok_or(Fault::UnknownKey)?.to_owned();
         let now = host.clock().now();
+        // A check of times and audience costs no request, unlike the issuer's name.
+        let own = Expected { audience: &settings.resource, ..Expected::default() };
+        token.unproven().check(now, &own)?;
         let provider = settings.provider(host, deadline.min(now.saturating_add(FETCH)));
         let discovery = Discovery::of(&provider, settings)?;
         let expected = Expected { issuer: &discovery.issuer, audience: &settings.resource };

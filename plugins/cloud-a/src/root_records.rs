@@ -4,7 +4,7 @@
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys of the records, and of the timers that ring for them.
 pub(crate) const PENDING: &str = "root-pending";
@@ -41,6 +41,10 @@ pub(crate) struct Retired {
     pub(crate) names: BTreeSet<String>,
     /// When the latest of them was added.
     pub(crate) since: StoreTime,
+    /// Store time at which each name was added, so that a later name does not prolong the search
+    /// for an earlier one. An earlier release stored none.
+    #[serde(default)]
+    pub(crate) added: BTreeMap<String, StoreTime>,
 }
 
 stored!(Retired, "root-retired", reads_stored_retired_secrets);
@@ -77,10 +81,21 @@ impl Retired {
         names: impl IntoIterator<Item = String>,
     ) -> Result<(), Failure> {
         let mut retired = Self::find(host)?.unwrap_or_default();
+        let now = host.clock().now();
         retired.key_ids.extend(key_ids);
-        retired.names.extend(names);
-        retired.since = host.clock().now();
-        retired.store(host, retired.since)
+        for name in names {
+            retired.added.insert(name.clone(), now);
+            retired.names.insert(name);
+        }
+        retired.since = now;
+        retired.store(host, now)
+    }
+
+    /// Drops the names that were added at `before` or earlier.
+    pub(crate) fn forget_added(&mut self, before: StoreTime) {
+        let Self { names, since, added, .. } = self;
+        names.retain(|name| *added.get(name).unwrap_or(since) > before);
+        added.retain(|name, _| names.contains(name));
     }
 
     /// Stores them, to be looked at again at `at`.

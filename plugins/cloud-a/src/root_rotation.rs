@@ -262,16 +262,25 @@ fn retire(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     let settings = Settings::of(host, config)?;
     let graph = graph(host, &settings, deadline)?;
     let application = graph.application(&settings.client_id)?;
+    let mut refused = None;
     for password in &application.passwords {
         let is_named = password.name.as_ref().is_some_and(|name| retired.names.contains(name));
-        if is_named || retired.key_ids.contains(&password.key_id) {
-            graph.remove(&application, &password.key_id)?;
-            log(host, Level::Info, "root-secret-removed", &password.key_id);
+        if !is_named && !retired.key_ids.contains(&password.key_id) {
+            continue;
         }
+        // A password that cannot be removed delays no other.
+        match graph.remove(&application, &password.key_id) {
+            Ok(()) => log(host, Level::Info, "root-secret-removed", &password.key_id),
+            Err(why) => refused = Some(why),
+        }
+    }
+    if let Some(why) = refused {
+        return Err(why);
     }
     retired.key_ids.clear();
     let now = host.clock().now();
-    match retired.names.is_empty() || now >= retired.since.saturating_add(LOST) {
+    retired.forget_added(now.saturating_sub(LOST));
+    match retired.names.is_empty() {
         true => Retired::remove(host),
         // What was made without an answer may appear in the list later.
         false => retired.store(host, now.saturating_add(PROPAGATION)),

@@ -3,11 +3,15 @@
 
 use crate::proof::{Proof, Signer};
 use bulkhead_sdk::Failure;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::jwt::Claims;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Longest of its names, in bytes.
 const LONGEST: usize = 128;
+/// Seconds by which the clocks of the provider and this server may differ.
+const CLOCKS: i64 = 60;
 
 /// An instance, by the claims `google.compute_engine` of its token. It is a part of stored records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,25 +31,35 @@ impl InstanceIdentity {
     /// The instance of a proof.
     ///
     /// # Errors
-    /// Invalid request where the token says nothing of an instance, or not as the provider does.
-    pub(crate) fn of(proof: &Proof) -> Result<Self, Failure> {
-        let missing = || {
-            Failure::invalid(
-                "expected JWT to have claims with GCE metadata: ask the metadata server for an \
-                 identity token with format=full",
-            )
-        };
-        if proof.signer != Signer::Provider {
-            return Err(missing());
+    /// As [`claimed`](Self::claimed), and for a token that the provider did not sign.
+    pub(crate) fn of(proof: &Proof, now: StoreTime) -> Result<Self, Failure> {
+        match proof.signer {
+            Signer::Provider => Self::claimed(&proof.claims, now),
+            Signer::Account => Err(missing()),
         }
-        let claims = proof.claims.all().get("google").and_then(|all| all.get("compute_engine"));
+    }
+
+    /// The instance in claims, proven or not.
+    ///
+    /// # Errors
+    /// Invalid request if the claims name no instance, differ from the provider's form, or name an
+    /// instance of the future.
+    pub(crate) fn claimed(claims: &Claims, now: StoreTime) -> Result<Self, Failure> {
+        let claims = claims.all().get("google").and_then(|all| all.get("compute_engine"));
         let claims = claims.filter(|claims| **claims != Value::Null).ok_or_else(missing)?;
         let unfit =
             || Failure::invalid("the GCE metadata of the JWT is not as the provider writes it");
         let read = Self::deserialize(claims).map_err(|_| unfit())?;
-        match read.is_sound() {
-            true => Ok(read),
-            false => Err(unfit()),
+        if !read.is_sound() {
+            return Err(unfit());
+        }
+        let latest = i64::try_from(now / 1_000).unwrap_or(i64::MAX).saturating_add(CLOCKS);
+        match read.instance_creation_timestamp > latest {
+            true => Err(Failure::invalid(
+                "the GCE metadata of the JWT says that the instance was made in the future: \
+                 compare the clock of this server with the provider's",
+            )),
+            false => Ok(read),
         }
     }
 
@@ -75,6 +89,13 @@ impl InstanceIdentity {
         let Self { project_id, zone, instance_name, .. } = self;
         format!("projects/{project_id}/zones/{zone}/instances/{instance_name}")
     }
+}
+
+fn missing() -> Failure {
+    Failure::invalid(
+        "expected JWT to have claims with GCE metadata: ask the metadata server for an identity \
+         token with format=full",
+    )
 }
 
 /// The same of a link to an instance, on any server.

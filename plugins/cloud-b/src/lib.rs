@@ -94,7 +94,8 @@ impl AuthMethod for CloudB {
     fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
         match key {
             settings::ROTATION => rotate_root::wake(host, context),
-            root_keys::TIMER => root_keys::wake(host, context, attempt),
+            root_keys::NEXT => root_keys::wake_next(host, context, attempt),
+            root_keys::FORMER => root_keys::wake_former(host, context),
             _ if intent::key_of(key) == Some(rotate_root::KEY) => {
                 rotate_root::finish(host, context)
             }

@@ -1,19 +1,20 @@
 //! `login`: a token proves who asks, the role says whom it admits, and what is answered is what was
 //! verified.
 //!
-//! The order is: what costs nothing, the proof, where the caller is, and only then what is asked of
-//! the provider in the method's own name.
+//! The order is: what costs nothing (where the caller is, and what the token claims of itself), the
+//! proof, and only then what is asked of the provider in the method's own name.
 
 use crate::cloud::Cloud;
 use crate::group_aliases;
 use crate::held::Held;
 use crate::instance::{self, Instance};
 use crate::instance_identity::InstanceIdentity;
-use crate::proof::{self, Proof, Signer};
+use crate::proof::{Proof, Signer, Unproven, seconds_left};
 use crate::role::{Role, canonical, name_in_path};
 use crate::service_account::{self, ServiceAccount};
 use crate::settings::{Config, ROLE_ID};
 use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::jwt::Claims;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::name::is_name;
@@ -59,6 +60,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let config = Config::find(host)?;
     let cloud = Cloud::new(host, &config, call.deadline);
     let attempt = Attempt { cloud: &cloud, call, name: &name, role: &role };
+    attempt.check_unproven()?;
     let verified = attempt.verify(&mut Constraints::stopping())?;
     let verified = verified
         .ok_or_else(|| Failure::internal("a login that was not refused has no identity"))?;
@@ -78,14 +80,36 @@ pub(crate) fn explain(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 impl Attempt<'_> {
+    /// Refuses a login that no signature could save, before the provider is asked anything.
+    /// [`verify`](Self::verify) checks the same again on proven claims, in the same words.
+    fn check_unproven(&self) -> Result<(), Failure> {
+        self.role.token.admit_address(self.call)?;
+        let token = self.read()?;
+        if !self.role.is_of_accounts() {
+            let now = self.cloud.host().clock().now();
+            InstanceIdentity::claimed(token.claims(), now)?;
+            return token.check_of_provider();
+        }
+        self.inference(token.signer())?;
+        self.expiry(token.signer(), token.claims()).map(drop)
+    }
+
+    fn read(&self) -> Result<Unproven<'_>, Failure> {
+        match self.call.text("jwt") {
+            "" => Err(Failure::invalid("jwt argument is required")),
+            jwt => Unproven::read(self.cloud.host(), self.name, jwt),
+        }
+    }
+
     fn verify(&self, constraints: &mut Constraints) -> Result<Option<Verified>, Failure> {
         let Some(proof) = constraints.hold("jwt", self.proof())? else {
             constraints.leave_out(self.resting_on_proof(), "jwt");
             return Ok(None);
         };
         if self.role.is_of_accounts() {
-            constraints.hold("allow_gce_inference", self.inference(&proof))?;
-            constraints.hold("max_jwt_exp", self.expiry(&proof))?;
+            constraints.hold("allow_gce_inference", self.inference(proof.signer))?;
+            let expiry = self.expiry(proof.signer, &proof.claims);
+            constraints.hold("max_jwt_exp", expiry)?;
         }
         constraints.hold("token_bound_cidrs", self.role.token.admit_address(self.call))?;
         match self.role.is_of_accounts() {
@@ -102,11 +126,7 @@ impl Attempt<'_> {
     }
 
     fn proof(&self) -> Result<(Proof, String), Failure> {
-        let jwt = self.call.text("jwt");
-        if jwt.is_empty() {
-            return Err(Failure::invalid("jwt argument is required"));
-        }
-        let proof = proof::prove(self.cloud, self.name, self.role, jwt)?;
+        let proof = self.read()?.prove(self.cloud, self.role)?;
         let why = match proof.signer {
             Signer::Provider => "it is signed by the provider",
             Signer::Account => "it is signed by a key of its service account",
@@ -115,8 +135,8 @@ impl Attempt<'_> {
     }
 
     /// Every token that the provider signed counts as one of an instance (decision B1).
-    fn inference(&self, proof: &Proof) -> Result<((), String), Failure> {
-        match proof.signer {
+    fn inference(&self, signer: Signer) -> Result<((), String), Failure> {
+        match signer {
             Signer::Account => Ok(((), "the account signed the token itself".to_owned())),
             Signer::Provider if self.role.allow_gce_inference => {
                 Ok(((), "tokens that the provider signed are admitted".to_owned()))
@@ -129,9 +149,9 @@ impl Attempt<'_> {
     }
 
     /// Only an account that signs its token chooses when it ends.
-    fn expiry(&self, proof: &Proof) -> Result<((), String), Failure> {
-        let (left, most) = (proof.seconds_left(self.cloud.host()), self.role.max_jwt_exp);
-        if proof.signer == Signer::Provider || left <= most {
+    fn expiry(&self, signer: Signer, claims: &Claims) -> Result<((), String), Failure> {
+        let (left, most) = (seconds_left(claims, self.cloud.host()), self.role.max_jwt_exp);
+        if signer == Signer::Provider || left <= most {
             return Ok(((), format!("the token ends in {left} seconds")));
         }
         Err(Failure::invalid(format!(
@@ -176,7 +196,9 @@ impl Attempt<'_> {
         constraints: &mut Constraints,
         proof: &Proof,
     ) -> Result<Option<Verified>, Failure> {
-        let identity = InstanceIdentity::of(proof).map(|found| (found, "it is told".to_owned()));
+        let now = self.cloud.host().clock().now();
+        let identity =
+            InstanceIdentity::of(proof, now).map(|found| (found, "it is told".to_owned()));
         let Some(identity) = constraints.hold("gce_metadata", identity)? else {
             constraints.leave_out(self.resting_on_proof(), "gce_metadata");
             return Ok(None);

@@ -35,30 +35,72 @@ pub(crate) struct Proof {
     pub(crate) claims: Claims,
 }
 
-/// Proves a login's token for the role of that canonical name.
-///
-/// # Errors
-/// Invalid request with what is wrong with it; what keeps its key from being fetched.
-pub(crate) fn prove(
-    cloud: &Cloud<'_>,
-    name: &str,
-    role: &Role,
-    jwt: &str,
-) -> Result<Proof, Failure> {
-    let token = Token::read(jwt, &["RS256"]).map_err(unread)?;
-    let Some(id) = token.key_id().map(str::to_owned) else {
-        return Err(Failure::invalid(
-            "unable to parse signed JWT: it has no kid, which names the key it is signed by",
-        ));
-    };
-    // The subject must be sound under any key: it is looked up.
-    let subject = token.unproven().subject().unwrap_or_default().to_owned();
-    check_subject(&subject)?;
-    let (signer, certificate) = key_of(cloud, role, &subject, &id)?;
-    let claims = token.prove(cloud.host(), &certificate).map_err(unread)?;
-    let proof = Proof { signer, subject, claims };
-    proof.check(cloud.host(), name)?;
-    Ok(proof)
+/// A login's token without proof. Its times and audience were checked, so that a token that cannot
+/// pass costs no request.
+pub(crate) struct Unproven<'a> {
+    token: Token<'a>,
+    key_id: String,
+    subject: String,
+}
+
+impl<'a> Unproven<'a> {
+    /// Reads a token for the role of that canonical name.
+    ///
+    /// # Errors
+    /// Invalid request that says what is wrong and repeats no claim.
+    pub(crate) fn read(host: &dyn Host, name: &str, jwt: &'a str) -> Result<Self, Failure> {
+        let token = Token::read(jwt, &["RS256"]).map_err(unread)?;
+        let Some(key_id) = token.key_id().map(str::to_owned) else {
+            return Err(Failure::invalid(
+                "unable to parse signed JWT: it has no kid, which names the key it is signed by",
+            ));
+        };
+        // The subject must be sound under any key: it is looked up.
+        let subject = token.unproven().subject().unwrap_or_default().to_owned();
+        check_subject(&subject)?;
+        check_claims(token.unproven(), host, name)?;
+        Ok(Self { token, key_id, subject })
+    }
+
+    /// The signer that a sound token with this issuer has: tokens of the provider name the provider
+    /// as their issuer, and tokens of accounts never do.
+    pub(crate) fn signer(&self) -> Signer {
+        match ISSUERS.contains(&self.claims().issuer().unwrap_or_default()) {
+            true => Signer::Provider,
+            false => Signer::Account,
+        }
+    }
+
+    /// Refuses a token that names another issuer than the provider.
+    ///
+    /// # Errors
+    /// Invalid request that does not repeat the issuer.
+    pub(crate) fn check_of_provider(&self) -> Result<(), Failure> {
+        match self.signer() {
+            Signer::Provider => Ok(()),
+            Signer::Account => Err(Failure::invalid(
+                "a role of instances admits tokens of the provider, and the token says that its \
+                 issuer is none of https://accounts.google.com and accounts.google.com",
+            )),
+        }
+    }
+
+    /// The claims, of which none is proven.
+    pub(crate) fn claims(&self) -> &Claims {
+        self.token.unproven()
+    }
+
+    /// Proves the token by its signer's key.
+    ///
+    /// # Errors
+    /// Invalid request that says what is wrong with the token; why its key cannot be fetched.
+    pub(crate) fn prove(self, cloud: &Cloud<'_>, role: &Role) -> Result<Proof, Failure> {
+        let (signer, certificate) = key_of(cloud, role, &self.subject, &self.key_id)?;
+        let claims = self.token.prove(cloud.host(), &certificate).map_err(unread)?;
+        let proof = Proof { signer, subject: self.subject, claims };
+        proof.check_issuer()?;
+        Ok(proof)
+    }
 }
 
 /// The key is looked for among the provider's first. Where it is found is what it may say.
@@ -102,44 +144,41 @@ fn unread(fault: Fault) -> Failure {
     }
 }
 
+/// Checks times and audience for the role of that name.
+fn check_claims(claims: &Claims, host: &dyn Host, name: &str) -> Result<(), Failure> {
+    claims.check(host.clock().now(), &Expected::default()).map_err(unread)?;
+    let left = seconds_left(claims, host);
+    if left > LONGEST {
+        let left = duration::show(left);
+        return Err(Failure::invalid(format!("JWT must expire in 60 minutes, expires in {left}")));
+    }
+    check_audience(claims, name)
+}
+
+/// Seconds until a token's end; 0 where that was.
+pub(crate) fn seconds_left(claims: &Claims, host: &dyn Host) -> u64 {
+    claims.expires().saturating_sub(host.clock().now() / 1_000)
+}
+
+/// Each audience is the role's: `vault/<role>`, as a whole or behind a slash.
+fn check_audience(claims: &Claims, name: &str) -> Result<(), Failure> {
+    let wanted = format!("vault/{name}");
+    let is_wanted = |audience: &String| {
+        let lowered = audience.to_ascii_lowercase();
+        let before = lowered.strip_suffix(&wanted);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    };
+    let audiences = claims.audiences();
+    if !audiences.is_empty() && audiences.iter().all(is_wanted) {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!(
+        "at least one of the JWT claim 'aud' must end in \"{wanted}\", and none may be for \
+         another: ask for a token whose only audience is {wanted}"
+    )))
+}
+
 impl Proof {
-    fn check(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
-        let now = host.clock().now();
-        self.claims.check(now, &Expected::default()).map_err(unread)?;
-        let left = self.seconds_left(host);
-        if left > LONGEST {
-            let left = duration::show(left);
-            return Err(Failure::invalid(format!(
-                "JWT must expire in 60 minutes, expires in {left}"
-            )));
-        }
-        self.check_audience(name)?;
-        self.check_issuer()
-    }
-
-    /// Seconds until its end; 0 where that was.
-    pub(crate) fn seconds_left(&self, host: &dyn Host) -> u64 {
-        self.claims.expires().saturating_sub(host.clock().now() / 1_000)
-    }
-
-    /// Each audience is the role's: `vault/<role>`, as a whole or behind a slash.
-    fn check_audience(&self, name: &str) -> Result<(), Failure> {
-        let wanted = format!("vault/{name}");
-        let is_wanted = |audience: &String| {
-            let lowered = audience.to_ascii_lowercase();
-            let before = lowered.strip_suffix(&wanted);
-            before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
-        };
-        let audiences = self.claims.audiences();
-        if !audiences.is_empty() && audiences.iter().all(is_wanted) {
-            return Ok(());
-        }
-        Err(Failure::invalid(format!(
-            "at least one of the JWT claim 'aud' must end in \"{wanted}\", and none may be for \
-             another: ask for a token whose only audience is {wanted}"
-        )))
-    }
-
     /// The provider names itself; what an account signs is checked once the account is known.
     fn check_issuer(&self) -> Result<(), Failure> {
         let issuer = self.claims.issuer().unwrap_or_default();

@@ -1,7 +1,10 @@
 //! Keys of the method's own account that are on their way in or out, beside the one that is used.
 //!
-//! A new key is used once the provider knows it, which takes a while; the one before it ends some
-//! time later; and one that was made and is not wanted any more ends, too.
+//! A new key is used once the provider knows it, which takes a while; the one before it ends a
+//! minute later; and one that was made and is not wanted any more ends, too.
+//!
+//! The fault this file rules out: an account whose keys are used up, because each rotation
+//! postpones the end of earlier keys, or goes on while earlier keys cannot be ended.
 
 use crate::access;
 use crate::cloud::Cloud;
@@ -11,25 +14,38 @@ use crate::settings::Config;
 use bulkhead_sdk::access_token::Access;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::Level;
+use bulkhead_sdk::rotation::Bounds;
 use bulkhead_sdk::{Context, Failure, Host, Kind, stored};
 use serde::{Deserialize, Serialize};
 
 const KEY: &str = "root-keys";
-/// The timer by which they go on.
-pub(crate) const TIMER: &str = "root-keys";
-/// Milliseconds until a new key is tried again, and until one that is not used any more ends.
+/// The timer by which the next key is tried.
+pub(crate) const NEXT: &str = "root-keys";
+/// The timer by which keys that are not used any more end.
+pub(crate) const FORMER: &str = "former-keys";
+/// Milliseconds until a new key is tried again.
 const SOON: StoreTime = 5_000;
-const LATER: StoreTime = 60_000;
+/// Milliseconds for which a former key lives on, because the provider's servers learn of its
+/// successor one by one. Also the pause before a removal is tried again.
+const GRACE: StoreTime = 60_000;
+/// Maximum number of keys of an account at the provider.
+pub(crate) const MOST_KEYS: usize = 10;
+/// Maximum number of former keys that wait for their end: the key in use and a new one fill the
+/// account.
+const MOST_FORMER: usize = MOST_KEYS - 2;
 /// Attempts to use a key, or to end one, that the provider refuses.
 const ATTEMPTS: u32 = 10;
+
+// At the shortest period, each key ends before those behind it fill the account.
+const _: () = assert!(GRACE < Bounds::CONFIG.min_period * 1_000 * MOST_FORMER as u64);
 
 /// No `Debug`: it holds keys.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct RootKeys {
     /// The key that is to be used, and the name of the one that it follows.
     pub(crate) next: Option<Next>,
-    /// Those that are to end.
-    pub(crate) former: Vec<Credentials>,
+    /// Those that are to end, each at its own time.
+    former: Vec<Former>,
 }
 
 /// A key that was made and is not used yet.
@@ -39,6 +55,19 @@ pub(crate) struct Next {
     pub(crate) follows: String,
 }
 
+/// A key that is not used any more.
+#[derive(Serialize, Deserialize)]
+struct Former {
+    #[serde(flatten)]
+    key: Credentials,
+    /// Store time of its end, which no rotation postpones. 0: an earlier release stored the key.
+    #[serde(default)]
+    ends: StoreTime,
+    /// Number of removals that the provider refused.
+    #[serde(default)]
+    refusals: u32,
+}
+
 stored!(RootKeys, "root-keys", reads_stored_root_keys);
 
 impl RootKeys {
@@ -46,18 +75,39 @@ impl RootKeys {
         Ok(host.storage().get(KEY)?.unwrap_or_default())
     }
 
-    /// Stores them, with the timer by which they go on.
+    /// Sets the key that is tried next, soon.
+    pub(crate) fn set_next(&mut self, host: &dyn Host, next: Next) -> Result<(), Failure> {
+        self.next = Some(next);
+        host.clock().schedule(NEXT, host.clock().now().saturating_add(SOON), NEXT)
+    }
+
+    /// Adds a former key, whose grace begins now.
+    fn retire(&mut self, host: &dyn Host, key: Credentials) {
+        let ends = host.clock().now().saturating_add(GRACE);
+        self.former.push(Former { key, ends, refusals: 0 });
+    }
+
+    /// Returns the store time at which the first former key of `account` ends if another rotation
+    /// could fill the account; `None` if there is room.
+    pub(crate) fn full_until(&self, account: &str) -> Option<StoreTime> {
+        let own = || self.former.iter().filter(|former| former.key.client_email == account);
+        own().map(|former| former.ends).min().filter(|_| own().count() >= MOST_FORMER)
+    }
+
+    /// Stores the keys. The timer of former keys rings when the first of them ends.
     pub(crate) fn store(&self, host: &dyn Host) -> Result<(), Failure> {
-        let pause = match (&self.next, self.former.is_empty()) {
-            (None, true) => {
-                host.clock().cancel(TIMER)?;
-                return host.storage().delete(KEY);
-            }
-            (Some(_), _) => SOON,
-            (None, false) => LATER,
-        };
-        host.clock().schedule(TIMER, host.clock().now().saturating_add(pause), TIMER)?;
-        host.storage().put(KEY, self)
+        let clock = host.clock();
+        match self.former.iter().map(|former| former.ends).min() {
+            Some(first) => clock.schedule(FORMER, first.max(clock.now()), FORMER)?,
+            None => clock.cancel(FORMER)?,
+        }
+        if self.next.is_none() {
+            clock.cancel(NEXT)?;
+        }
+        match self.next.is_none() && self.former.is_empty() {
+            true => host.storage().delete(KEY),
+            false => host.storage().put(KEY, self),
+        }
     }
 }
 
@@ -76,13 +126,13 @@ pub(crate) fn promote(cloud: &Cloud<'_>) -> Result<bool, Failure> {
     let Some(before) = follows else {
         // The configuration was written meanwhile, and the key that it has now is the operator's.
         log(host, Level::Warn, "root-key-unwanted", &next.key);
-        keys.former.push(next.key);
+        keys.retire(host, next.key);
         keys.store(host)?;
         return Ok(false);
     };
     access::by_key(&cloud.provider, &next.key)?;
     log(host, Level::Info, "root-rotated", &next.key);
-    keys.former.push(before);
+    keys.retire(host, before);
     config.credentials = Some(next.key);
     config.times = config.rotation.rotated_at(host.clock().now())?;
     config.store(host)?;
@@ -90,49 +140,72 @@ pub(crate) fn promote(cloud: &Cloud<'_>) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// The timer rang: goes on with what there is.
+/// Tries the next key, because its timer rang.
 ///
 /// # Errors
-/// What keeps it from going on; the timer rings again.
-pub(crate) fn wake(host: &dyn Host, context: &Context, attempt: u32) -> Result<(), Failure> {
+/// Why the key cannot be used; the timer rings again.
+pub(crate) fn wake_next(host: &dyn Host, context: &Context, attempt: u32) -> Result<(), Failure> {
     let config = Config::find(host)?;
     let cloud = &Cloud::new(host, &config, context.deadline);
     let mut keys = RootKeys::find(host)?;
-    if let Some(next) = &keys.next {
-        return match promote(cloud) {
-            Err(why) if is_final(&why, attempt) => {
-                log(host, Level::Error, "root-key-refused", &next.key);
-                keys.former.extend(keys.next.take().map(|next| next.key));
-                postpone(host)?;
-                keys.store(host)
+    let Some(next) = &keys.next else {
+        // An earlier release had this timer for former keys, too.
+        return keys.store(host);
+    };
+    match promote(cloud) {
+        Err(why) if attempt >= ATTEMPTS && why.kind == Kind::InvalidRequest => {
+            log(host, Level::Error, "root-key-refused", &next.key);
+            if let Some(next) = keys.next.take() {
+                keys.retire(host, next.key);
             }
-            promoted => promoted.map(drop),
-        };
-    }
-    let mut refused = None;
-    let mut kept = Vec::new();
-    for key in keys.former.drain(..) {
-        match end(cloud, &key) {
-            Ok(()) => log(host, Level::Info, "root-key-removed", &key),
-            Err(why) if is_final(&why, attempt) => {
-                log(host, Level::Error, "root-key-left", &key);
-            }
-            Err(why) => {
-                refused = Some(why);
-                kept.push(key);
-            }
+            postpone(host)?;
+            keys.store(host)
         }
-    }
-    keys.former = kept;
-    match refused {
-        None => keys.store(host),
-        Some(why) => Err(why),
+        promoted => promoted.map(drop),
     }
 }
 
-/// Whether the provider has said no for long.
-fn is_final(why: &Failure, attempt: u32) -> bool {
-    attempt >= ATTEMPTS && why.kind == Kind::InvalidRequest
+/// Ends the former keys whose time has come, because the timer rang. A key that cannot be ended
+/// gets another time and delays no other key.
+///
+/// # Errors
+/// A failure of the store; the timer rings again.
+pub(crate) fn wake_former(host: &dyn Host, context: &Context) -> Result<(), Failure> {
+    let config = Config::find(host)?;
+    let cloud = &Cloud::new(host, &config, context.deadline);
+    let mut keys = RootKeys::find(host)?;
+    let now = host.clock().now();
+    let mut kept = Vec::new();
+    for former in keys.former.drain(..) {
+        match former.ends <= now {
+            true => kept.extend(end_or_keep(cloud, former)?),
+            false => kept.push(former),
+        }
+    }
+    keys.former = kept;
+    keys.store(host)
+}
+
+/// Ends a key, or returns the key if its removal is to be tried again.
+fn end_or_keep(cloud: &Cloud<'_>, mut former: Former) -> Result<Option<Former>, Failure> {
+    let host = cloud.host();
+    let Err(why) = end(cloud, &former.key) else {
+        log(host, Level::Info, "root-key-removed", &former.key);
+        return Ok(None);
+    };
+    match why.kind {
+        Kind::Conflict | Kind::Internal => return Err(why),
+        // A definite refusal is counted. A provider that is down is asked again without end.
+        Kind::InvalidRequest => former.refusals = former.refusals.saturating_add(1),
+        _ => {}
+    }
+    if former.refusals >= ATTEMPTS {
+        log(host, Level::Error, "root-key-left", &former.key);
+        return Ok(None);
+    }
+    log(host, Level::Warn, "root-key-not-removed", &former.key);
+    former.ends = host.clock().now().saturating_add(GRACE);
+    Ok(Some(former))
 }
 
 /// Lets the next rotation be due as if this one had been.
@@ -164,7 +237,7 @@ pub(crate) fn forget_next(host: &dyn Host, config: &Config) -> Result<(), Failur
     let current = config.credentials.as_ref().map(|key| key.private_key_id.as_str());
     match keys.next.take_if(|next| current != Some(next.follows.as_str())) {
         Some(next) => {
-            keys.former.push(next.key);
+            keys.retire(host, next.key);
             keys.store(host)
         }
         None => Ok(()),

@@ -8,11 +8,12 @@
 use crate::cloud::Cloud;
 use crate::credentials::Credentials;
 use crate::keys;
-use crate::root_keys::{self, Next, RootKeys};
-use crate::settings::Config;
+use crate::root_keys::{self, MOST_KEYS, Next, RootKeys};
+use crate::settings::{Config, ROTATION};
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::intent::{self, Ended, Intent};
+use bulkhead_sdk::provider::Refusal;
 use bulkhead_sdk::rotation::Decision;
 use bulkhead_sdk::{Answer, Call, Context, Failure, Host, Kind};
 use serde::{Deserialize, Serialize};
@@ -50,10 +51,18 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         ));
     };
     let is_open = intent::hasten(host, KEY)?;
-    if is_open || RootKeys::find(host)?.next.is_some() {
+    let keys = RootKeys::find(host)?;
+    if is_open || keys.next.is_some() {
         return Err(Failure::invalid(
             "a root rotation is already in progress; it goes on by itself",
         ));
+    }
+    if let Some(first) = keys.full_until(&current.client_email) {
+        let left = first.saturating_sub(host.clock().now()).div_ceil(1_000);
+        return Err(Failure::invalid(format!(
+            "the keys of earlier rotations wait for their end, and another one could use up the \
+             {MOST_KEYS} that an account may have; the first of them ends in {left} s, rotate then"
+        )));
     }
     let cloud = Cloud::new(host, &config, call.deadline);
     let id = make(&cloud, current)?;
@@ -71,6 +80,7 @@ fn make(cloud: &Cloud<'_>, current: &Credentials) -> Result<String, Failure> {
         before: names(cloud, account)?,
         begun: host.clock().now(),
     };
+    let before = change.before.as_ref().map(Vec::len);
     // Asked for before, so that nothing but the one effect stands behind the intent.
     cloud.access()?;
     let intent = Intent::begin(host, KEY, KEY, change)?;
@@ -79,7 +89,10 @@ fn make(cloud: &Cloud<'_>, current: &Credentials) -> Result<String, Failure> {
         |_| {
             keys::make(cloud, account)?.map_err(|why| {
                 is_certain = why.is_certain();
-                why.about("create new key")
+                match before.filter(|_| why.is(429)) {
+                    Some(keys) if keys >= MOST_KEYS => no_room(why, account, keys),
+                    _ => why.about("create new key"),
+                }
             })
         },
         |_, _| Ok(()),
@@ -92,13 +105,23 @@ fn make(cloud: &Cloud<'_>, current: &Credentials) -> Result<String, Failure> {
     let id = proven.confirm(host, |change, key| {
         let mut keys = RootKeys::find(host)?;
         let id = key.private_key_id.clone();
-        keys.next = Some(Next { key, follows: change.follows.clone() });
+        keys.set_next(host, Next { key, follows: change.follows.clone() })?;
         keys.store(host)?;
         Ok(id)
     })?;
     // The key is known from here on, however the call ends.
     host.storage().checkpoint()?;
     Ok(id)
+}
+
+/// The refusal of an eleventh key. The provider answers as it answers too many requests, although
+/// the former does not pass by itself.
+fn no_room(why: Refusal, account: &str, keys: usize) -> Failure {
+    let message = why.about("create new key").message;
+    Failure::invalid(format!(
+        "{message}: service account {account} has {keys} keys, and may have {MOST_KEYS}; remove \
+         one that nothing uses"
+    ))
 }
 
 /// The names of the keys that there are; `None` where the account may not list them.
@@ -203,7 +226,8 @@ fn log_left(host: &dyn Host, what: &str) {
 pub(crate) fn wake(host: &dyn Host, context: &Context) -> Result<(), Failure> {
     let mut config = Config::find(host)?;
     // What is under way sets the timer anew when it ends.
-    if intent::is_open(host, KEY)? || RootKeys::find(host)?.next.is_some() {
+    let keys = RootKeys::find(host)?;
+    if intent::is_open(host, KEY)? || keys.next.is_some() {
         return Ok(());
     }
     let Some(current) = config.credentials.clone() else { return Ok(()) };
@@ -217,6 +241,11 @@ pub(crate) fn wake(host: &dyn Host, context: &Context) -> Result<(), Failure> {
             config.store(host)
         }
         Decision::Rotate => {
+            if let Some(first) = keys.full_until(&current.client_email) {
+                // No period, however short, fills the account.
+                host.log().write(Level::Warn, "root-rotation-waits", &[]);
+                return host.clock().schedule(ROTATION, first.max(now + PAUSE), ROTATION);
+            }
             let cloud = Cloud::new(host, &config, context.deadline);
             make(&cloud, &current)
                 .inspect_err(|_| host.log().write(Level::Warn, "root-rotation-failed", &[]))?;

@@ -9,6 +9,26 @@ bulkhead_sdk::refusal_codes! {
         Refused = "refused":
             "the database refused user {user} (error {vendor-code}); check username, password and \
              TLS of connection {connection}",
+        DatabaseMissing = "database-missing":
+            "database {database} of connection {connection} does not exist at {targets} (error \
+             {vendor-code}); create it, or name another one, or none, in connection_url",
+        DatabaseClosed = "database-closed":
+            "database {database} of connection {connection} does not exist at {targets}, or user \
+             {user} has no privilege in it (error {vendor-code}); create it, grant one, or name \
+             no database in connection_url",
+        PasswordExpired = "password-expired":
+            "the password of user {user} of connection {connection} has expired and must be reset \
+             (error {vendor-code}): reset it at the database (ALTER USER … IDENTIFIED BY …) and \
+             write it to the connection",
+        AccountLocked = "account-locked":
+            "the account of user {user} of connection {connection} is locked (error \
+             {vendor-code}); unlock it at the database (ALTER USER … ACCOUNT UNLOCK)",
+        HostNotAdmitted = "host-not-admitted":
+            "the database of connection {connection} admits no user from this server's address \
+             (error {vendor-code}); create user {user} for this host, or for '%'",
+        TlsRequired = "tls-required":
+            "the database of connection {connection} takes logins over TLS only (error \
+             {vendor-code}); write tls=true into connection_url",
         TimedOut = "timed-out":
             "the database of connection {connection} ({targets}) did not finish in time; check its \
              load and its locks, then try again",
@@ -49,6 +69,9 @@ bulkhead_sdk::refusal_codes! {
             "the user can no longer log in, but user {user} of connection {connection} may not \
              end its open sessions (error {vendor-code}); grant it CONNECTION ADMIN (SUPER before \
              MariaDB 10.5), or end them by hand, then revoke again",
+        NameTaken = "name-taken":
+            "{what} makes a user that is there already, or changes one that is not (error \
+             {vendor-code}); let username_template put (random 20) into the name",
         PasswordPolicy = "password-policy":
             "the database's own rules refused the password (error {vendor-code}); give the \
              connection a password_policy that meets them",

@@ -25,9 +25,11 @@ pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
     };
     parameters.named.push(("dbname".to_owned(), Text::encoded(database)));
     parameters.hosts = hosts(place)?;
+    parameters.written_from = parameters.named.len();
+    parameters.is_doubtful = query.contains('@');
     for (place, pair) in query.split('&').filter(|_| !query.is_empty()).enumerate() {
         let (keyword, value) =
-            pair.split_once('=').ok_or_else(|| in_place(Fault::ParameterUnknown, place))?;
+            pair.split_once('=').ok_or_else(|| in_place(Fault::ParameterUnreadable, place))?;
         parameters.named.push((Text::encoded(keyword).plain()?, Text::encoded(value)));
     }
     Ok(parameters)

@@ -3,19 +3,36 @@
 use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost, Statement, Target};
 use bulkhead_sdk::statements::Prepared;
 
+/// A failure with its place among all statements, because an element of the operator's list can
+/// hold several statements.
+pub(crate) struct Failed {
+    pub(crate) failure: SqlFailure,
+    pub(crate) place: Option<usize>,
+}
+
 /// Runs statements in their order. A failure counts them as the operator's list does.
 pub(crate) fn run(
     host: &dyn SqlHost,
     target: &Target,
     prepared: Vec<Prepared>,
 ) -> Result<(), SqlFailure> {
+    run_placed(host, target, prepared).map_err(|failed| failed.failure)
+}
+
+/// Runs statements as [`run`] does, and gives the place of a failure.
+pub(crate) fn run_placed(
+    host: &dyn SqlHost,
+    target: &Target,
+    prepared: Vec<Prepared>,
+) -> Result<(), Failed> {
     if prepared.is_empty() {
         return Ok(());
     }
-    let (statements, places): (Vec<Statement>, Vec<u32>) =
+    let (statements, indexes): (Vec<Statement>, Vec<u32>) =
         prepared.into_iter().map(|prepared| (prepared.statement, prepared.index)).unzip();
     host.transact(target, &statements).map_err(|failure| {
-        let place = failure.statement.and_then(|at| places.get(usize::try_from(at).ok()?)).copied();
-        SqlFailure { statement: place, ..failure }
+        let place = failure.statement.and_then(|at| usize::try_from(at).ok());
+        let statement = place.and_then(|at| indexes.get(at)).copied();
+        Failed { failure: SqlFailure { statement, ..failure }, place }
     })
 }

@@ -73,19 +73,25 @@ impl Connection {
             self_managed,
         })
     }
+
+    /// Whether two users could be given the same name.
+    pub(crate) fn may_repeat_names(&self) -> Result<bool, Refusal> {
+        self.usernames.may_repeat(&self.username_template)
+    }
 }
 
 /// `configure` of the plugin: pure.
 pub(crate) fn configure(settings: &Settings) -> Result<Configured, Refusal> {
     let parameters = parameters(settings)?;
     let connection = Connection::from_parts(settings, &parameters)?;
-    connection.usernames.check(&connection.username_template)?;
+    let may_repeat = connection.may_repeat_names()?;
     let mut kept = without_nulls(settings);
     kept.remove(PLUGIN_NAME);
+    let more = [(may_repeat, "username-template-repeats")];
     Ok(Configured {
         settings: kept,
         targets: addresses(&connection.target),
-        warnings: warnings(settings, &parameters, &connection.target, &[]),
+        warnings: warnings(settings, &parameters, &connection.target, &more),
     })
 }
 

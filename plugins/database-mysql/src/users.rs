@@ -6,7 +6,7 @@
 
 use crate::accounts::{self, ANY_HOST, NO_ACCOUNT, account};
 use crate::codes::Code;
-use crate::run::run;
+use crate::run::{Failed, run, run_placed};
 use crate::settings::Connection;
 use crate::{named, remove, sql_failure};
 use bulkhead_sdk::connection::{Denial, acting, refuse_self_managed};
@@ -31,9 +31,13 @@ pub(crate) fn create(
     let prepared =
         prepare_creation(connection, user, creation).map_err(Refusal::with_nothing_made)?;
     let named = named::created(&prepared, &user.username);
-    let Err(failure) = run(host, &connection.target, prepared) else { return Ok(()) };
+    let makes_users: Vec<bool> = prepared.iter().map(makes_user).collect();
+    let Err(failed) = run_placed(host, &connection.target, prepared) else { return Ok(()) };
+    let is_taken = is_name_taken(&failed, &makes_users);
+    let failure = failed.failure;
     let undone = || undo(host, connection, &user.username, rollback, named).is_ok();
-    let is_sure = sql_failure::is_nothing_begun(&failure) || is_answer(&failure) && undone();
+    let is_sure =
+        sql_failure::is_nothing_begun(&failure) || is_taken || is_answer(&failure) && undone();
     let refusal = sql_failure::refusal(failure, &connection.target);
     Err(if is_sure { refusal.with_nothing_made() } else { refusal })
 }
@@ -41,6 +45,19 @@ pub(crate) fn create(
 /// Whether the server itself said no, so that nothing of it is still under way.
 fn is_answer(failure: &SqlFailure) -> bool {
     matches!(failure.code.as_str(), "statement-failed" | "conflict") && failure.sqlstate.is_some()
+}
+
+/// Returns whether the name was another user's before: the server says that the name is taken, and
+/// no earlier statement made a user. An undo would remove the other user.
+fn is_name_taken(failed: &Failed, makes_users: &[bool]) -> bool {
+    let Some(place) = failed.place else { return false };
+    let made = makes_users.iter().take(place).any(|makes_user| *makes_user);
+    !made && sql_failure::has_number(&failed.failure, &[sql_failure::NAME_TAKEN])
+}
+
+/// Returns whether a statement may make a user.
+fn makes_user(prepared: &Prepared) -> bool {
+    prepared.statement.text.to_ascii_uppercase().contains("CREATE USER")
 }
 
 /// Removes what a failed creation made. The operator's statements are for what else they made; the

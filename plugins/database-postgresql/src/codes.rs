@@ -12,6 +12,13 @@ bulkhead_sdk::refusal_codes! {
         Refused = "refused":
             "the database refused user {user} (SQLSTATE {vendor-code}); check username and \
              password of connection {connection}",
+        DatabaseMissing = "database-missing":
+            "database {database} of connection {connection} does not exist at {targets} (SQLSTATE \
+             {vendor-code}); create it, or name another one in connection_url",
+        NotAdmitted = "not-admitted":
+            "the database of connection {connection} does not admit user {user} (SQLSTATE \
+             {vendor-code}), whatever its password: no line of pg_hba.conf fits its address, \
+             database and TLS, the user may not log in (NOLOGIN), or it does not exist",
         TimedOut = "timed-out":
             "the database of connection {connection} ({targets}) did not finish in time; check its \
              load and its locks, then try again",
@@ -32,6 +39,9 @@ bulkhead_sdk::refusal_codes! {
              nothing of that transaction was kept",
         InvalidStatement = "invalid-statement":
             "statement {statement}, character {position}: the text {fault}",
+        NameTaken = "name-taken":
+            "{what} makes something whose name is taken (SQLSTATE {vendor-code}), and nothing was \
+             made: if it is the user, let username_template put (random 20) into its name",
         TooManyDirectGrants = "too-many-direct-grants":
             "an object cannot hold one more direct grant (SQLSTATE 54000, {what}); grant to a \
              group role once and create users IN ROLE it",

@@ -73,9 +73,9 @@ impl Connection {
 pub(crate) fn configure(settings: &Settings) -> Result<Configured, Refusal> {
     let parameters = parameters(settings)?;
     let connection = Connection::from_parts(settings, &parameters)?;
-    USERNAMES.check(&connection.username_template)?;
+    let may_repeat = USERNAMES.may_repeat(&connection.username_template)?;
     let in_clear = connection.authentication == Authentication::Password;
-    let more = [(in_clear, "scram-recommended")];
+    let more = [(in_clear, "scram-recommended"), (may_repeat, "username-template-repeats")];
     Ok(Configured {
         settings: without_nulls(settings),
         targets: addresses(&connection.target),

@@ -11,12 +11,15 @@ use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Target};
 pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
     let code = match (failure.code.as_str(), failure.sqlstate.as_deref()) {
         ("unreachable", _) => Code::Unreachable,
+        ("refused", Some("3D000")) => Code::DatabaseMissing,
+        ("refused", Some("28000")) => Code::NotAdmitted,
         ("refused", _) => Code::Refused,
         ("timed-out", _) => Code::TimedOut,
         ("conflict", _) => Code::Conflict,
         ("permission-denied", _) => Code::PermissionDenied,
         ("forbidden-address", _) => Code::ForbiddenAddress,
         ("invalid-request", _) => Code::InvalidConfig,
+        (_, Some("42710")) => Code::NameTaken,
         (_, Some("54000")) => Code::TooManyDirectGrants,
         (_, Some("42501")) => Code::InsufficientPrivilege,
         _ => Code::StatementFailed,
@@ -100,6 +103,20 @@ mod tests {
                 is_sure,
                 "{code} {state:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_login_is_refused_with_the_cause_that_the_database_told() {
+        let target =
+            Connection::read(&SqlScript::settings("host=db user=root dbname=orders")).unwrap();
+        for (state, code) in
+            [("3D000", "database-missing"), ("28000", "not-admitted"), ("28P01", "refused")]
+        {
+            let refusal = refusal(SqlScript::failure("refused", Some(state)), &target.target);
+            assert_eq!(refusal.code, code, "{state}");
+            let database = ("database".to_owned(), "orders".to_owned());
+            assert!(refusal.ext.contains(&database), "{:?}", refusal.ext);
         }
     }
 

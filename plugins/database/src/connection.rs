@@ -56,14 +56,15 @@ impl Connection {
         Ok(found)
     }
 
-    /// Sessions that it may have at once, where its settings say so.
+    /// Maximum number of its sessions, if its settings name one; a number below zero is no limit.
     fn sessions(&self) -> Option<u32> {
-        let sessions = match self.settings.get("max_open_connections")? {
-            Value::Number(number) => number.as_u64(),
+        let sessions: Option<i64> = match self.settings.get("max_open_connections")? {
+            Value::Number(number) => number.as_i64().or(number.is_u64().then_some(i64::MAX)),
             Value::String(text) => text.trim().parse().ok(),
             _ => None,
         };
-        sessions.filter(|sessions| *sessions > 0).map(|few| u32::try_from(few).unwrap_or(u32::MAX))
+        let few = |sessions: i64| u32::try_from(sessions).unwrap_or(u32::MAX);
+        sessions.filter(|sessions| *sessions != 0).map(few)
     }
 
     /// Stores the connection, and has its own user rotated when that is due.

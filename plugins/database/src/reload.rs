@@ -3,7 +3,8 @@
 
 use crate::connection::{Connection, about};
 use bulkhead_sdk::table::Field;
-use bulkhead_sdk::{Answer, Call, Failure, Host};
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
 use serde_json::json;
 
 /// Milliseconds that must be left for another login to be tried.
@@ -28,10 +29,26 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         host.databases().close(name);
     }
     let verified = reloaded.iter().filter(|(_, connection)| connection.is_verified());
-    let warnings: Vec<String> =
-        verified.filter_map(|(name, connection)| verify(host, call, name, connection)).collect();
+    let unverified = verified.filter_map(|(name, connection)| verify(host, call, name, connection));
+    let unused = if reloaded.is_empty() { Some(unused(host, plugin)?) } else { None };
+    let warnings: Vec<String> = unused.into_iter().chain(unverified).collect();
     let names: Vec<&str> = reloaded.iter().map(|(name, _)| name.as_str()).collect();
     Ok(Answer::data(&json!({ "connections": names, "count": names.len() }))?.warn(warnings))
+}
+
+/// The warning about a plugin that no connection uses: a name that is misspelt reloads nothing.
+fn unused(host: &dyn Host, plugin: &str) -> Result<String, Failure> {
+    let shown = quoted(plugin);
+    let why = match host.databases().resolve(plugin, "") {
+        Ok(_) => {
+            "the catalog has the plugin, and a connection is reloaded by the name under which \
+                  it asked for its plugin"
+                .to_owned()
+        }
+        Err(why) if [Kind::NotFound, Kind::PermissionDenied].contains(&why.kind) => why.message,
+        Err(why) => return Err(why),
+    };
+    Ok(format!("no connections were found with plugin_name {shown}: {why}"))
 }
 
 /// What a login found, where it found anything.
@@ -66,8 +83,18 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_without_connections_reloads_none() {
-        let reply = ready().write("reload/oracle", &json!({})).unwrap();
-        assert_eq!(Value::Object(reply.data), json!({"connections": [], "count": 0}));
+    fn a_plugin_that_is_unknown_or_unused_reloads_none_and_is_told() {
+        let nothing = json!({"connections": [], "count": 0});
+        for (plugin, why) in
+            [("oracle", "there is no database plugin"), ("test", "the catalog has the")]
+        {
+            let reply = ready().write(&format!("reload/{plugin}"), &json!({})).unwrap();
+            assert_eq!(Value::Object(reply.data), nothing);
+            let [warning] = reply.warnings.as_slice() else { panic!("{:?}", reply.warnings) };
+            let told = format!("no connections were found with plugin_name \"{plugin}\"");
+            assert!(warning.starts_with(&told) && warning.contains(why), "{warning}");
+        }
+        let reply = ready().write("reload/test-database-plugin", &json!({})).unwrap();
+        assert_eq!(reply.warnings, Vec::<String>::new());
     }
 }

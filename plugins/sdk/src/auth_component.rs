@@ -37,7 +37,8 @@ impl<M: AuthMethod> auth::Guest for Component<M> {
         kept: auth::HeldLogin,
         increment: u64,
     ) -> Result<auth::Login, words::Failure> {
-        M::renew_login(&Imports, &context(told), &held(kept), increment).map(login).map_err(failure)
+        let renewed = M::renew_login(&Imports, &context(told), &held(kept), increment);
+        renewed.and_then(Login::within_bounds).map(login).map_err(failure)
     }
 
     fn alias_lookahead(given: words::Call) -> Result<Option<String>, words::Failure> {
@@ -57,12 +58,12 @@ fn held(kept: auth::HeldLogin) -> HeldLogin {
 }
 
 /// # Errors
-/// For a secret, which this world cannot say.
+/// For a secret, which this world cannot say, and for a login beyond its bounds.
 fn answer(made: Answer) -> Result<auth::AuthAnswer, Failure> {
     let outcome = match made.outcome {
         Outcome::Data(data) => auth::Outcome::Data(data),
         Outcome::Nothing => auth::Outcome::Nothing,
-        Outcome::Login(one) => auth::Outcome::Login(login(*one)),
+        Outcome::Login(one) => auth::Outcome::Login(login(one.within_bounds()?)),
         Outcome::Secret(_) => {
             return Err(Failure::internal("an auth method answered a secret; it has no leases"));
         }

@@ -8,7 +8,7 @@ use crate::field::Field;
 use bulkhead_wire::description::Operation;
 use bulkhead_wire::failure::Failure;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 /// One request. No `Debug`: its fields may be secrets.
 #[derive(Clone)]
@@ -144,17 +144,19 @@ impl Call {
     /// partial update keeps what is absent (decision A6).
     ///
     /// # Errors
-    /// Internal when the row declares another kind than the type of `into`: a mistake of the
-    /// engine.
+    /// Invalid request for a number that the type of `into` cannot hold: every whole number is of
+    /// its field's declared kind, and the caller chose this one. Internal when the row declares
+    /// another kind than the type of `into`: a mistake of the engine.
     pub fn merge<T: DeserializeOwned>(&self, name: &str, into: &mut T) -> Result<(), Failure> {
         let Some(value) = self.fields.get(name) else {
             return Ok(());
         };
-        *into = T::deserialize(value).map_err(|_| {
-            Failure::internal(format!(
+        *into = T::deserialize(value).map_err(|_| match value {
+            Value::Number(number) if holds::<T>(1) => beyond_range::<T>(name, number),
+            _ => Failure::internal(format!(
                 "the route {:?} declares {name} as another kind than the engine reads",
                 self.route
-            ))
+            )),
         })?;
         Ok(())
     }
@@ -170,12 +172,42 @@ impl Call {
     }
 }
 
+/// Returns whether a field of the type `T` can have this value.
+fn holds<T: DeserializeOwned>(number: i128) -> bool {
+    let value = u64::try_from(number).map(Value::from);
+    let value = value.or_else(|_| i64::try_from(number).map(Value::from));
+    value.is_ok_and(|value| T::deserialize(value).is_ok())
+}
+
+/// The refusal of a number outside the range of `T`. The range is found by trying the ends of all
+/// types of whole numbers.
+fn beyond_range<T: DeserializeOwned>(name: &str, number: &Number) -> Failure {
+    let ends: [i128; 8] = [
+        i8::MAX.into(),
+        u8::MAX.into(),
+        i16::MAX.into(),
+        u16::MAX.into(),
+        i32::MAX.into(),
+        u32::MAX.into(),
+        i64::MAX.into(),
+        u64::MAX.into(),
+    ];
+    let beginnings: [i128; 4] = [i8::MIN.into(), i16::MIN.into(), i32::MIN.into(), i64::MIN.into()];
+    let most = ends.into_iter().filter(|end| holds::<T>(*end)).max().unwrap_or(1);
+    let least = beginnings.into_iter().filter(|least| holds::<T>(*least)).min();
+    let least = least.unwrap_or(if holds::<T>(0) { 0 } else { 1 });
+    Failure::invalid(format!(
+        "{name} cannot be {number}; give a whole number from {least} to {most}"
+    ))
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::{Call, Caller, Mount};
     use crate::field::Field;
     use bulkhead_wire::description::Operation;
     use bulkhead_wire::failure::Kind;
+    use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
 
     pub(crate) fn call(fields: Value) -> Call {
@@ -227,6 +259,27 @@ pub(crate) mod tests {
         call.merge("kept", &mut kept).unwrap();
         call.merge("cleared", &mut cleared).unwrap();
         assert_eq!((kept.as_str(), cleared.len()), ("kept", 0));
+    }
+
+    #[test]
+    fn a_number_that_does_not_fit_is_the_callers_error_and_named_with_what_does() {
+        fn refused<T: DeserializeOwned + Default + PartialEq>(number: Value) -> String {
+            let mut kept = T::default();
+            let why = call(json!({ "length": number })).merge("length", &mut kept).unwrap_err();
+            assert!(why.kind == Kind::InvalidRequest && kept == T::default(), "{why}");
+            why.message
+        }
+        let range = |least: &str, most: &str| {
+            format!("length cannot be -1; give a whole number from {least} to {most}")
+        };
+        assert_eq!(refused::<u64>(json!(-1)), range("0", "18446744073709551615"));
+        assert_eq!(refused::<u32>(json!(-1)), range("0", "4294967295"));
+        assert_eq!(refused::<Option<u16>>(json!(-1)), range("0", "65535"));
+        assert_eq!(
+            refused::<u8>(json!(i64::MAX)),
+            "length cannot be 9223372036854775807; give a whole number from 0 to 255"
+        );
+        assert!(refused::<i32>(json!(i64::MIN)).ends_with("from -2147483648 to 2147483647"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::internal::internal_text;
 use crate::token_params::TokenParams;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::login as bounds;
 use bulkhead_wire::stored::Stored;
 use std::collections::BTreeMap;
 
@@ -75,5 +76,68 @@ impl Login {
     /// Internal when it cannot be written as JSON.
     pub fn keeping(self, internal: &impl Stored) -> Result<Self, Failure> {
         Ok(Self { internal: internal_text(internal)?, ..self })
+    }
+
+    /// Returns the login if the host accepts it. Every login and renewal passes this check before
+    /// the host sees it: odd claims that an issuer signed (control characters, 600 groups) are the
+    /// caller's error and no fault of the plugin.
+    ///
+    /// # Errors
+    /// Invalid request that names the bound and repeats no claim.
+    #[cfg_attr(
+        all(target_family = "wasm", not(feature = "auth-method")),
+        allow(dead_code, reason = "only an auth method answers logins")
+    )]
+    pub(crate) fn within_bounds(self) -> Result<Self, Failure> {
+        self.check_bounds().map_err(|what| {
+            Failure::invalid(format!(
+                "the login comes {what}; log in with a token whose issuer says less, or says it in \
+                 printable characters"
+            ))
+        })?;
+        Ok(self)
+    }
+
+    #[cfg_attr(
+        all(target_family = "wasm", not(feature = "auth-method")),
+        allow(dead_code, reason = "only an auth method answers logins")
+    )]
+    fn check_bounds(&self) -> Result<(), String> {
+        bounds::check_alias(&self.alias)?;
+        bounds::check_display_name(&self.display_name)?;
+        bounds::check_groups(self.group_aliases.as_deref().unwrap_or_default())?;
+        bounds::check_metadata("of the alias", self.alias_metadata.iter())?;
+        bounds::check_metadata("of the token", self.metadata.iter())?;
+        bounds::check_internal(&self.internal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Login;
+    use crate::token_params::TokenParams;
+    use bulkhead_wire::failure::Kind;
+
+    fn login() -> Login {
+        Login::of("eve", &TokenParams::default()).in_groups(["builders".to_owned()])
+    }
+
+    #[test]
+    fn what_the_host_would_refuse_as_the_plugins_fault_is_refused_as_the_callers() {
+        assert!(login().within_bounds().is_ok());
+        let many = || (0..600).map(|one| format!("group-{one}"));
+        let long = "x".repeat(1_025);
+        for (odd, what) in [
+            (Login { alias: "a\u{0}b".to_owned(), ..login() }, "an alias that cannot be printed"),
+            (Login { alias: " ".to_owned(), ..login() }, "an alias that is empty"),
+            (login().named("a\r\nb"), "a display name that cannot be printed"),
+            (login().in_groups(many()), "600 group aliases; there may be 512"),
+            (login().in_groups(["a\tb".to_owned()]), "a group alias that cannot be printed"),
+            (login().with("claim", long), "metadata of the alias"),
+        ] {
+            let refused = odd.within_bounds().err().expect(what);
+            assert_eq!(refused.kind, Kind::InvalidRequest, "{what}");
+            assert!(refused.message.contains(what), "{}", refused.message);
+        }
     }
 }

@@ -62,8 +62,9 @@ macro_rules! refusal_codes {
 
 /// What refusals of every database plugin may carry.
 #[cfg(not(target_family = "wasm"))]
-const CARRIED: [&str; 9] = [
+const CARRIED: [&str; 10] = [
     "connection",
+    "database",
     "fault",
     "position",
     "setting",

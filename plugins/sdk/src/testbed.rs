@@ -299,7 +299,8 @@ impl<E: SecretsEngine> TestBed<E> {
             }
             Outcome::Secret(secret) => self.lease_out(secret, warnings),
             Outcome::Login(login) if is_login => {
-                Ok(Reply { warnings, login: Some(*login), ..Reply::default() })
+                let login = Some(login.within_bounds()?);
+                Ok(Reply { warnings, login, ..Reply::default() })
             }
             Outcome::Login(_) => {
                 Err(Failure::internal("a login was answered on a row that is not marked login"))

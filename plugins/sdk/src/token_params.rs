@@ -10,6 +10,7 @@ use crate::field::Field;
 use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::login as bounds;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -111,6 +112,7 @@ impl TokenParams {
     }
 
     fn check(&self) -> Result<(), Failure> {
+        self.check_counts()?;
         let (ttl, max) = (self.token_ttl, self.token_max_ttl);
         if max > 0 && ttl > max {
             let (ttl, max) = (duration::show(ttl), duration::show(max));
@@ -127,6 +129,15 @@ impl TokenParams {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Refuses a role that no login could pass, because the host bounds these counts.
+    fn check_counts(&self) -> Result<(), Failure> {
+        let about = |name: &'static str| {
+            move |what| Failure::invalid(format!("'{name}': a login would come {what}"))
+        };
+        bounds::check_policies(self.token_policies.len()).map_err(about("token_policies"))?;
+        bounds::check_networks(self.token_bound_cidrs.len()).map_err(about("token_bound_cidrs"))
     }
 
     /// Whether a login may come from the address of the call's caller, and the words for why. The

@@ -82,6 +82,7 @@ fn by_claims(stage: &Stage) -> Vec<Row> {
     let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm2")));
     let other = elsewhere().identity.principal;
     let issuer = format!("https://sts.windows.net/{OTHER}/");
+    let many: Vec<String> = (0..600).map(|one| format!("g{one}")).collect();
     [
         ("another machine's identity", "oid", json!(other)),
         ("the issuer of another tenant", "iss", json!(issuer)),
@@ -89,6 +90,9 @@ fn by_claims(stage: &Stage) -> Vec<Row> {
         ("the audience is a beginning", "aud", json!("https://management.azure.com/x")),
         ("the token has no audience", "aud", Value::Null),
         ("an end is a text", "exp", json!("9999999999")),
+        ("more groups than a token can name are a fault", "groups", json!(many)),
+        ("a group that cannot be printed is a fault", "groups", json!(["a\u{7}b"])),
+        ("an id that cannot be printed is a fault", "oid", json!("a\u{0}b")),
         ("the beginning is in the future", "nbf", json!(9_999_999_999_u64)),
     ]
     .map(|(weakness, name, value)| (weakness, with(claims.clone(), name, value), json!({})))

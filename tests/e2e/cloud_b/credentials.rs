@@ -4,6 +4,7 @@
 use super::google::{EMAIL, Google, OWN};
 use super::{client, configured, login, ready, renew};
 use crate::ambient::metadata::{Metadata, TOKEN};
+use bulkhead_tests::internet::Online;
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
 use std::time::Duration;
@@ -25,6 +26,38 @@ fn a_rotated_key_takes_the_place_of_the_old_one_which_ends_a_minute_later() {
     assert_eq!(google.cloud.keys(OWN), [made]);
     let jwt = google.of_account(&json!({ "exp": bulkhead_tests::cloud_b::now() + 900 }));
     login(&online, "dev", &jwt).expect(200);
+}
+
+#[test]
+fn no_rotation_postpones_the_end_of_an_earlier_key() {
+    let google = Google::start();
+    let mut online = ready(&google);
+    let rotate = |online: &Online| {
+        let rotated = online.root.write("auth/gcp/config/rotate-root", &json!({})).expect(200);
+        rotated.body["data"]["private_key_id"].as_str().expect("a key").to_owned()
+    };
+    let second = rotate(&online);
+    online.restart_later(Duration::from_secs(40));
+    let third = rotate(&online);
+    online.restart_later(Duration::from_secs(75));
+    until_true("the first key is removed, and no other", SOON, || {
+        google.cloud.keys(OWN) == [second.clone(), third.clone()]
+    });
+    online.restart_later(Duration::from_secs(120));
+    until_true("then the second", SOON, || google.cloud.keys(OWN) == [third.clone()]);
+}
+
+#[test]
+fn keys_that_are_used_up_are_told_and_are_the_callers_to_remove() {
+    let google = Google::start();
+    let online = ready(&google);
+    while google.cloud.keys(OWN).len() < 10 {
+        google.cloud.credentials(OWN);
+    }
+    let full = online.root.write("auth/gcp/config/rotate-root", &json!({})).expect(400).errors();
+    for part in ["answered 429 (RESOURCE_EXHAUSTED)", "has 10 keys", "remove one"] {
+        assert!(full.contains(part), "{full}");
+    }
 }
 
 #[test]

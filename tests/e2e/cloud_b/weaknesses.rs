@@ -67,11 +67,13 @@ fn by_instances(google: &Google) -> Vec<Row> {
     };
     let account = json!({ "sub": number, "azp": number, "email": other.email });
     let early = json!(1_000_000_000);
+    let late = json!(4_102_444_800_u64);
     [
         ("the issuer is not read", json!({ "iss": "https://evil.example" })),
         ("the instance's account is not compared", account),
         ("the instance's id is not compared", compute("instance_id", json!("7"))),
         ("an instance was made after it", compute("instance_creation_timestamp", early)),
+        ("an instance is made in the future", compute("instance_creation_timestamp", late)),
         ("an instance's name is a path", compute("instance_name", json!("i1/../i2"))),
         ("a zone is a path", compute("zone", json!("us-east1-b/instances/i1?x="))),
         ("a project is a path", compute("project_id", json!("p1/../p2"))),
@@ -99,6 +101,24 @@ fn no_token_passes_that_the_real_plugin_took() {
     assert!(own <= 2, "unknown keys cost one request a minute, and not {own}");
     login(&online, "vm", &google.of_instance(&json!({}))).expect(200);
     login(&online, "dev", &google.of_account(&json!({}))).expect(200);
+}
+
+#[test]
+fn a_token_that_cannot_pass_costs_no_request() {
+    let google = Google::start();
+    let online = ready(&google);
+    google.internet.forget();
+    for (role, jwt) in [
+        ("dev", google.of_account(&json!({ "aud": "vault/other" }))),
+        ("dev", google.of_account(&json!({ "exp": now() - 61 }))),
+        ("dev", google.of_account(&json!({ "exp": now() + 3_000 }))),
+        ("vm", google.of_instance(&json!({ "aud": "vault/dev" }))),
+        ("vm", google.of_instance(&json!({ "iss": "https://evil.example" }))),
+        ("vm", google.of_account(&json!({ "aud": "vault/vm" }))),
+    ] {
+        login(&online, role, &jwt).expect(400);
+    }
+    assert!(google.internet.requests().is_empty(), "{:?}", google.internet.requests());
 }
 
 #[test]

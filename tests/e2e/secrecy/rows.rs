@@ -62,7 +62,6 @@ fn refused_connections_change_nothing_and_show_nothing() {
         json!({ "auth_type": "gcp_iam", "service_account_json": CANARY }),
         json!({ "private_key": CANARY, "tls_certificate": CANARY }),
         json!({ "username_template": "{{.Nope" }),
-        json!({ "username_template": "everyone" }),
         json!({ "allowed_roles": { "a": 1 } }),
         json!({ "rotation_schedule": "0 0 * * *", "rotation_period": "1h" }),
         json!({ "rotation_schedule": "@daily" }),

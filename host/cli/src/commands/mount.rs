@@ -98,21 +98,25 @@ pub(super) const CONFIG: [Opt; 10] = [
         "unauth shows the mount to those without a token",
     )
     .fills("listing_visibility"),
-    Opt::list(
+    Opt::names(
         "audit-non-hmac-request-keys",
         "KEY",
-        "logged in the clear where requests have it; may be repeated",
+        "logged in the clear where requests have it; several with commas, may be repeated",
     )
     .fills("audit_non_hmac_request_keys"),
-    Opt::list(
+    Opt::names(
         "audit-non-hmac-response-keys",
         "KEY",
-        "logged in the clear where answers have it; may be repeated",
+        "logged in the clear where answers have it; several with commas, may be repeated",
     )
     .fills("audit_non_hmac_response_keys"),
-    Opt::list("passthrough-request-headers", "HEADER", "handed to the plugin; may be repeated")
-        .fills("passthrough_request_headers"),
-    Opt::list("allowed-response-headers", "HEADER", "taken from the plugin; may be repeated")
+    Opt::names(
+        "passthrough-request-headers",
+        "HEADER",
+        "handed to the plugin; several with commas",
+    )
+    .fills("passthrough_request_headers"),
+    Opt::names("allowed-response-headers", "HEADER", "taken from the plugin; several with commas")
         .fills("allowed_response_headers"),
     Opt::text("plugin-version", "VERSION", "the version of the plugin that is run")
         .fills("plugin_version"),

@@ -82,8 +82,12 @@ const ID: Opt = Opt::text(
 );
 
 const NEW: [Opt; 12] = [
-    Opt::list("policy", "NAME", "may be repeated; without it the token gets your policies")
-        .fills("policies"),
+    Opt::names(
+        "policy",
+        "NAME",
+        "several with commas, may be repeated; without it the token gets your policies",
+    )
+    .fills("policies"),
     Opt::text("ttl", "TIME", "how long it lives without renewal: 3600, 1h, 30m").fills("ttl"),
     Opt::text("explicit-max-ttl", "TIME", "how long it lives however often it is renewed")
         .fills("explicit_max_ttl"),

@@ -46,11 +46,12 @@ fn switches_and_repeated_options_are_kept() {
 
 #[test]
 fn fields_are_what_was_typed_and_nothing_else() {
-    const OPTS: [Opt; 6] = [
+    const OPTS: [Opt; 7] = [
         Opt::text("ttl", "TIME", "").fills("ttl"),
         Opt::number("use-limit", "").fills("num_uses"),
         Opt::switch("renewable", "").fills("renewable"),
-        Opt::list("policy", "NAME", "").fills("policies"),
+        Opt::names("policy", "NAME", "").fills("policies"),
+        Opt::list("grant", "LINE", "").fills("grants"),
         Opt::pairs("metadata", "").fills("meta"),
         Opt::text("role", "NAME", ""),
     ];
@@ -72,9 +73,25 @@ fn fields_are_what_was_typed_and_nothing_else() {
         fields(&["-metadata=k=a=b", "-metadata=e="]),
         json!({"meta": {"k": "a=b", "e": ""}})
     );
+    assert_eq!(
+        fields(&["-policy=a, b", "-policy=c"]),
+        json!({"policies": ["a", "b", "c"]}),
+        "names are split on commas"
+    );
     assert_eq!(fields(&["-policy="]), json!({"policies": []}));
     let unset = parsed("token create", &["-policy=a", "-policy="]).unwrap();
     assert_eq!(unset.first_empty(&OPTS).map(|opt| opt.name), Some("policy"));
+}
+
+#[test]
+fn lines_are_not_split_and_an_empty_name_between_commas_is_refused() {
+    let options = parsed("secrets enable", &["-grant=a:b,c", "-grant=d", "x"]).unwrap();
+    let fields = options.fields(&[Opt::list("grant", "LINE", "").fills("grants")]);
+    assert_eq!(fields["grants"], json!(["a:b,c", "d"]));
+    for bad in ["a,", ",a", "a,,b", ",", " ,a"] {
+        let problem = parsed("token create", &[&format!("-policy={bad}")]).unwrap_err();
+        assert!(problem.code == 2 && problem.message.contains("-policy"), "{problem:?}");
+    }
 }
 
 #[test]

@@ -15,6 +15,31 @@ const PRIME: u64 = (1 << 61) - 1;
 /// The point, the same for all calls of the process.
 static POINT: LazyLock<Point> = LazyLock::new(Point::random);
 
+/// Labels of the lines that begin and end PEM. Every key of a kind has the same label, and ordinary
+/// sentences have its words: a message that says "no private key" repeats no secret.
+const LABELS: [&str; 12] = [
+    "CERTIFICATE",
+    "CERTIFICATE REQUEST",
+    "DH PARAMETERS",
+    "DSA PRIVATE KEY",
+    "EC PARAMETERS",
+    "EC PRIVATE KEY",
+    "ENCRYPTED PRIVATE KEY",
+    "OPENSSH PRIVATE KEY",
+    "PRIVATE KEY",
+    "PUBLIC KEY",
+    "RSA PRIVATE KEY",
+    "TRUSTED CERTIFICATE",
+];
+
+/// The numbers of all runs in those lines.
+static ARMOUR: LazyLock<HashSet<u64, BuildHasherDefault<Itself>>> = LazyLock::new(|| {
+    let lines = LABELS.iter().flat_map(|label| {
+        ["BEGIN", "END"].map(|edge| letters(&format!("-----{edge} {label}-----")))
+    });
+    lines.flat_map(|line| numbers(&line).collect::<Vec<_>>()).collect()
+});
+
 /// The point at which polynomials are evaluated.
 struct Point {
     value: u64,
@@ -61,11 +86,15 @@ impl Runs {
         self.numbers.extend(numbers(text));
     }
 
-    /// Adds a secret, unless the secret is an ordinary word.
+    /// Adds a secret, unless the secret is an ordinary word. Runs of the lines around PEM are left
+    /// out.
     pub(super) fn add_secret(&mut self, text: &[char]) {
         let is_ordinary =
             text.len() < super::SHORTEST || text.iter().all(|letter| letter.is_alphabetic());
-        if text.len() >= RUN || !is_ordinary {
+        if text.len() >= RUN {
+            self.numbers.reserve(text.len());
+            self.numbers.extend(numbers(text).filter(|number| !ARMOUR.contains(number)));
+        } else if !is_ordinary {
             self.add(text);
         }
     }

@@ -71,6 +71,37 @@ impl Dice {
 }
 
 #[test]
+fn the_lines_around_pem_are_no_secret_and_what_is_between_them_is() {
+    let body = "MC4CAQAwBQYDK2VwBCIEIHq3vYxUuY0mXHnK0bZ1l8pQeT7cWfJ5s2aRgVdNiLkE";
+    for label in ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY", "CERTIFICATE"] {
+        let pem = format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
+        let file = json!({ "private_key": pem }).to_string();
+        for secret in [&pem, &file, &pem.replace('\n', "\r\n")] {
+            let known = set(&[secret]);
+            for told in [
+                "ca_private_key: the PEM holds a certificate and no private key",
+                "the certificate is not that of the EC private key; give one RSA private key",
+                "write it with -----BEGIN PRIVATE KEY----- before it",
+            ] {
+                assert_eq!(known.scrub(told, TEXT), told, "{label}");
+            }
+            for piece in [body.to_owned(), body[..20].to_owned(), pem.clone()] {
+                let scrubbed = known.scrub(&format!("it is {piece}, they say"), TEXT);
+                assert!(scrubbed.contains(HIDDEN), "{scrubbed}");
+                let shown = letters(&scrubbed);
+                for run in body.as_bytes().windows(12) {
+                    let run = letters(std::str::from_utf8(run).unwrap());
+                    assert!(!shown.windows(12).any(|window| window == run), "{scrubbed}");
+                }
+            }
+        }
+    }
+    let password = "hunter2-----END PRIVATE KEY-----hunter3";
+    let scrubbed = set(&[password]).scrub(&format!("got {password}"), TEXT);
+    assert!(!scrubbed.contains("hunter"), "{scrubbed}");
+}
+
+#[test]
 fn a_lower_cased_and_cut_piece_is_hidden() {
     let scrubbed =
         set(&["ab'cSECRETdefghi"]).scrub("unrecognized role option \"csecretdefghi\"", TEXT);

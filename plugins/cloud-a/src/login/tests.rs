@@ -43,6 +43,33 @@ fn a_login_that_is_not_proven_reads_no_secret_and_repeats_nothing_of_its_token()
 }
 
 #[test]
+fn a_token_that_cannot_pass_costs_no_request() {
+    let bed = with_role(&by_principal());
+    bed.host.requests();
+    for over in [json!({"aud": "api://another"}), json!({"exp": 1}), json!({"nbf": 9e9})] {
+        refusal(login(&bed, &over, &json!({})));
+    }
+    assert!(bed.host.requests().is_empty());
+    assert!(login(&bed, &json!({}), &json!({})).is_ok());
+}
+
+#[test]
+fn odd_claims_that_are_signed_are_the_callers_error() {
+    let bed = with_role(&json!({"bound_group_ids": "g0"}));
+    let many: Vec<String> = (0..600).map(|one| format!("g{one}")).collect();
+    for (over, what) in [
+        (json!({ "groups": many }), "600 group aliases; there may be 512"),
+        (json!({ "groups": ["g0", "odd\n"] }), "a group alias that cannot be printed"),
+        (json!({ "groups": ["g0", " "] }), "a group alias that is empty"),
+        (json!({ "groups": ["g0"], "oid": "a\u{0}b" }), "an alias that cannot be printed"),
+    ] {
+        let refused = refusal(login(&bed, &over, &json!({})));
+        assert!(refused.contains(what), "{refused}");
+    }
+    assert!(login(&bed, &json!({ "groups": ["g0"] }), &json!({})).is_ok());
+}
+
+#[test]
 fn metadata_and_alias_hold_what_was_proven_and_nothing_that_was_stated() {
     let bed = with_role(&by_principal());
     let lies = json!({

@@ -258,6 +258,26 @@ fn an_answer_without_a_secret_is_none_and_is_cleaned_up() {
 }
 
 #[test]
+fn a_later_rotation_that_fails_makes_no_earlier_name_be_looked_for_longer() {
+    let bed = with_application();
+    bed.host.answer(ADD, answer(200, &json!({"keyId": "key-2", "secretText": ""})));
+    let names = |bed: &Bed| {
+        let stored = bed.host.stored(RETIRED);
+        stored.map_or(0, |stored| stored["names"].as_array().unwrap().len())
+    };
+    for minute in 0..30 {
+        assert!(rotate(&bed).is_err());
+        assert_eq!(bed.run_guards().unwrap(), 1);
+        bed.wake(RETIRED, 1).unwrap();
+        assert!(names(&bed) <= 10, "{minute}: {}", names(&bed));
+        bed.host.advance(60);
+    }
+    bed.host.advance(600);
+    bed.wake(RETIRED, 1).unwrap();
+    assert_eq!(names(&bed), 0);
+}
+
+#[test]
 fn where_there_is_no_secret_there_is_nothing_to_rotate() {
     let bed = ready();
     for (update, why) in [

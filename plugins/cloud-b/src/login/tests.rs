@@ -181,6 +181,52 @@ fn a_token_ends_soon_and_not_before_now() {
 }
 
 #[test]
+fn a_token_that_cannot_pass_costs_no_request() {
+    let bed = ready();
+    bed.write("role/dev", &json!({ "allow_gce_inference": false })).unwrap();
+    let at = now(&bed);
+    let of_account = |change: Value| signed("s1", ACCOUNT_KEY, &claims(&bed, change));
+    let of_instance = |change: Value| signed("g1", GOOGLE_KEY, &identity(&bed, change));
+    let made = |time: u64| {
+        let engine = compute_engine(json!({ "instance_creation_timestamp": time }));
+        json!({ "google": { "compute_engine": engine } })
+    };
+    for (role, jwt) in [
+        ("dev", of_account(json!({ "aud": "vault/other" }))),
+        ("dev", of_account(json!({ "exp": at - 60 }))),
+        ("dev", of_account(json!({ "exp": at + 901 }))),
+        ("dev", of_account(json!({ "exp": at + 3_661 }))),
+        ("dev", of_account(json!({ "nbf": at + 1 }))),
+        ("dev", of_instance(json!({ "aud": "vault/dev" }))),
+        ("vm", of_account(json!({ "aud": "vault/vm" }))),
+        ("vm", of_instance(json!({ "iss": "https://evil.example" }))),
+        ("vm", of_instance(json!({ "google": null }))),
+        ("vm", of_instance(made(at + 61))),
+    ] {
+        refusal(log_in(&bed, role, &jwt));
+    }
+    bed.write("role/dev", &json!({ "token_bound_cidrs": "192.0.2.0/24" })).unwrap();
+    assert!(log_in(&bed, "dev", &of_account(json!({}))).is_err());
+    assert!(bed.host.requests().is_empty());
+    assert!(log_in(&bed, "vm", &of_instance(json!({}))).is_ok());
+}
+
+#[test]
+fn an_instance_that_is_made_in_the_future_is_refused() {
+    let bed = ready();
+    let made = |time: u64| {
+        let engine = compute_engine(json!({ "instance_creation_timestamp": time }));
+        log_in_as_instance(&bed, json!({ "google": { "compute_engine": engine } }))
+    };
+    let at = now(&bed);
+    assert!(made(at + 60).is_ok());
+    for time in [at + 61, 4_102_444_800, u64::try_from(i64::MAX).unwrap()] {
+        let why = refusal(made(time));
+        assert!(why.contains("made in the future"), "{why}");
+    }
+}
+
+#[test]
 fn a_subject_that_is_a_path_is_refused_and_never_asked_for() {
     let bed = ready();
     for subject in [
@@ -201,7 +247,10 @@ fn a_subject_that_is_a_path_is_refused_and_never_asked_for() {
 fn claims_that_an_account_signs_make_it_no_instance() {
     // CVE-2020-16251.
     let bed = ready();
-    let forged = identity(&bed, json!({"iss": EMAIL, "sub": EMAIL}));
+    let own = identity(&bed, json!({"iss": EMAIL, "sub": EMAIL}));
+    let why = refusal(log_in(&bed, "vm", &signed("s1", ACCOUNT_KEY, &own)));
+    assert!(why.contains("its issuer is none of"), "{why}");
+    let forged = identity(&bed, json!({ "sub": EMAIL }));
     let why = refusal(log_in(&bed, "vm", &signed("s1", ACCOUNT_KEY, &forged)));
     assert!(why.contains("no Google OAuth2 provider key found for GCE role"), "{why}");
     let named = refusal(log_in(&bed, "vm", &signed("g1", ACCOUNT_KEY, &forged)));

@@ -5,9 +5,10 @@ use crate::CloudB;
 use crate::fixture::*;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use bulkhead_sdk::http::Response;
+use bulkhead_sdk::host::Clock;
+use bulkhead_sdk::http::{Request, Response};
 use bulkhead_sdk::testbed::AuthBed;
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, Host, Kind};
 use serde_json::{Value, json};
 
 fn keys_at() -> String {
@@ -42,14 +43,25 @@ fn rotating() -> AuthBed<CloudB> {
 
 /// A provider that answers so where a key is to be made.
 fn rotating_with(making: Response) -> AuthBed<CloudB> {
+    let bed = unending_with(making);
+    ends(&bed, &["k-own", "k-new"]);
+    bed
+}
+
+/// The same, which knows of no key how to end it.
+fn unending_with(making: Response) -> AuthBed<CloudB> {
     let bed = served();
     bed.host.answer(&listing(), answer(200, &list(&[key("k-own", "2020-01-01T00:00:00Z")])));
     bed.host.answer(&format!("POST {}", keys_at()), making);
-    for id in ["k-own", "k-new"] {
-        bed.host.answer(&format!("DELETE {}/{id}", keys_at()), answer(200, &json!({})));
-    }
     bed.host.steps();
     bed
+}
+
+/// Lets the provider end these keys.
+fn ends(bed: &AuthBed<CloudB>, keys: &[&str]) {
+    for id in keys {
+        bed.host.answer(&format!("DELETE {}/{id}", keys_at()), answer(200, &json!({})));
+    }
 }
 
 fn rotate(bed: &AuthBed<CloudB>) -> Result<Value, Failure> {
@@ -64,6 +76,12 @@ fn in_use(bed: &AuthBed<CloudB>) -> Value {
 fn ended(bed: &AuthBed<CloudB>) -> Vec<String> {
     let asked = bed.host.requests().into_iter().filter(|asked| asked.method == "DELETE");
     asked.map(|asked| asked.url.rsplit('/').next().unwrap().to_owned()).collect()
+}
+
+/// Lets the keys end whose time has come a minute from now.
+fn end_former(bed: &AuthBed<CloudB>) {
+    bed.host.advance(60);
+    bed.wake("former-keys", 1).unwrap();
 }
 
 /// The bed's time, as the provider writes it.
@@ -84,9 +102,10 @@ fn a_new_key_takes_the_place_of_the_old_one_which_ends_later() {
     assert!(form.contains("assertion="), "the new key was tried");
     assert!(asked.iter().all(|asked| asked.method != "DELETE"));
     assert_eq!(bed.host.stored("intent/root"), None);
-    bed.wake("root-keys", 1).unwrap();
+    end_former(&bed);
     assert_eq!(ended(&bed), ["k-own"]);
     assert_eq!((bed.host.stored("root-keys"), bed.host.timer("root-keys")), (None, None));
+    assert_eq!(bed.host.timer("former-keys"), None);
     bed.host.answer(&format!("POST {}", keys_at()), answer(200, &made("k-3", ACCOUNT_KEY)));
     rotate(&bed).unwrap();
 }
@@ -132,7 +151,7 @@ fn a_key_that_the_provider_does_not_know_yet_is_used_once_it_does() {
     assert_eq!(refused.kind, Kind::InvalidRequest);
     bed.wake("root-keys", 1).unwrap();
     assert_eq!(in_use(&bed), "k-new");
-    bed.wake("root-keys", 1).unwrap();
+    end_former(&bed);
     assert_eq!(ended(&bed), ["k-own"]);
 }
 
@@ -148,8 +167,9 @@ fn a_key_that_never_works_ends_and_the_old_one_stays() {
     bed.wake("root-keys", 10).unwrap();
     // The old key works again, once the refusal that is still in line was answered.
     bed.host.answer(TOKENS, answer(200, &json!({"access_token": "t-2", "expires_in": 3599})));
-    assert!(bed.wake("root-keys", 1).is_err());
-    bed.wake("root-keys", 1).unwrap();
+    end_former(&bed);
+    assert!(ended(&bed).is_empty(), "the old key has no access yet");
+    end_former(&bed);
     assert_eq!((ended(&bed), in_use(&bed)), (vec!["k-new".to_owned()], json!("k-own")));
     assert!(bed.host.timer("rotation").is_some(), "the next rotation is due again");
 }
@@ -221,32 +241,137 @@ fn credentials_that_are_written_meanwhile_win_and_the_new_key_ends_by_itself() {
     let written = key_file("k-operator", OTHER_KEY).to_string();
     bed.write("config", &json!({ "credentials": written })).unwrap();
     bed.host.requests();
-    bed.wake("root-keys", 1).unwrap();
+    end_former(&bed);
     assert_eq!((ended(&bed), in_use(&bed)), (vec!["k-new".to_owned()], json!("k-operator")));
 }
 
 #[test]
 fn a_key_that_cannot_be_ended_is_tried_again_and_then_named() {
+    let bed = unending_with(answer(200, &made("k-new", OTHER_KEY)));
+    let refused = answer(403, &json!({"error": {"status": "PERMISSION_DENIED"}}));
+    bed.host.answer(&format!("DELETE {}/k-own", keys_at()), refused);
+    rotate(&bed).unwrap();
+    bed.host.steps();
+    end_former(&bed);
+    for _ in 1..10 {
+        assert!(bed.host.stored("root-keys").is_some());
+        end_former(&bed);
+    }
+    let steps = bed.host.steps();
+    let count = |event: &str| steps.iter().filter(|step| step.contains(event)).count();
+    assert_eq!((count("root-key-not-removed"), count("root-key-left")), (9, 1), "{steps:?}");
+    assert!(bed.host.stored("root-keys").is_none());
+}
+
+#[test]
+fn a_key_that_cannot_be_ended_keeps_no_other_from_ending() {
+    let bed = unending_with(answer(200, &made("k-new", OTHER_KEY)));
+    ends(&bed, &["k-new"]);
+    bed.host.answer(&format!("POST {}", keys_at()), answer(200, &made("k-3", ACCOUNT_KEY)));
+    rotate(&bed).unwrap();
+    bed.host.advance(30);
+    rotate(&bed).unwrap();
+    bed.host.advance(30);
+    bed.host.requests();
+    bed.wake("former-keys", 1).unwrap();
+    assert!(ended(&bed).iter().all(|id| id == "k-own"));
+    bed.host.advance(30);
+    bed.wake("former-keys", 1).unwrap();
+    assert!(ended(&bed).contains(&"k-new".to_owned()));
+}
+
+/// A provider that makes `k-1`, `k-2` and so on, and ends each behind the second.
+fn making(keys: usize) -> AuthBed<CloudB> {
+    let bed = unending_with(answer(200, &made("k-1", OTHER_KEY)));
+    for number in 2..=keys {
+        let id = format!("k-{number}");
+        bed.host.answer(&format!("POST {}", keys_at()), answer(200, &made(&id, OTHER_KEY)));
+        ends(&bed, &[&id]);
+    }
+    bed
+}
+
+#[test]
+fn no_rotation_postpones_the_end_of_an_earlier_key() {
+    let bed = making(100);
+    ends(&bed, &["k-own", "k-1"]);
+    bed.write("config", &json!({ "rotation_period": "10s" })).unwrap();
+    bed.host.requests();
+    let (mut alive, mut most, mut rotations) = (1, 1, 0);
+    for _ in 0..600 {
+        bed.host.advance(1);
+        for timer in ["rotation", "former-keys", "root-keys"] {
+            let is_due = bed.host.timer(timer).is_some_and(|at| at <= bed.host.now());
+            if is_due {
+                bed.wake(timer, 1).unwrap();
+            }
+        }
+        let asked = bed.host.requests();
+        let of = |method: &str, end: &str| {
+            let is_of = |it: &&Request| it.method == method && it.url.contains(end);
+            asked.iter().filter(is_of).count()
+        };
+        let (came, went) = (of("POST", "/keys"), of("DELETE", "/keys/"));
+        (alive, rotations) = (alive + came - went, rotations + came);
+        most = most.max(alive);
+    }
+    assert_eq!((rotations, most), (60, 7), "keys are {alive} now");
+}
+
+#[test]
+fn while_earlier_keys_cannot_be_ended_no_rotation_uses_up_the_account() {
+    let bed = making(20);
+    for _ in 0..8 {
+        rotate(&bed).unwrap();
+    }
+    let why = rotate(&bed).err().unwrap();
+    assert_eq!(why.kind, Kind::InvalidRequest);
+    assert!(why.message.contains("first of them ends in 60 s"), "{why}");
+    bed.write("config", &json!({ "rotation_period": "10s" })).unwrap();
+    let before = in_use(&bed);
+    bed.host.advance(10);
+    bed.wake("rotation", 1).unwrap();
+    assert_eq!(in_use(&bed), before);
+    assert!(bed.host.timer("rotation").unwrap() > bed.host.now(), "it waits");
+    bed.host.advance(50);
+    bed.wake("former-keys", 1).unwrap();
+    bed.wake("rotation", 1).unwrap();
+    assert_ne!(in_use(&bed), before);
+}
+
+#[test]
+fn ten_keys_are_the_callers_to_solve_and_too_many_requests_are_not() {
+    let full = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "keys"}});
+    for (keys, kind) in [(10, Kind::InvalidRequest), (9, Kind::RateLimited)] {
+        let bed = rotating_with(answer(429, &full));
+        let all: Vec<Value> =
+            (0..keys).map(|one| key(&format!("k{one}"), "2020-01-01T00:00:00Z")).collect();
+        bed.host.answer(&listing(), answer(200, &list(&all)));
+        // The first answer is that of the stage.
+        assert!(rotate(&bed).is_err());
+        let why = rotate(&bed).err().unwrap();
+        assert_eq!(why.kind, kind, "{why}");
+        assert!(why.message.contains("RESOURCE_EXHAUSTED"), "{why}");
+        assert_eq!(why.message.contains("remove one that nothing uses"), keys == 10, "{why}");
+        assert_eq!(bed.host.stored("intent/root"), None);
+    }
+}
+
+#[test]
+fn keys_that_an_earlier_release_stored_end_when_its_timer_rings() {
     let bed = rotating();
     rotate(&bed).unwrap();
-    let refused = answer(403, &json!({"error": {"status": "PERMISSION_DENIED"}}));
-    bed.host.answer(&format!("POST {}", keys_at()), answer(200, &made("k-3", ACCOUNT_KEY)));
+    let mut stored = bed.host.stored("root-keys").unwrap();
+    stored["former"][0].as_object_mut().unwrap().remove("ends");
+    stored["former"][0].as_object_mut().unwrap().remove("refusals");
+    let host: &dyn Host = &bed.host;
+    host.storage().put_bytes("root-keys", serde_json::to_vec(&stored).unwrap()).unwrap();
+    host.clock().cancel("former-keys").unwrap();
+    host.clock().schedule("root-keys", bed.host.now(), "root-keys").unwrap();
+    bed.write("config", &json!({})).unwrap();
     bed.wake("root-keys", 1).unwrap();
-    // The next key is `k-new` once more, and then one whose end is refused.
-    bed.host.answer(&format!("DELETE {}/k-new", keys_at()), refused.clone());
-    rotate(&bed).unwrap();
-    bed.wake("root-keys", 1).unwrap();
-    rotate(&bed).unwrap();
-    assert_eq!(in_use(&bed), "k-3");
-    bed.host.steps();
-    for attempt in [1, 2, 9] {
-        let why = bed.wake("root-keys", attempt).err().unwrap();
-        assert!(why.message.contains("PERMISSION_DENIED"), "{why}");
-    }
-    bed.wake("root-keys", 10).unwrap();
-    let steps = bed.host.steps();
-    assert!(steps.iter().any(|step| step.contains("root-key-left")), "{steps:?}");
-    assert!(bed.host.stored("root-keys").is_none());
+    bed.wake("former-keys", 1).unwrap();
+    assert_eq!(ended(&bed), ["k-own"]);
 }
 
 #[test]

@@ -53,6 +53,26 @@ fn a_value_is_written_for_the_quotes_around_it_and_only_what_holds_the_password_
 }
 
 #[test]
+fn a_name_that_is_taken_is_another_users_and_that_one_is_not_removed() {
+    let taken = |at| SqlFailure { statement: Some(at), ..SqlScript::state("1396") };
+    for (creation, word, at) in [
+        (&[CREATION][..], "CREATE USER", 0),
+        (&["CREATE DATABASE IF NOT EXISTS o", "CREATE USER '{{name}}'@'%'"], "CREATE USER", 1),
+    ] {
+        let script = SqlScript::default().fails(word, taken(at));
+        let refusal = created(&script, creation, &["DROP ROLE '{{name}}-r'"]).unwrap_err();
+        assert_eq!(refusal.code, "name-taken");
+        assert!(says_nothing_was_made(&refusal), "{creation:?}");
+        assert_eq!(script.asked().len(), 1, "{:?}", script.asked());
+    }
+    // Behind a statement that made a user of that name, the name is this request's.
+    let script = SqlScript::default().fails("GRANT", taken(1));
+    let refusal = created(&script, &[CREATION], &[]).unwrap_err();
+    assert_eq!(refusal.code, "name-taken");
+    assert!(script.asked().iter().any(|asked| asked.contains("DROP USER")), "{:?}", script.asked());
+}
+
+#[test]
 fn what_a_failed_creation_left_is_removed_and_said_to_be_gone() {
     let failed = SqlFailure { statement: Some(1), ..SqlScript::state("1410") };
     let script = SqlScript::default().fails("GRANT", failed);

@@ -127,15 +127,16 @@ const UNDIALLED: &[(&str, &str)] = &[
     ("postgres://u:canary%@db/o", "url-escaping"),
     ("postgres://u:canary%ff@db/o", "url-escaping"),
     ("postgres://u:5432/canary@db/o", "url-escaping"),
-    ("postgres://u:canary?x@db/o", "parameter-unknown"),
+    ("postgres://u:canary?x@db/o", "parameter-unreadable"),
     ("postgres://u@%2Fvar%2Frun/o", "unix-socket"),
     ("postgres:///o?host=/var/run&user=u", "unix-socket"),
     ("postgres:///o?host=@abstract&user=u", "unix-socket"),
     ("host=/var/run/postgresql user=u", "unix-socket"),
     ("user=u dbname=o", "url-host"),
-    ("postgres://u@db/o?canary=1", "parameter-unknown"),
+    ("postgres://u:x?canary=1@db/o", "parameter-unreadable"),
+    ("postgres://u@db/o?password=x&canary=1", "parameter-unreadable"),
     ("postgres://u@db/o?sslmod=verify-full", "parameter-unknown"),
-    ("host=db user=u password=x canary=y", "parameter-unknown"),
+    ("host=db user=u password=x canary=y", "parameter-unreadable"),
     ("host=db user=u password=x canary", "keyword-syntax"),
     ("host=db password='canary", "keyword-syntax"),
     ("host=db password='canary'x user=u", "keyword-syntax"),
@@ -175,7 +176,6 @@ fn wrong_settings_are_named() {
         ("password", json!("canary{{password}}"), "credential-template"),
         ("username", json!("{{username}}"), "credential-template"),
         ("max_open_connections", json!("five"), "number-expected"),
-        ("max_open_connections", json!(-1), "number-expected"),
         ("max_open_connections", json!(2.5), "number-expected"),
         ("max_idle_connections", json!([]), "number-expected"),
         ("max_connection_lifetime", json!("soon"), "duration-expected"),
@@ -184,7 +184,6 @@ fn wrong_settings_are_named() {
         ("auth_type", json!("gcp_iam"), "auth-type-unsupported"),
         ("password_authentication", json!("md5"), "password-authentication"),
         ("username_template", json!("{{ .X }}"), "invalid-username-template"),
-        ("username_template", json!("app"), "username-template-repeats"),
         ("tls_ca", json!("/etc/shadow"), "pem-expected"),
         ("private_key", json!("canary"), "pem-expected"),
     ] {
@@ -257,8 +256,46 @@ fn what_is_risky_is_warned_of() {
         ""
     );
     let known = crate::description::description().warnings;
-    for code in ["password-in-url", "password-not-templated", "tls-off", "scram-recommended"] {
+    for code in [
+        "password-in-url",
+        "password-not-templated",
+        "tls-off",
+        "scram-recommended",
+        "sessions-bounded",
+        "username-template-repeats",
+    ] {
         assert!(known.contains_key(code), "{code}");
+    }
+}
+
+#[test]
+fn no_limit_of_sessions_is_the_most_that_there_may_be_and_is_told() {
+    let url = "postgres://u@db/o?sslmode=require";
+    for (given, sessions, is_told) in [
+        (json!(-1), 64, true),
+        (json!("-1"), 64, true),
+        (json!(65), 64, true),
+        (json!(i64::MAX), 64, true),
+        (json!(64), 64, false),
+        (json!(0), 4, false),
+    ] {
+        let settings = SqlScript::settings_with(url, &[("max_open_connections", given.clone())]);
+        let pool = Connection::read(&settings).unwrap().target.pool;
+        assert_eq!(pool.max_connections, sessions, "{given}");
+        let warnings = configure(&settings).unwrap().warnings;
+        let told = warnings.iter().any(|warning| warning == "sessions-bounded");
+        assert_eq!(told, is_told, "{given}: {warnings:?}");
+    }
+}
+
+#[test]
+fn a_template_whose_names_may_repeat_is_taken_and_told() {
+    for (template, is_told) in [("app", true), ("{{random 7}}", true), ("{{random 8}}", false)] {
+        let more = [("username_template", json!(template))];
+        let settings = SqlScript::settings_with("postgres://u@db/o?sslmode=require", &more);
+        let warnings = configure(&settings).unwrap().warnings;
+        let told = warnings.iter().any(|warning| warning == "username-template-repeats");
+        assert_eq!(told, is_told, "{template}: {warnings:?}");
     }
 }
 

@@ -326,6 +326,8 @@ fn as_much_runs_at_once_as_the_connection_may_have_sessions() {
         (json!("12"), Some(12)),
         (json!(0), None),
         (json!(u64::MAX), Some(u32::MAX)),
+        (json!(-1), Some(u32::MAX)),
+        (json!("-1"), Some(u32::MAX)),
     ] {
         let bed = empty();
         let sessions = json!({"max_open_connections": given});

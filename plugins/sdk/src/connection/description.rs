@@ -1,12 +1,12 @@
 //! What the plugins of SQL servers say of themselves alike: settings that all of them read, secrets
-//! that none of them reads, and two warnings.
+//! that none of them reads, and the warnings that they share.
 
 use super::faults::FAULTS;
 use super::users::DENIALS;
 use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 
 /// The sentences for warnings that every plugin may give.
-const WARNINGS: [(&str, &str); 2] = [
+const WARNINGS: [(&str, &str); 4] = [
     (
         "password-in-url",
         "connection_url holds a password; write {{password}} there and give it as the setting \
@@ -16,6 +16,17 @@ const WARNINGS: [(&str, &str); 2] = [
         "password-not-templated",
         "password is given, but connection_url holds another one, which is used; write \
          {{password}} there",
+    ),
+    (
+        "sessions-bounded",
+        "max_open_connections asks for more sessions than the 64 that a connection has at most, \
+         or for no limit; 64 is what counts",
+    ),
+    (
+        "username-template-repeats",
+        "username_template leaves fewer than eight random characters in the name: a credential is \
+         refused while a user of the same name is there, and where users share a name, the end of \
+         one lease is the end of that user; put (random 20) before anything that truncate may cut",
     ),
 ];
 
@@ -84,7 +95,7 @@ fn settings(connection_url: &str, own: Vec<Field>) -> Vec<Field> {
         field("username", Words, "The user that creates and removes users."),
         field("password", Words, "Its password.").secret(),
         field("disable_escaping", Bool, "username and password are percent-encoded already."),
-        field("max_open_connections", Int, "Sessions at once; 4 unless given."),
+        field("max_open_connections", Int, "Sessions at once; 4 unless given, 64 at most."),
         field("max_idle_connections", Int, "Accepted for compatibility: the host decides."),
         field("max_connection_lifetime", Duration, "How long a session is used; 0: no bound."),
         field("connect_timeout", Duration, "Bound on dialling and logging in; 30 s unless given."),

@@ -15,6 +15,7 @@ pub fn failed(refusal: Refusal, failure: SqlFailure, at: &Target) -> Refusal {
     let named = [
         ("targets".to_owned(), addresses(at).join(", ")),
         ("user".to_owned(), at.username.clone()),
+        ("database".to_owned(), at.database.clone()),
         ("what".to_owned(), what),
     ];
     let mut refusal =

@@ -1,7 +1,8 @@
 //! What can be wrong with the settings of any connection, and the sentence for it.
 //!
 //! The attack this file stops: a password that travels in an error. A refusal names settings,
-//! positions and parameters; it has no room for a setting's value.
+//! positions and parameters; it has no room for a setting's value. What looks like a parameter and
+//! may be a piece of a password is told by its position.
 
 use crate::refusal_codes;
 
@@ -28,8 +29,11 @@ refusal_codes! {
              name a host",
         TooManyHosts = "too-many-hosts": "{setting} names more than sixteen hosts; name fewer",
         ParameterUnknown = "parameter-unknown":
-            "{setting} has an unknown parameter in place {position}; check its spelling or leave \
-             it out",
+            "{setting} has an unknown parameter {parameter}; check its spelling or leave it out",
+        ParameterUnreadable = "parameter-unreadable":
+            "{setting} has an unknown parameter in place {position}, which is not named \
+             because it could be a piece of a password; check its spelling, leave it out, and give \
+             username and password as settings",
         ParameterUnsupported = "parameter-unsupported":
             "{setting} has the parameter {parameter}, which this plugin cannot honour; leave it \
              out",
@@ -49,9 +53,6 @@ refusal_codes! {
         CertificateWithoutKey = "certificate-without-key":
             "{setting} needs its partner: give the certificate and its private key together",
         UsernameTemplate = "invalid-username-template": "{setting} cannot be used: {fault}",
-        UsernameTemplateRepeats = "username-template-repeats":
-            "{setting} leaves fewer than eight random characters in the name, so that two users \
-             could share one; put (random 20) before anything that truncate may cut",
         UsernameEmpty = "username-empty":
             "{setting} makes an empty name; let it make at least one character",
         UsernameTooLong = "username-too-long":

@@ -3,7 +3,7 @@
 //! The attack this file stops: parameters that look honoured and are not.
 
 use super::faults::Fault;
-use super::parameters::{CONNECTION_URL, Parameters, in_place};
+use super::parameters::{CONNECTION_URL, Parameters};
 use crate::database_plugin::Refusal;
 
 /// The names of parameters, by what becomes of them.
@@ -18,7 +18,7 @@ pub struct KnownParameters {
 
 impl KnownParameters {
     /// # Errors
-    /// For the first parameter that is unsupported, by its name, or unknown, by its place.
+    /// For the first parameter that is unsupported or unknown.
     pub fn check(&self, parameters: &Parameters) -> Result<(), Refusal> {
         for (place, (keyword, _)) in parameters.named.iter().enumerate() {
             if let Some(known) = self.unsupported.iter().find(|known| *known == keyword) {
@@ -26,7 +26,7 @@ impl KnownParameters {
                 return Err(refusal.with("parameter", *known));
             }
             if !self.honoured.iter().chain(self.indifferent).any(|known| known == keyword) {
-                return Err(in_place(Fault::ParameterUnknown, place));
+                return Err(parameters.unknown(place));
             }
         }
         Ok(())

@@ -10,6 +10,11 @@ use serde_json::Value;
 /// Sessions at once, unless told otherwise: what clients of this field expect.
 const DEFAULT_CONNECTIONS: u32 = 4;
 
+/// Maximum number of sessions that the host opens for one connection.
+const MOST_CONNECTIONS: u32 = 64;
+
+const MAX_OPEN_CONNECTIONS: &str = "max_open_connections";
+
 /// Milliseconds for dialling and logging in, unless told otherwise.
 const DEFAULT_CONNECT_TIMEOUT: u32 = 30_000;
 
@@ -69,11 +74,11 @@ pub fn credentials(settings: &Settings) -> Result<Login, Refusal> {
 pub fn pool(settings: &Settings) -> Result<Pool, Refusal> {
     // Accepted and checked; how long idle sessions are kept is the host's own rule.
     whole_number(settings, "max_idle_connections")?;
-    let max_connections = match whole_number(settings, "max_open_connections")? {
+    let max_connections = match whole_number(settings, MAX_OPEN_CONNECTIONS)? {
         None | Some(0) => DEFAULT_CONNECTIONS,
-        Some(count) => {
-            u32::try_from(count).map_err(|_| Fault::NumberExpected.about("max_open_connections"))?
-        }
+        // Published files say "no limit" by a number below zero.
+        Some(count) if count < 0 => MOST_CONNECTIONS,
+        Some(count) => u32::try_from(count).unwrap_or(u32::MAX).min(MOST_CONNECTIONS),
     };
     let connect_timeout = match milliseconds(settings, "connect_timeout")? {
         0 => DEFAULT_CONNECT_TIMEOUT,
@@ -84,4 +89,10 @@ pub fn pool(settings: &Settings) -> Result<Pool, Refusal> {
         connect_timeout,
         max_lifetime: milliseconds(settings, "max_connection_lifetime")?,
     })
+}
+
+/// Returns whether the settings ask for more sessions than a connection gets, or for no limit.
+pub(super) fn asks_for_too_many(settings: &Settings) -> bool {
+    let asked = whole_number(settings, MAX_OPEN_CONNECTIONS).ok().flatten().unwrap_or_default();
+    asked < 0 || asked > i64::from(MOST_CONNECTIONS)
 }

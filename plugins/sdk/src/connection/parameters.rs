@@ -8,6 +8,12 @@ use percent_encoding::percent_decode_str;
 /// The setting that holds it all.
 pub const CONNECTION_URL: &str = "connection_url";
 
+/// Keywords whose values are secrets.
+const SECRET_KEYWORDS: [&str; 4] = ["password", "sslpassword", "sslkey", "passwd"];
+
+/// Longest keyword that is repeated, in bytes.
+const LONGEST_KEYWORD: usize = 64;
+
 /// Hosts in order, and everything else by libpq's keywords. No `Debug`: it may hold a password.
 #[derive(Default)]
 pub struct Parameters {
@@ -15,6 +21,10 @@ pub struct Parameters {
     pub hosts: Vec<(Text, Option<Text>)>,
     /// Keyword and value.
     pub named: Vec<(String, Text)>,
+    /// Number of leading pairs that are parts of a URL and were not written as `keyword=value`.
+    pub written_from: usize,
+    /// The pairs may be the tail of a password with a bare `?` or `/`.
+    pub is_doubtful: bool,
 }
 
 /// A value as written. No `Debug`: it may be a password.
@@ -50,6 +60,23 @@ impl Parameters {
     pub fn plain(&self, keyword: &str) -> Result<Option<String>, Refusal> {
         let value = self.last(keyword).map(Text::plain).transpose()?;
         Ok(value.filter(|value| !value.is_empty()))
+    }
+
+    /// The refusal of the unknown parameter in `place` of [`named`](Self::named). It gives the
+    /// place instead of the name if the name may be a piece of a password: the tail of a password
+    /// that is neither quoted nor encoded reads as further pairs.
+    #[must_use]
+    pub fn unknown(&self, place: usize) -> Refusal {
+        let (before, rest) = self.named.split_at_checked(place).unwrap_or_default();
+        let keyword = rest.first().map_or("", |(keyword, _)| keyword);
+        let is_secret = |(name, value): &(String, Text)| {
+            SECRET_KEYWORDS.contains(&name.as_str()) && !is_placeholder(&value.written)
+        };
+        let is_behind_secret = before.iter().skip(self.written_from).any(is_secret);
+        match is_word(keyword) && !self.is_doubtful && !is_behind_secret {
+            true => Fault::ParameterUnknown.about(CONNECTION_URL).with("parameter", keyword),
+            false => in_place(Fault::ParameterUnreadable, place.saturating_sub(self.written_from)),
+        }
     }
 
     /// Takes hosts and ports that are given by keyword, each a comma list; one port may serve all
@@ -156,8 +183,64 @@ impl Text {
     }
 }
 
-/// A refusal that counts pairs instead of naming one: a wrong name may be a piece of a password.
+/// The refusal of a pair without a keyword, by its place among the pairs.
 #[must_use]
 pub fn in_place(fault: Fault, place: usize) -> Refusal {
     fault.about(CONNECTION_URL).with("position", (place + 1).to_string())
+}
+
+/// Returns whether a keyword is a plain word, and so may be repeated.
+fn is_word(keyword: &str) -> bool {
+    (1..=LONGEST_KEYWORD).contains(&keyword.len())
+        && keyword.starts_with(|first: char| first.is_ascii_alphabetic())
+        && keyword.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+/// Returns whether a value is nothing but one placeholder, and so holds no password.
+fn is_placeholder(written: &str) -> bool {
+    let name = written.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
+    name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Parameters, Text};
+
+    fn told(named: &[(&str, &str)], is_doubtful: bool) -> Vec<(String, String)> {
+        let named = named.iter().map(|(name, value)| ((*name).to_owned(), Text::bare(value)));
+        let parameters =
+            Parameters { named: named.collect(), is_doubtful, ..Parameters::default() };
+        parameters.unknown(parameters.named.len() - 1).ext
+    }
+
+    fn pair(name: &str, value: &str) -> Vec<(String, String)> {
+        vec![(name.to_owned(), value.to_owned())]
+    }
+
+    #[test]
+    fn an_unknown_parameter_is_named_unless_it_may_be_a_piece_of_a_password() {
+        let name = pair("parameter", "sslmod");
+        assert_eq!(told(&[("sslmod", "require")], false), name);
+        assert_eq!(told(&[("user", "a"), ("sslmod", "require")], false), name);
+        assert_eq!(told(&[("password", "{{password}}"), ("sslmod", "require")], false), name);
+        let place = pair("position", "2");
+        assert_eq!(told(&[("password", "hunter"), ("sslmod", "require")], false), place);
+        assert_eq!(told(&[("sslpassword", "hunter"), ("sslmod", "require")], false), place);
+        assert_eq!(told(&[("user", "a"), ("sslmod", "require")], true), place);
+        for odd in ["", "a b", "hunt!er", "1a", "ü", &"a".repeat(65)] {
+            assert_eq!(told(&[("user", "a"), (odd, "x")], false), place, "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_url_before_its_query_are_not_counted() {
+        let text = |written: &str| Text::encoded(written);
+        let named = [("user", "a"), ("password", "hunter"), ("sslmod", "x")];
+        let named = named.map(|(name, value)| (name.to_owned(), text(value)));
+        let parameters =
+            Parameters { named: named.into(), written_from: 2, ..Parameters::default() };
+        assert_eq!(parameters.unknown(2).ext, pair("parameter", "sslmod"));
+        let parameters = Parameters { is_doubtful: true, ..parameters };
+        assert_eq!(parameters.unknown(2).ext, pair("position", "1"));
+    }
 }

@@ -30,9 +30,11 @@ pub fn read(text: &str) -> Result<Parameters, Refusal> {
     for host in hosts.split(',').filter(|_| !hosts.is_empty()) {
         parameters.hosts.push(host_and_port(host)?);
     }
+    parameters.written_from = parameters.named.len();
+    parameters.is_doubtful = query.contains('@');
     for (place, pair) in query.split('&').filter(|_| !query.is_empty()).enumerate() {
         let (keyword, value) =
-            pair.split_once('=').ok_or_else(|| in_place(Fault::ParameterUnknown, place))?;
+            pair.split_once('=').ok_or_else(|| in_place(Fault::ParameterUnreadable, place))?;
         parameters.named.push((Text::encoded(keyword).plain()?, Text::encoded(value)));
     }
     parameters.take_named_hosts()?;

@@ -1,8 +1,12 @@
 //! Names for new users.
 //!
-//! Two attacks end here: a display name built to break SQL, which is left with harmless characters,
-//! and a name that another user already has. Undoing a failed creation removes the user of that
-//! name, so a name that two users could share would let one request remove the other's user.
+//! The attack this file stops: a display name built to break SQL, which is left with harmless
+//! characters.
+//!
+//! A template with few random characters makes names that two users could share. Published
+//! connections have such templates, so a plugin warns and does not refuse (decision C27). A plugin
+//! must not undo a creation that failed because the name was taken: the undo goes by the name, and
+//! would remove the other user.
 
 use super::faults::Fault;
 use crate::database_plugin::{Refusal, SqlHost};
@@ -24,19 +28,20 @@ pub struct UsernameRules {
 }
 
 impl UsernameRules {
-    /// Refuses a template that could not make names; empty means the default.
+    /// Returns whether `template` (empty means the default) leaves fewer than eight random
+    /// characters, so that two users could have the same name.
     ///
     /// # Errors
-    /// For a template that cannot be read, or repeats itself.
-    pub fn check(&self, template: &str) -> Result<(), Refusal> {
-        refuse_repeats(&self.parse(template)?, &Names::default())
+    /// A template that cannot be read.
+    pub fn may_repeat(&self, template: &str) -> Result<bool, Refusal> {
+        Ok(random_characters(&self.parse(template)?, &Names::default())? < FEWEST_RANDOM)
     }
 
     /// A new name by `template` (empty means the default) for the caller that `display_name`
     /// describes.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and for a name that is empty or too long.
+    /// As [`may_repeat`](Self::may_repeat), and for a name that is empty or too long.
     pub fn plan(
         &self,
         host: &dyn SqlHost,
@@ -56,7 +61,6 @@ impl UsernameRules {
             let refusal = refusal.with("bytes", name.len().to_string());
             return Err(refusal.with("most", self.longest.to_string()));
         }
-        refuse_repeats(&template, &names)?;
         Ok(name)
     }
 
@@ -69,21 +73,15 @@ fn fault(fault: TemplateFault) -> Refusal {
     Fault::UsernameTemplate.about(SETTING).with("fault", fault.to_string())
 }
 
-/// Renders twice with generators that differ in every character and counts what came through. Long
-/// names and `truncate` may cut the random part off, so this is asked for every name, not only for
-/// the template.
-fn refuse_repeats(template: &Template, names: &Names<'_>) -> Result<(), Refusal> {
+/// Counts the random characters in a name, because `truncate` may cut them off: renders twice with
+/// generators that differ in every character, and compares.
+fn random_characters(template: &Template, names: &Names<'_>) -> Result<usize, Refusal> {
     let rendered = |byte: u8| {
         let probe = Surroundings { random: &|length| vec![byte; length as usize], now: 0 };
         template.render(names, &probe).map(|name| sanitised(&name)).map_err(fault)
     };
     let (one, other) = (rendered(0)?, rendered(0x11)?);
-    let different = one.bytes().zip(other.bytes()).filter(|(one, other)| one != other).count();
-    if different < FEWEST_RANDOM {
-        Err(Fault::UsernameTemplateRepeats.about(SETTING))
-    } else {
-        Ok(())
-    }
+    Ok(one.bytes().zip(other.bytes()).filter(|(one, other)| one != other).count())
 }
 
 #[cfg(test)]
@@ -97,8 +95,8 @@ mod tests {
         longest: 63,
     };
 
-    fn check(template: &str) -> Result<(), Refusal> {
-        RULES.check(template)
+    fn repeats(template: &str) -> bool {
+        RULES.may_repeat(template).unwrap()
     }
 
     fn planned(template: &str, display_name: &str, role_name: &str) -> Result<String, String> {
@@ -153,23 +151,19 @@ mod tests {
     }
 
     #[test]
-    fn names_that_two_users_could_share_are_refused() {
+    fn names_that_two_users_could_share_are_told_and_made() {
         for template in
             ["app", "{{.RoleName}}", "{{unix_time}}", "{{random 7}}", "{{random 20 | truncate 5}}"]
         {
-            assert_eq!(
-                check(template).unwrap_err().code,
-                "username-template-repeats",
-                "{template}"
-            );
+            assert!(repeats(template), "{template}");
+            assert!(planned(template, "alice", "reader").is_ok(), "{template}");
         }
         for template in ["", "{{random 8}}", "{{uuid}}", "{{random 20 | sha256 | truncate 20}}"] {
-            assert_eq!(check(template), Ok(()), "{template}");
+            assert!(!repeats(template), "{template}");
         }
         let cut = "{{ printf \"%s-%s\" .DisplayName (random 20) | truncate 30 }}";
-        assert_eq!(check(cut), Ok(()));
-        assert!(planned(cut, "alice", "r").is_ok());
-        assert_eq!(planned(cut, &"a".repeat(29), "r"), Err("username-template-repeats".to_owned()));
+        assert!(!repeats(cut));
+        assert_eq!(planned(cut, &"a".repeat(30), "r").unwrap(), "a".repeat(30));
     }
 
     #[test]
@@ -181,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_template_that_cannot_be_read_names_the_setting_and_the_fault() {
-        let refusal = check("{{ .DisplayName | shout }}").unwrap_err();
+        let refusal = RULES.may_repeat("{{ .DisplayName | shout }}").unwrap_err();
         assert_eq!(
             (refusal.code.as_str(), refusal.setting.as_deref()),
             ("invalid-username-template", Some(SETTING))

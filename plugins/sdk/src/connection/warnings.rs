@@ -1,10 +1,11 @@
 //! What an operator should know of a connection that is good enough.
 
+use super::login::asks_for_too_many;
 use super::parameters::Parameters;
 use crate::database_plugin::{Settings, Target};
 
 /// The words of the warnings that hold: a password in `connection_url`, one that is given and not
-/// used, TLS that is off, and those of `more` that hold.
+/// used, TLS that is off, more sessions than there may be, and those of `more` that hold.
 #[must_use]
 pub fn warnings(
     settings: &Settings,
@@ -19,6 +20,7 @@ pub fn warnings(
         (fixed, "password-in-url"),
         (fixed && given, "password-not-templated"),
         (target.tls.mode == "disable", "tls-off"),
+        (asks_for_too_many(settings), "sessions-bounded"),
     ]
     .iter()
     .chain(more)

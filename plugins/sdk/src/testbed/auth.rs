@@ -83,7 +83,8 @@ impl<M: AuthMethod> AuthBed<M> {
             expires: now,
         };
         let context = self.0.context();
-        let renewed = self.0.settle(M::renew_login(&self.0.host, &context, &held, increment))?;
+        let renewed = M::renew_login(&self.0.host, &context, &held, increment);
+        let renewed = self.0.settle(renewed.and_then(Login::within_bounds))?;
         match renewed.alias == login.alias {
             true => Ok(renewed),
             false => Err(Failure::internal("a login was renewed for another alias")),

@@ -1,0 +1,153 @@
+//! The bounds of a login: how much an auth method may answer of a caller, and in which characters.
+//!
+//! Two sides apply the same bounds. A plugin refuses a caller whose signed claims exceed a bound
+//! (400: the caller brought the claims). The host refuses a plugin that answers such a login all
+//! the same (500: the plugin's fault).
+
+/// Longest name of an alias or a group, in bytes.
+const NAME: usize = 512;
+/// Longest display name, in bytes.
+const DISPLAY_NAME: usize = 256;
+/// Most policies.
+const POLICIES: usize = 256;
+/// Most groups.
+const GROUPS: usize = 512;
+/// Most pairs of metadata, and longest name and value, in bytes.
+const METADATA: usize = 64;
+const METADATA_NAME: usize = 128;
+const METADATA_VALUE: usize = 1_024;
+/// Longest JSON that is kept for the renewal, in bytes.
+const INTERNAL: usize = 64 << 10;
+/// Most networks.
+const CIDRS: usize = 128;
+
+/// Checks the name of an alias.
+///
+/// # Errors
+/// The fault, as the end of a sentence about a login: `with an alias that is empty`. No error
+/// repeats a value.
+pub fn check_alias(name: &str) -> Result<(), String> {
+    check_name("an alias", name)
+}
+
+/// Checks the number of groups and the name of each.
+///
+/// # Errors
+/// As [`check_alias`].
+pub fn check_groups(names: &[String]) -> Result<(), String> {
+    at_most("group aliases", names.len(), GROUPS)?;
+    names.iter().try_for_each(|name| check_name("a group alias", name))
+}
+
+/// Checks the name for people, which may be empty.
+///
+/// # Errors
+/// As [`check_alias`].
+pub fn check_display_name(name: &str) -> Result<(), String> {
+    if name.contains(char::is_control) {
+        return Err("with a display name that cannot be printed".to_owned());
+    }
+    at_most("bytes in its display name", name.len(), DISPLAY_NAME)
+}
+
+/// Checks the pairs of metadata of the alias or the token (`whose`).
+///
+/// # Errors
+/// As [`check_alias`].
+pub fn check_metadata<'a>(
+    whose: &str,
+    pairs: impl ExactSizeIterator<Item = (&'a String, &'a String)>,
+) -> Result<(), String> {
+    at_most(&format!("pairs of metadata {whose}"), pairs.len(), METADATA)?;
+    for (name, value) in pairs {
+        let is_sound = (1..=METADATA_NAME).contains(&name.len()) && value.len() <= METADATA_VALUE;
+        if !is_sound {
+            return Err(format!(
+                "with metadata {whose} whose name has not 1 to {METADATA_NAME} bytes, or whose \
+                 value more than {METADATA_VALUE}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the number of policies.
+///
+/// # Errors
+/// As [`check_alias`].
+pub fn check_policies(count: usize) -> Result<(), String> {
+    at_most("policies", count, POLICIES)
+}
+
+/// Checks the number of bound networks.
+///
+/// # Errors
+/// As [`check_alias`].
+pub fn check_networks(count: usize) -> Result<(), String> {
+    at_most("bound networks", count, CIDRS)
+}
+
+/// Checks the length of the JSON that is kept for the renewal.
+///
+/// # Errors
+/// As [`check_alias`].
+pub fn check_internal(json: &str) -> Result<(), String> {
+    at_most("bytes of internal data", json.len(), INTERNAL)
+}
+
+fn at_most(what: &str, count: usize, most: usize) -> Result<(), String> {
+    if count <= most { Ok(()) } else { Err(format!("with {count} {what}; there may be {most}")) }
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), String> {
+    if name.trim().is_empty() {
+        return Err(format!("with {what} that is empty"));
+    }
+    if name.contains(char::is_control) {
+        return Err(format!("with {what} that cannot be printed"));
+    }
+    at_most(&format!("bytes in {what}"), name.len(), NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn long(bytes: usize) -> String {
+        "x".repeat(bytes)
+    }
+
+    #[test]
+    fn names_are_neither_empty_nor_long_and_can_be_printed() {
+        assert!(check_alias(&long(512)).is_ok());
+        for name in [long(513), String::new(), " ".to_owned(), "a\nb".to_owned()] {
+            assert!(check_alias(&name).is_err(), "{name:?}");
+            assert!(check_groups(std::slice::from_ref(&name)).is_err(), "{name:?}");
+        }
+        assert!(check_display_name("").is_ok() && check_display_name(&long(257)).is_err());
+        assert!(check_display_name("a\u{7}").is_err());
+    }
+
+    #[test]
+    fn what_there_may_be_many_of_is_counted() {
+        let groups = |count: usize| (0..count).map(|one| one.to_string()).collect::<Vec<_>>();
+        assert!(check_groups(&groups(512)).is_ok());
+        let refused = check_groups(&groups(600)).unwrap_err();
+        assert_eq!(refused, "with 600 group aliases; there may be 512");
+        assert!(check_policies(256).is_ok() && check_policies(257).is_err());
+        assert!(check_networks(128).is_ok() && check_networks(129).is_err());
+        assert!(check_internal(&long(64 << 10)).is_ok());
+        assert!(check_internal(&long((64 << 10) + 1)).is_err());
+    }
+
+    #[test]
+    fn metadata_is_bounded_in_number_and_length() {
+        let check = |pairs: &BTreeMap<String, String>| check_metadata("of the token", pairs.iter());
+        let pairs = |count: usize| (0..count).map(|one| (one.to_string(), String::new())).collect();
+        assert!(check(&pairs(64)).is_ok() && check(&pairs(65)).is_err());
+        for (name, value) in [("", ""), (long(129).as_str(), ""), ("a", long(1_025).as_str())] {
+            assert!(check(&BTreeMap::from([(name.to_owned(), value.to_owned())])).is_err());
+        }
+    }
+}
