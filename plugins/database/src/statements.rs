@@ -13,7 +13,8 @@ use bulkhead_sdk::{Failure, Host};
 pub(crate) type Statements<'a> = (&'static str, Act, &'a [String]);
 
 /// Refuses a credential type that the plugin of the connection `name` does not know, statements
-/// that it cannot read or whose placeholders have no value, and a policy whose passwords do not fit.
+/// that it cannot read or whose placeholders have no value, and a policy whose passwords do not
+/// fit.
 ///
 /// # Errors
 /// Invalid request that names the field.
