@@ -1,16 +1,16 @@
-//! Sessions with databases, which many roles share: no role's statements decide what those of
-//! another one do, whatever they set on the session.
+//! Sessions of databases are shared by many roles: statements of one role leave nothing on a
+//! session for the statements of another role.
 
 use crate::world::{CREATION, World, with};
 use bulkhead_tests::{Bulkhead, Client, MariaDb};
 use serde_json::{Value, json};
 
-/// One session for all roles.
+/// A connection with one session for all roles.
 fn one_session() -> Value {
     json!({ "max_open_connections": 1, "max_idle_connections": 1 })
 }
 
-/// Everything that a role can leave behind on a session, and what tells a later one of it.
+/// Statements that leave something on a session, each with a query that shows it.
 const LEFT_BEHIND: [(&str, &str); 10] = [
     ("SET ROLE readers", "SELECT current_user"),
     ("SET SESSION AUTHORIZATION readers", "SELECT session_user"),
@@ -40,7 +40,7 @@ fn what_a_role_leaves_on_a_session_of_postgresql_is_gone_for_the_next() {
     postgres.query("CREATE TABLE seen (question text, answer text)");
     let config = with(world.connection(), one_session());
     assert!(world.root.write("database/config/demo", &config).status < 300);
-    // One role asks what the session is like; before and after another one changed it.
+    // The role `look` records the state of the session before and after the role `change`.
     let look = LEFT_BEHIND.map(|(_, question)| {
         let quoted = question.replace('\'', "''");
         format!("INSERT INTO public.seen SELECT '{quoted}', ({question})::text")
@@ -55,7 +55,7 @@ fn what_a_role_leaves_on_a_session_of_postgresql_is_gone_for_the_next() {
         world.credential("change");
         world.credential("look");
         assert_eq!(seen(&world), before, "{change}, told by {question}");
-        // Nor where the transaction is rolled back, from which not everything returns.
+        // A rollback alone does not release locks or prepared statements.
         let refused = json!({ "creation_statements": [CREATION, change, "SELECT 1/0"] });
         world.role("change", refused);
         world.root.read("database/creds/change").expect(400);
@@ -66,12 +66,11 @@ fn what_a_role_leaves_on_a_session_of_postgresql_is_gone_for_the_next() {
     assert_eq!(postgres.query(sessions), "1");
 }
 
-/// Takes what was seen since the last time.
+/// Removes and returns the recorded state.
 fn seen(world: &World) -> String {
     world.postgres.query("DELETE FROM seen RETURNING question || ': ' || coalesce(answer, 'none')")
 }
 
-/// The password of a role that the database's own setting keeps as a verifier.
 #[test]
 fn a_password_is_kept_as_the_database_says_and_not_as_another_role_does() {
     let world = World::new();
@@ -119,7 +118,7 @@ impl Sea {
         self.root.read("database/creds/any").expect(200);
     }
 
-    /// Takes what was seen since the last time.
+    /// Removes and returns the recorded state.
     fn seen(&self) -> String {
         let seen = self.mariadb.query("SELECT answer FROM demo.seen ORDER BY id");
         self.mariadb.query("DELETE FROM demo.seen");

@@ -1,5 +1,5 @@
-//! Rotations, resets, reloads and credentials of one connection, all at once: no request fails for
-//! a reason that is not its own, and no login is tried with a password that is over.
+//! Rotations, resets, reloads and credentials of one connection at once: the server serves every
+//! request, and tries no login with an earlier password.
 //!
 //! `BULKHEAD_STORM_SECONDS` lets each storm last longer than ten seconds.
 
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the connection's own user logs in with before its first rotation.
+/// Password of the connection's own user before the first rotation.
 const FIRST: &str = "Rb6-Tn2-Gy9-Kc4";
-/// For what due work has to end after a storm.
+/// Longest wait for due work after a storm.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Lines of the server's log that are shown of a storm that was not weathered.
+/// Most lines of the server's log in a failure.
 const MOST_TOLD: usize = 40;
-/// Clients that ask for credentials.
+/// Number of clients for credentials.
 const READERS: u32 = 4;
 
 /// How long a storm lasts.
@@ -32,7 +32,7 @@ fn length() -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// What clients do at once, and what they were refused.
+/// The requests of all clients, and the refused ones.
 struct Storm<'a> {
     root: &'a Client,
     connection: &'a str,
@@ -43,7 +43,7 @@ struct Storm<'a> {
 }
 
 impl Storm<'_> {
-    /// Lets it rage. `logs_in` says whether the database takes a user and password.
+    /// Sends requests until the time is over. `logs_in` asks the database for a login.
     fn rage(&self, roles: &[&str], logs_in: impl Fn(&str, &str) -> bool + Sync) {
         let (began, length) = (Instant::now(), length());
         thread::scope(|scope| {
@@ -66,7 +66,7 @@ impl Storm<'_> {
         });
     }
 
-    /// Nothing was refused; else the server's log is told as well.
+    /// Asserts that the server refused nothing, and shows `log` otherwise.
     fn assert_all_served(&self, log: &str) {
         let refused = self.refused.lock().expect("no client panicked with it");
         let served = self.served.load(Ordering::Relaxed);
@@ -75,18 +75,18 @@ impl Storm<'_> {
         assert!(refused.is_empty(), "beside {served}: {refused:#?}, {told:#?}");
     }
 
-    /// Asks for the same again and again.
+    /// Repeats one request.
     fn repeat(&self, path: &str) {
         while !self.ends.load(Ordering::Relaxed) {
             let answer = self.root.write(path, &json!({}));
-            // A connection of which the login did not work is told by a warning of `reload`.
+            // `reload` reports a failed login as a warning.
             if self.is_served(&answer) && !answer.warnings().is_empty() {
                 self.note(format!("{path} warns: {}", answer.warnings()));
             }
         }
     }
 
-    /// Asks for credentials, tries them, and gives half of them back.
+    /// Reads credentials, logs in with each, and revokes the lease if `revokes` is set.
     fn read_credentials(&self, role: &str, revokes: bool, logs_in: impl Fn(&str, &str) -> bool) {
         while !self.ends.load(Ordering::Relaxed) {
             let answer = self.root.read(&format!("database/creds/{role}"));
@@ -181,7 +181,10 @@ fn rotations_resets_and_reloads_at_once_fail_no_request_of_mariadb() {
     root.write("database/config/sea", &config).expect_success();
     let creation = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'; \
                     GRANT SELECT ON demo.orders TO '{{name}}'@'%'";
-    let role = |statements: Value| json!({ "db_name": "sea", "default_ttl": "1h", "creation_statements": statements });
+    let role = |statements: Value| {
+        let usual = json!({ "db_name": "sea", "default_ttl": "1h" });
+        with(usual, json!({ "creation_statements": statements }))
+    };
     root.write("database/roles/reader", &role(json!([creation]))).expect_success();
     let odd = json!([creation, "USE mysql", "SET SESSION sql_mode = 'ANSI_QUOTES'"]);
     root.write("database/roles/odd", &role(odd)).expect_success();

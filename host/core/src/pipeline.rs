@@ -39,8 +39,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Attempts at a request that meets conflicts. The first is made at once, and each other one in the
-/// request's turn, so that more than a few are met by none but those that wait for the outside.
-const ATTEMPTS: u32 = 64;
+/// request's turn, so that more than a few are met by none but those that wait for the outside: for
+/// the end of a rotation, say, which stores something else by then, while others follow it.
+const ATTEMPTS: u32 = 256;
 
 /// Before an attempt that has no turn to wait for.
 const PAUSE: Duration = Duration::from_millis(5);

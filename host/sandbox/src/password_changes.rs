@@ -1,9 +1,8 @@
 //! Changes of the passwords by which connections log in, and the logins beside them.
 //!
-//! The fault this file stops: requests that fail, and an account that its server locks, because a
-//! connection's password is rotated while they are in flight: they know the password that is being
-//! replaced. No login is made beside a change. One that waited for it, or whose call began before
-//! its end, is made with the password that the change proved.
+//! Prevents failed requests and locked accounts during the rotation of a connection's password:
+//! requests in flight still hold the previous password. A login waits for a change that is under
+//! way. A call that began before the end of the change logs in with the proven password.
 
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
@@ -28,29 +27,28 @@ pub(crate) struct Account {
 #[derive(Default)]
 pub(crate) struct PasswordChanges(Mutex<BTreeMap<Account, Arc<Gate>>>);
 
-/// Lets the logins of an account in, or one change of its password. Each waits for those that came
-/// before it.
+/// Admits the logins of an account, or one change of its password, in order of arrival.
 #[derive(Default)]
 struct Gate {
     door: Arc<RwLock<()>>,
     proven: Mutex<Option<Proven>>,
 }
 
-/// What a change put in force. No `Debug`: it is a secret.
+/// The password that a change put in force. No `Debug`: the password is a secret.
 struct Proven {
     password: Zeroizing<String>,
-    /// When its call ended, or the password was proven, where that goes on.
+    /// End of the call that made the change; until then, the time of the proof.
     at: Instant,
 }
 
-/// A login that is being made.
+/// The right to log in; no change begins meanwhile.
 pub(crate) struct Login {
     gate: Arc<Gate>,
     _inside: OwnedRwLockReadGuard<()>,
 }
 
-/// A change that is under way. It ends with the call that makes it, after the commit that stores
-/// the new password.
+/// A change under way. The call that makes the change holds this value until its commit has
+/// stored the new password.
 pub(crate) struct PasswordChange {
     account: Account,
     gate: Arc<Gate>,
@@ -58,7 +56,7 @@ pub(crate) struct PasswordChange {
 }
 
 impl PasswordChanges {
-    /// Begins a change, once the logins that are being made are over.
+    /// Begins a change after the current logins.
     pub(crate) async fn begin(&self, account: Account) -> PasswordChange {
         let gate = self.gate(&account);
         let inside = Arc::clone(&gate.door).write_owned().await;
@@ -72,7 +70,7 @@ impl PasswordChanges {
         Some(Login { gate, _inside: inside })
     }
 
-    /// Begins a login behind the changes that came before it.
+    /// Begins a login after the changes that arrived earlier.
     pub(crate) async fn log_in(&self, account: &Account) -> Login {
         let gate = self.gate(account);
         let inside = Arc::clone(&gate.door).read_owned().await;
@@ -90,14 +88,14 @@ impl PasswordChanges {
 }
 
 impl Gate {
-    /// Whether a call may have begun before the last change ended.
+    /// Returns whether a call may be older than the last change.
     fn is_needed(&self) -> bool {
         sync::lock(&self.proven).as_ref().is_some_and(|proven| proven.at.elapsed() < KEPT)
     }
 }
 
 impl Login {
-    /// The password to log in with in place of `known`, by a call that began then.
+    /// Returns the proven password if a call from `began` on that knows `known` needs another one.
     pub(crate) fn password_in_place_of(
         &self,
         known: &str,
@@ -114,7 +112,7 @@ impl PasswordChange {
         self.account == *account
     }
 
-    /// Notes the password that was seen to be in force.
+    /// Stores the password that logged in.
     pub(crate) fn note_proven(&self, password: &str) {
         let password = Zeroizing::new(password.to_owned());
         *sync::lock(&self.gate.proven) = Some(Proven { password, at: Instant::now() });

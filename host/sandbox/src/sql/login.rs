@@ -1,4 +1,4 @@
-//! How one call gets a session, beside changes of the password by which it is logged in.
+//! The login of one call, coordinated with changes of the password.
 
 use super::failure::SqlFailure;
 use super::session::Lent;
@@ -9,7 +9,7 @@ use crate::grants::Reach;
 use crate::password_changes::{Account, Login, PasswordChanges};
 use std::borrow::Cow;
 
-/// What a call logs in to, and as whom.
+/// The target, pool and password changes for one login.
 pub(crate) struct LoginRequest<'a> {
     pub(crate) pools: &'a Pools,
     pub(crate) changes: &'a PasswordChanges,
@@ -71,7 +71,7 @@ impl LoginRequest<'_> {
         self.pools.ping(&key, &target, &self.reaches).await
     }
 
-    /// Finds out whether this very password logs in, and no other one.
+    /// Proves the password of the target; no newer password takes its place.
     ///
     /// # Errors
     /// As [`Pools::ping`].
@@ -89,8 +89,7 @@ impl LoginRequest<'_> {
         }
     }
 
-    /// The pool and the target: with the password that is in force now, where it was changed since
-    /// the call began.
+    /// Returns pool and target, with the newer password after a change since the call began.
     fn aim(&self, login: &Login) -> (PoolKey, Cow<'_, Target>) {
         let newer = login.password_in_place_of(&self.target.password, self.tree.began());
         let Some(password) = newer else {

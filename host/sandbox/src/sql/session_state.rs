@@ -1,15 +1,13 @@
-//! Which statements leave the session alone on which they are run, and what returns it to the state
-//! after its login.
+//! The effect of statements on their session, and the return to the state after the login.
 //!
-//! The attack this file stops: a role whose statements say `SET ROLE`, `SET password_encryption` or
-//! `USE other`, and so decide what the statements of other roles do that are given the same
-//! session. A function may change the session, too, so a statement is known by its first words to
-//! leave it alone, or it is taken for one that does not.
+//! Prevents a role with `SET ROLE`, `SET password_encryption` or `USE other` in its statements from
+//! changing the outcome of other roles on the same session. Functions can change a session, too:
+//! every statement counts as a change unless its first words are known to be harmless.
 
 use sqlx::Database;
 
-/// First words of statements about accounts and what they may do. None of them has a part that is
-/// computed, and so none calls a function.
+/// First words of statements about accounts and privileges. These statements have no expressions,
+/// and so call no functions.
 const ABOUT_ACCOUNTS: [&[&str]; 12] = [
     &["alter", "role"],
     &["alter", "user"],
@@ -38,8 +36,8 @@ pub(super) trait Dialect: Database {
     }
 }
 
-/// Whether nothing follows a first statement. What stands in quotes is no reason to look closer: to
-/// reset a session once more than needed does no harm.
+/// Returns whether `text` is a single statement. A semicolon within quotes counts as a separator:
+/// an unneeded reset does no harm.
 fn is_one_statement(text: &str) -> bool {
     !text.trim_end().trim_end_matches(';').contains(';')
 }
@@ -50,7 +48,7 @@ fn begins_with(text: &str, words: &[&str]) -> bool {
     words.iter().all(|word| found.next().is_some_and(|found| found.eq_ignore_ascii_case(word)))
 }
 
-/// Whether another session is ended by its number, and not by one that is computed.
+/// Returns whether `text` ends a session by a literal number.
 fn is_plain_kill(text: &str) -> bool {
     let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || symbol.is_whitespace();
     begins_with(text, &["kill"]) && text.chars().all(is_plain)
