@@ -7,7 +7,10 @@ mod hazards;
 mod liar;
 mod library;
 mod metrics;
+mod removal;
+mod rights;
 mod root;
+mod storm;
 
 use bulkhead_tests::directory_server::KINDS;
 use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryServer, Kind};

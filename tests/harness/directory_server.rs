@@ -8,6 +8,7 @@ use crate::server_script::ServerScript;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -140,7 +141,7 @@ impl DirectoryServer {
             branch.dn, branch.name
         ));
         branch.add("engine", ENGINE);
-        branch.change_rights("add", "engine");
+        branch.give_rights("engine");
         branch
     }
 
@@ -191,6 +192,22 @@ impl DirectoryServer {
         let shown = text(&stdout);
         let value = shown.lines().find_map(|line| line.strip_prefix(attribute)?.strip_prefix(':'));
         value.map(|value| value.trim_start_matches(':').trim_start().to_owned())
+    }
+
+    /// How many logins of that name an OpenLDAP refused for their password.
+    ///
+    /// # Panics
+    /// When the log cannot be read.
+    pub fn refused_logins(&self, name: &str) -> usize {
+        let log = self.log();
+        let asked = format!("BIND dn=\"{name}\"").to_lowercase();
+        let connections: BTreeSet<&str> = log
+            .lines()
+            .filter(|line| line.to_lowercase().contains(&asked))
+            .filter_map(operation_of)
+            .collect();
+        let refused = log.lines().filter(|line| line.contains("RESULT tag=97 err=49"));
+        refused.filter_map(operation_of).filter(|of| connections.contains(of)).count()
     }
 
     /// Everything the server logged: OpenLDAP names each operation.
@@ -325,18 +342,38 @@ impl Branch {
     /// Takes the right to write others' passwords from an account.
     #[track_caller]
     pub fn take_rights(&self, name: &str) {
-        self.change_rights("delete", name);
+        self.change_group("keepers", "delete", name);
     }
 
-    fn change_rights(&self, change: &str, name: &str) {
+    /// Gives it back.
+    #[track_caller]
+    pub fn give_rights(&self, name: &str) {
+        self.change_group("keepers", "add", name);
+    }
+
+    /// Takes the right to see from an account of an OpenLDAP: everything as a member of `blind`,
+    /// all accounts as one of `shortsighted`.
+    #[track_caller]
+    pub fn take_sight(&self, name: &str, group: &str) {
+        self.change_group(group, "add", name);
+    }
+
+    /// Gives it back.
+    #[track_caller]
+    pub fn give_sight(&self, name: &str, group: &str) {
+        self.change_group(group, "delete", name);
+    }
+
+    #[track_caller]
+    fn change_group(&self, group: &str, change: &str, name: &str) {
         let suffix = self.server.suffix();
-        let keepers = match self.server.kind {
-            Kind::OpenLdap => format!("cn=keepers,{suffix}"),
-            Kind::Samba => format!("CN=keepers,CN=Users,{suffix}"),
+        let group = match self.server.kind {
+            Kind::OpenLdap => format!("cn={group},{suffix}"),
+            Kind::Samba => format!("CN={group},CN=Users,{suffix}"),
         };
         let dn = self.dn_of(name);
         self.server
-            .ldif(&format!("dn: {keepers}\nchangetype: modify\n{change}: member\nmember: {dn}\n"));
+            .ldif(&format!("dn: {group}\nchangetype: modify\n{change}: member\nmember: {dn}\n"));
     }
 
     /// Takes an account away.
@@ -344,6 +381,13 @@ impl Branch {
     pub fn remove(&self, name: &str) {
         self.server.ldif(&format!("dn: {}\nchangetype: delete\n", self.dn_of(name)));
     }
+}
+
+/// `conn=1008 op=0` of a line of OpenLDAP's log.
+fn operation_of(line: &str) -> Option<&str> {
+    let at = line.find("conn=")?;
+    let length = line[at..].match_indices(' ').nth(1)?.0;
+    line.get(at..at + length)
 }
 
 /// A value of `unicodePwd`, in base64.

@@ -7,8 +7,9 @@
 #
 # Below `dc=corp,dc=example` there are `ou=people`, where accounts come, and `cn=keepers`, whose
 # members may write passwords, by the rights of docs/directory.md and no other; the policy asks for
-# 12 characters and locks an account after 5 wrong logins. `cn=admin` may do anything. TLS is there
-# on both ports. The log names every operation.
+# 12 characters and locks an account after 5 wrong logins. Members of `cn=blind` see nothing, those
+# of `cn=shortsighted` no account. `cn=admin` may do anything. TLS is there on both ports. The log
+# names every operation.
 #
 # BULKHEAD_LDAP_PASSWORD  password of `cn=admin`   (default: Hull-8241-Wv)
 # BULKHEAD_LDAP_TLS       a folder with ca.pem, server.pem and server.key
@@ -60,8 +61,20 @@ index objectClass,cn,uid,entryUUID eq
 overlay ppolicy
 ppolicy_default "cn=default,ou=policies,$suffix"
 ppolicy_hash_cleartext
+
+# For tests of an engine that may not see: members of the first group see nothing, of the second no
+# account.
+access to * by group.exact="cn=blind,$suffix" none by * break
+access to filter="(objectClass=inetOrgPerson)"
+    by group.exact="cn=shortsighted,$suffix" none by * break
 CONF
     rights >>slapd.conf
+}
+
+# A group, which has to have a member: itself.
+group() {
+    printf 'dn: cn=%s\nobjectClass: groupOfNames\ncn: %s\nmember: cn=%s\n\n' \
+        "$1,$suffix" "$1" "$1,$suffix"
 }
 
 populate() {
@@ -90,10 +103,7 @@ pwdMinLength: 12
 pwdLockout: TRUE
 pwdMaxFailure: 5
 
-dn: cn=keepers,$suffix
-objectClass: groupOfNames
-cn: keepers
-member: cn=keepers,$suffix
+$(for name in keepers blind shortsighted; do group "$name"; done)
 LDIF
 }
 
@@ -120,7 +130,7 @@ password=${BULKHEAD_LDAP_PASSWORD:-Hull-8241-Wv}
 case $mode in
     --where) head -n 1 <<<"$found"; exit 0 ;;
     --until-eof) ;;
-    *) sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 as_user=()

@@ -141,9 +141,17 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 /// Removes it, with its credentials and with what of a rotation is not finished.
 pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let rotated = Config::find(host)?.filter(|config| !config.secret_key_id.is_empty());
+    let left = rotated.map(|config| {
+        let key_id = config.secret_key_id;
+        format!(
+            "client secret {key_id} was made by a rotation, and is stored nowhere any more; remove \
+             it from the application"
+        )
+    });
     host.storage().delete(KEY)?;
     host.clock().cancel(DUE)?;
-    Ok(Answer::nothing().warn(root_records::forget(host)?))
+    Ok(Answer::nothing().warn(left).warn(root_records::forget(host)?))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use bulkhead_sdk::http::Response;
 use bulkhead_sdk::reservation::Unmade;
 use bulkhead_sdk::{Failure, Host, Kind};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec, TokenRequestStatus};
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::core::params::{DeleteParams, GetParams, PostParams, Preconditions};
 use kube::core::request::Error as Unbuilt;
@@ -119,7 +120,35 @@ struct Tokens {
 #[derive(Deserialize)]
 struct Status {
     #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
     message: String,
+}
+
+/// Of what answers a removal, what keeps the object there.
+#[derive(Deserialize)]
+struct Removed {
+    metadata: Option<RemovedMetadata>,
+}
+
+#[derive(Deserialize)]
+struct RemovedMetadata {
+    #[serde(default)]
+    finalizers: Vec<String>,
+}
+
+/// Of a question about the asker's own rights, the answer.
+#[derive(Deserialize)]
+struct Review {
+    status: Allowed,
+}
+
+#[derive(Deserialize)]
+struct Allowed {
+    #[serde(default)]
+    allowed: bool,
 }
 
 /// An object that is there.
@@ -170,7 +199,8 @@ impl<'a> ApiServer<'a> {
     }
 
     /// Removes the object that has that uid. One that is gone, and another that took its name, are
-    /// success; a conflict about one that is still there is none.
+    /// success; a conflict about one that is still there is none, and neither is an object that
+    /// waits for its finalizers: a binding gives its rights until then.
     pub(crate) fn delete(
         &self,
         kind: ObjectKind,
@@ -181,7 +211,10 @@ impl<'a> ApiServer<'a> {
         let only = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
         let how = DeleteParams::background().preconditions(only);
         let request = Request::new(kind.path(namespace)).delete(name, &how);
-        match self.ask::<serde::de::IgnoredAny>(request, false) {
+        match self.ask::<Removed>(request, false) {
+            Ok(Removed { metadata: Some(left) }) if !left.finalizers.is_empty() => {
+                Err(waits(&left.finalizers))
+            }
             Err(refusal) if refusal.is(404) => Ok(()),
             Err(refusal) if refusal.is(409) => {
                 let there = self.find(kind, namespace, name)?;
@@ -189,6 +222,15 @@ impl<'a> ApiServer<'a> {
             }
             answered => answered.map(drop),
         }
+    }
+
+    /// Whether the engine's own account may do that, as the API server decides it.
+    pub(crate) fn may(&self, asked: &serde_json::Value) -> Result<bool, Refusal> {
+        let path = SelfSubjectAccessReview::url_path(&(), None);
+        let body = serde_json::to_vec(asked).map_err(|_| unwritable())?;
+        let request = Request::new(path).create(&PostParams::default(), body);
+        let answered: Review = self.ask(request, true)?;
+        Ok(answered.status.allowed)
     }
 
     /// A token of the service account for `seconds`; no audiences leave them to the cluster. It
@@ -230,6 +272,7 @@ impl<'a> ApiServer<'a> {
         let answer = self.host.http().send(&sent).map_err(unsent)?;
         match answer.status {
             200..=299 => serde_json::from_slice(&answer.body).map_err(|_| nonsense()),
+            404 if !says_not_found(&answer) => Err(nonsense()),
             400..=499 if answer.status != 408 => Err(said(&answer)),
             status => Err(Refusal::Unclear(Failure::new(
                 Kind::Unreachable,
@@ -239,8 +282,28 @@ impl<'a> ApiServer<'a> {
     }
 }
 
-/// Whether a request that gave no answer may have arrived.
+/// Whether it is the API server that says so: what stands in its place answers 404 to everything,
+/// and an object that is taken for gone on that word stays.
+fn says_not_found(answer: &Response) -> bool {
+    serde_json::from_slice::<Status>(&answer.body)
+        .is_ok_and(|status| status.kind == "Status" && status.reason == "NotFound")
+}
+
+/// What keeps an object there, which others have to take away.
+fn waits(finalizers: &[String]) -> Refusal {
+    let named: String = finalizers.join(", ").chars().take(LONGEST_MESSAGE).collect();
+    let named: String = named.chars().map(on_one_line).collect();
+    Refusal::Unclear(Failure::new(
+        Kind::Unavailable,
+        format!("it is there until its finalizers are removed: {named}"),
+    ))
+}
+
+/// Whether a request that gave no answer may have arrived. The host does not know the field from
+/// which it has the authorities.
 fn unsent(why: Failure) -> Refusal {
+    let message = why.message.replace("tls.root-certificates", "cluster_ca_cert");
+    let why = Failure { message: message.replace("root-certificates", "cluster_ca_cert"), ..why };
     match why.kind {
         Kind::PermissionDenied | Kind::InvalidRequest | Kind::Unavailable => Refusal::Unasked(why),
         Kind::TooLarge => nonsense(),
@@ -266,9 +329,12 @@ fn told(answer: &Response) -> String {
 /// repeated.
 fn message(answer: &Response) -> Option<String> {
     let status: Status = serde_json::from_slice(&answer.body).ok()?;
-    let on_one_line = |letter: char| if letter.is_control() { ' ' } else { letter };
     let message: String = status.message.chars().take(LONGEST_MESSAGE).map(on_one_line).collect();
     (!message.is_empty()).then_some(message)
+}
+
+fn on_one_line(letter: char) -> char {
+    if letter.is_control() { ' ' } else { letter }
 }
 
 fn nonsense() -> Refusal {

@@ -34,7 +34,8 @@ pub(crate) const FIELDS: &[Field] = &[
 ];
 
 impl Config {
-    fn stored(host: &dyn Host) -> Result<Option<Self>, Failure> {
+    /// The configuration, if there is one.
+    pub(crate) fn stored(host: &dyn Host) -> Result<Option<Self>, Failure> {
         host.storage().get(KEY)
     }
 

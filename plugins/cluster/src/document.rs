@@ -27,9 +27,6 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
         return Err(format!("it is longer than {LONGEST} bytes"));
     }
     let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
-    if text.trim_start().starts_with('{') && !is_json(text) {
-        return Err("it begins as JSON and is none".to_owned());
-    }
     // What may be JSON, also without its outer braces, may be indented with tabs: they are no YAML.
     load(text).or_else(|why| {
         let braced = format!("{{{}}}", text.trim());
@@ -78,13 +75,16 @@ fn load(text: &str) -> Result<Value, String> {
     let mut options = Options::default();
     options.flow_nesting_limit = DEEPEST;
     options.block_nesting_limit = DEEPEST;
-    let mut loader = Loader { open: Vec::new(), nodes: 0, root: None };
+    let is_braced = text.trim_start().starts_with('{');
+    let mut loader = Loader { open: Vec::new(), nodes: 0, root: None, is_braced };
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| {
             format!("it is neither JSON nor YAML (line {})", error.marker().line())
         })?;
         loader.take(event).map_err(|why| format!("{why} (line {})", span.start.line()))?;
-        if loader.root.is_some() {
+        // What follows the braces is no part of them, and is read all the same: a brace too many
+        // may be one that was meant elsewhere.
+        if loader.root.is_some() && !is_braced {
             break;
         }
     }
@@ -101,6 +101,8 @@ struct Loader {
     open: Vec<Open>,
     nodes: usize,
     root: Option<Value>,
+    /// Whether it begins as JSON does.
+    is_braced: bool,
 }
 
 impl Loader {
@@ -108,6 +110,10 @@ impl Loader {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 refuse_marks(anchor, tag.is_some())?;
+                // JSON whose comma is missing: `{"a":1 "b":2}` is one text behind `a` in YAML.
+                if self.is_braced && style == ScalarStyle::Plain && text.contains(['"', '\'']) {
+                    return Err("a comma is missing, or a text is not quoted".to_owned());
+                }
                 self.put(scalar(text.into_owned(), style))
             }
             Event::SequenceStart(_, anchor, tag) => {
@@ -144,6 +150,7 @@ impl Loader {
             return Err(format!("it has more than {MOST_NODES} values"));
         }
         match self.open.last_mut() {
+            None if self.root.is_some() => return Err("there is more than one document".to_owned()),
             None => self.root = Some(value),
             Some(Open::List(items)) => items.push(value),
             Some(Open::Object(members, key)) => match (key.take(), value) {
@@ -200,6 +207,8 @@ mod tests {
             "{\n\t\"rules\": [\n\t\t{\"apiGroups\": [\"\"], \"resources\": [\"pods\"], \"verbs\": \
              [\"list\"]}\n\t]\n}",
             "'rules': [{'apiGroups': [''],'resources': ['pods'],'verbs': ['list']}]",
+            "{'rules': [{'apiGroups': [''],'resources': ['pods'],'verbs': ['list']}]}",
+            "{rules: [{apiGroups: [\"\"], resources: [pods],\n  verbs: [list]}]} # of one line\n",
             "---\nrules:\n- {apiGroups: [''], resources: [pods], verbs: [list]}\n---\nb: 1\n",
         ] {
             assert_eq!(parse(text).unwrap(), expected, "{text}");
@@ -208,9 +217,19 @@ mod tests {
 
     #[test]
     fn what_is_neither_json_nor_yaml_is_refused() {
-        for text in
-            ["", "{]", "rules: [[[", "rules:\n\t- a", r#"{"a":1 "b":2}"#, "{\"a\":1", "a: b: c"]
-        {
+        for text in [
+            "",
+            "{]",
+            "rules: [[[",
+            "rules:\n\t- a",
+            r#"{"a":1 "b":2}"#,
+            "{'a': b 'c': d}",
+            "{\"a\":1",
+            "{'a': 1}}",
+            "{'a': 1} {'b': 2}",
+            "{'a': 1}\n---\n{'b': 2}",
+            "a: b: c",
+        ] {
             assert!(parse(text).is_err(), "{text:?} was read");
         }
     }

@@ -47,6 +47,7 @@ pub(crate) fn ready(role: &str, fields: &Value) -> TestBed<Cluster> {
     written.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     bed.write(&format!("roles/{role}"), &written).unwrap();
     bed.host.steps();
+    bed.host.requests();
     bed
 }
 
@@ -104,9 +105,10 @@ pub(crate) fn made(uid: &str) -> Response {
 
 /// A refusal in the API server's own words.
 pub(crate) fn refusal(status: u16, message: &str) -> Response {
+    let reason = if status == 404 { "NotFound" } else { "Other" };
     let body = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message,
-        "code": status,
+        "code": status, "reason": reason,
     });
     answer(status, &body)
 }

@@ -17,6 +17,7 @@ mod lifetime;
 mod names;
 mod namespaces;
 mod objects;
+mod rights;
 mod roles;
 mod rules;
 mod target;

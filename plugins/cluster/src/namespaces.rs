@@ -142,6 +142,8 @@ mod tests {
         let blue = r#"{"matchLabels":{"team":"blue"}}"#;
         assert!(matches(blue, &[("team", "blue"), ("x", "y")]));
         assert!(!matches(blue, &[("team", "red")]) && !matches(blue, &[]));
+        assert!(matches("{'matchLabels':{'team':'blue'}}", &[("team", "blue")]));
+        assert!(!matches("{'matchLabels':{'team':'blue'}}", &[("team", "red")]));
         let both = "matchLabels: {a: b}\nmatchExpressions:\n- {key: team, operator: In, \
                     values: [blue, green]}\n- {key: old, operator: DoesNotExist, values: []}\n";
         assert!(matches(both, &[("a", "b"), ("team", "green")]));
@@ -167,7 +169,8 @@ mod tests {
             ("matchExpressions: [{key: a, operator: Like, values: [b]}]", "\"Like\""),
             ("matchExpressions: [{operator: Exists}]", "no key"),
             ("matchExpressions: [{key: a, operator: Exists, vals: []}]", "\"vals\""),
-            ("{]", "begins as JSON"),
+            ("{]", "neither JSON nor YAML"),
+            ("{'matchLabel': {'team': 'blue'}}", "\"matchLabel\""),
             ("all", "no object"),
         ] {
             let why = selector(text).unwrap_err().message;

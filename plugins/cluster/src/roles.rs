@@ -2,6 +2,7 @@
 
 use crate::names::{check_template, is_key, is_label_value, is_role_name, is_subdomain};
 use crate::namespaces::{listed, selector};
+use crate::rights::{self, Made};
 use crate::rules;
 use crate::token::SHORTEST;
 use bulkhead_sdk::table::Field;
@@ -107,6 +108,15 @@ impl Role {
                  generated_role_rules must be set; set the others to an empty text",
             )),
         }
+    }
+
+    /// What it makes, for the rights that it needs.
+    fn made(&self) -> Result<Made<'_>, Failure> {
+        Ok(match self.mode()? {
+            Mode::Existing(account) => Made::Token(account),
+            Mode::Bound(_) => Made::Account,
+            Mode::Generated => Made::AccountAndRole { is_cluster_wide: self.is_cluster_wide()? },
+        })
     }
 
     /// Whether the role of mode 3 is one of the cluster.
@@ -307,8 +317,9 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     role.normalise()?;
     role.check(host)?;
     let warning = useless_types(&role, call)?;
+    let lacked = rights::warning(host, &role.allowed_cluster_namespaces, &role.made()?)?;
     host.storage().put(&Role::key(name), &role)?;
-    Ok(Answer::nothing().warn(warning))
+    Ok(Answer::nothing().warn(warning).warn(lacked))
 }
 
 /// A word about types where nothing is bound.

@@ -2,11 +2,11 @@
 //! stored; a read shows no secret.
 
 mod destination;
+mod removal;
 
 use crate::connection::{Connection, about};
 use crate::redaction::without_secrets;
 use crate::statements;
-use crate::static_role;
 use crate::target;
 use crate::version::is_version;
 use bulkhead_sdk::rotation::{self, Bounds};
@@ -15,10 +15,11 @@ use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+pub(crate) use removal::{FIELDS as REMOVAL_FIELDS, delete};
 use serde_json::{Map, Value, json};
 
-/// Static roles are counted so far, where a connection goes that they need.
-const MOST_COUNTED: u32 = 1_000;
+/// The setting that holds the password of the connection's own user.
+pub(crate) const PASSWORD: &str = "password";
 
 /// What belongs to the engine. Everything else that a write gives is a setting of the database
 /// plugin.
@@ -148,28 +149,6 @@ fn silence(host: &dyn Host, name: &str) -> Result<Option<String>, Failure> {
     )))
 }
 
-/// Removes a connection. Its roles and leases stay, because the operator may be about to write it
-/// anew.
-pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let name = call.text("name");
-    let live = host.leases().count(name)?;
-    let accounts = host.storage().keys(&static_role::accounts(name), "", MOST_COUNTED)?.len();
-    Connection::remove(host, name)?;
-    host.databases().close(name);
-    let stranded = (live > 0).then(|| {
-        format!(
-            "leases that still need connection {name:?}: {live}; until {}config/{name} is written \
-             again, they can be neither renewed nor revoked",
-            call.mount.path
-        )
-    });
-    let unrotated = (accounts > 0).then(|| {
-        let name = quoted(name);
-        format!("static roles that still need connection {name}, and wait for it: {accounts}")
-    });
-    Ok(Answer::nothing().warn(stranded).warn(unrotated))
-}
-
 /// The connection with what the call gives over it.
 fn apply_changes(
     host: &dyn Host,
@@ -189,6 +168,9 @@ fn apply_changes(
     )?;
     if connection.rotation.merge(call, Bounds::CONFIG)? {
         connection.times = connection.rotation.changed_at(&connection.times, host.clock().now())?;
+    }
+    if settings.contains_key(PASSWORD) {
+        connection.has_own_password = false;
     }
     connection.settings.extend(settings.clone());
     connection.begin_generation(host);

@@ -34,6 +34,9 @@ pub(crate) struct Connection {
     /// not ask.
     #[serde(default)]
     pub(crate) targets: Option<Vec<String>>,
+    /// Only the engine knows the password of its own user: a rotation made it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) has_own_password: bool,
     /// Grows with every change, also over removal and creation under the same name.
     pub(crate) generation: u64,
 }

@@ -65,8 +65,8 @@ impl SecretsEngine for Database {
             .open_fields()
             .nested(),
         delete("config/{name}", config::delete)
-            .about("Removes a connection.")
-            .fields(&[CONNECTION]),
+            .about("Removes a connection, unless only the engine knows its password.")
+            .fields(&[CONNECTION, config::REMOVAL_FIELDS]),
         list("config", "config/").about("Lists the names of connections."),
         write("rotate-root/{name}", rotate_root::write)
             .about("Changes the password of a connection's own user; no read ever shows it.")

@@ -5,6 +5,7 @@
 //! process or the database failed. Where neither the stored password nor a candidate logs in, all
 //! of them are kept, and it is said at each attempt.
 
+use crate::config::PASSWORD;
 use crate::connection::{Connection, about};
 use crate::figures::{self, Outcome};
 use crate::placement::Place;
@@ -247,7 +248,8 @@ impl Root<'_> {
                 return Ok(());
             }
             let password = Value::String(candidate.password.clone());
-            connection.settings.insert("password".to_owned(), password);
+            connection.settings.insert(PASSWORD.to_owned(), password);
+            connection.has_own_password = true;
             connection.begin_generation(host);
             connection.times = connection.rotation.rotated_at(host.clock().now())?;
             tell(host, Outcome::Done, name);

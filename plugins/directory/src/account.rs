@@ -8,6 +8,7 @@ use crate::directory::{Found, Identity};
 use crate::known_servers::KnownServers;
 use crate::loan::Loan;
 use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +73,11 @@ impl Account {
         host.storage().delete(&Self::key(identity))
     }
 
+    /// Whether it is not lent and has a password, so that it can be lent.
+    pub(crate) fn is_at_home(&self) -> bool {
+        self.loan.is_none() && self.current.is_some()
+    }
+
     /// Ends the loan, and its lease with it.
     ///
     /// # Errors
@@ -82,4 +88,22 @@ impl Account {
             None => Ok(()),
         }
     }
+}
+
+/// Names that a warning gives.
+const MOST_NAMED: usize = 10;
+
+/// The warning that passwords of these accounts go with their records. They stay in force, and were
+/// set by the engine alone.
+pub(crate) fn forgotten(names: &[&str]) -> Option<String> {
+    let named: Vec<String> = names.iter().take(MOST_NAMED).map(|name| quoted(name)).collect();
+    let more = names.len().saturating_sub(named.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!names.is_empty()).then(|| {
+        format!(
+            "passwords that stay in force and are not stored any more: of {}{more}; give the \
+             accounts others in the directory, or take them over again by a role or set",
+            named.join(", ")
+        )
+    })
 }

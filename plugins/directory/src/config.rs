@@ -4,6 +4,7 @@
 
 mod verify;
 
+use crate::rotation::LANE;
 use crate::settings::{AD, Config, OPENLDAP, servers};
 use crate::{figures, passwords, times};
 use bulkhead_sdk::destination::{self, Held, Place};
@@ -13,6 +14,8 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
 use serde_json::{Map, Value, json};
 
+/// Below which changes are written down that are under way.
+const CHANGES: &str = "intent/";
 const VERSIONS: [&str; 2] = ["tls12", "tls13"];
 /// What a configuration is made of.
 pub(crate) const FIELDS: &[Field] = &[
@@ -41,6 +44,12 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text("tls_max_version", "tls12 or tls13"),
     Field::flag("verify", "try these settings at the directory, and store nothing"),
 ];
+
+/// What a removal is asked with.
+pub(crate) const REMOVAL: &[Field] = &[Field::flag(
+    "force",
+    "remove it although accounts are lent, or only the engine knows bindpass",
+)];
 
 impl Config {
     fn merge(&mut self, call: &Call) -> Result<(), Failure> {
@@ -195,6 +204,24 @@ impl Config {
         insecure.into_iter().chain(clear).chain(unasked).collect()
     }
 
+    /// What would be lost or stranded without it, and what to do about each.
+    fn needs(&self, host: &dyn Host) -> Result<Vec<String>, Failure> {
+        let lent = host.leases().count(LANE)?;
+        let lent = (lent > 0).then(|| {
+            format!("accounts that are lent and come home by it: {lent}; check them in first")
+        });
+        let open = !host.storage().keys(CHANGES, "", 1)?.is_empty();
+        let open = open.then(|| {
+            "a password is being changed, and is finished by it; try again in a minute".to_owned()
+        });
+        let rotated = self.bindpass_rotated.is_some().then(|| {
+            "only the engine knows bindpass since rotate-root; give binddn another password in the \
+             directory, and write that as bindpass first"
+                .to_owned()
+        });
+        Ok([lent, open, rotated].into_iter().flatten().collect())
+    }
+
     fn shown(&self, mount: &Mount) -> Map<String, Value> {
         let has_policy = !self.password_policy.is_empty();
         let shown = json!({
@@ -236,6 +263,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     config.merge(call)?;
     config.check(host, &call.mount)?;
     destination::check(call, &config.places(&before), &[Held::of("bindpass", &before.bindpass)])?;
+    // Who writes it has it asked at once, also where the directory refused the login a moment ago.
+    host.ldap().close(&config.target());
     if call.flag("verify") {
         return Ok(verify::try_out(host, &config)?.warn(config.warnings()));
     }
@@ -250,11 +279,22 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&config.shown(&call.mount))
 }
 
-/// Removes the configuration. Roles, sets and loans stay, and go on once it is written again.
-pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+/// Removes the configuration, unless something still needs it. Roles, sets and loans stay, and go
+/// on once it is written again.
+pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let Some(config) = Config::find(host)? else { return Ok(Answer::nothing()) };
+    let needs = config.needs(host)?;
+    if !needs.is_empty() && !call.flag("force") {
+        return Err(Failure::invalid(format!(
+            "the configuration is still needed: {}; or remove it with force=true",
+            needs.join("; ")
+        )));
+    }
     Config::remove(host)?;
     figures::end(host)?;
-    Ok(Answer::nothing())
+    host.ldap().close(&config.target());
+    let lost = needs.into_iter().map(|need| format!("removed although it is needed: {need}"));
+    Ok(Answer::nothing().warn(lost))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! If the directory says that it was changed by others, it is rotated before it is shown.
 
 use crate::account::Account;
-use crate::directory;
 use crate::roles::Role;
 use crate::rotation;
 use crate::settings::Config;
@@ -34,8 +33,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let role = Role::find(host, name)?.ok_or_else(Failure::absent)?;
     let config = Config::require(host, &call.mount)?;
     check_settled(host, &role)?;
-    let seen = rotation::seen(host, &config, &role.account, role.account(host)?);
-    let (account, changed) = directory::unless_stale(host, seen)?;
+    let (account, changed) = rotation::seen(host, &config, &role.account, role.account(host)?)?;
     let ttl = if role.ttl == 0 { config.ttl(&call.mount) } else { role.ttl };
     let account = match why_due(&account, &config, changed, ttl, host.clock().now()) {
         None => account,

@@ -6,6 +6,7 @@
 //! password that a server of the other kind keeps as an attribute in clear.
 
 mod identity;
+mod login;
 mod lookup;
 mod name;
 mod server;
@@ -18,17 +19,12 @@ use bulkhead_sdk::ldap::{Change, Code, Entry, Fault, Search, Target};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host};
 pub(crate) use identity::Identity;
+pub(crate) use login::{NewerLogin, begin_rotation, end_rotation};
 use server::Server;
 
 /// What is asked of an entry.
 const ATTRIBUTES: &[&str] =
     &["objectGUID", "entryUUID", "userPrincipalName", "pwdLastSet", "pwdChangedTime"];
-
-/// What a server was found to take: the login, or the one before the last rotation of `bindpass`.
-const CURRENT: &[u8] = b"current";
-const BEHIND: &[u8] = b"behind";
-/// Seconds for which that is kept.
-const KEPT: u32 = 60;
 
 /// The directory of a configuration.
 pub(crate) struct Directory<'a> {
@@ -37,6 +33,7 @@ pub(crate) struct Directory<'a> {
     /// Who asks; the engine's own login unless an account asks for itself.
     target: Target,
     is_account: bool,
+    newer: NewerLogin,
 }
 
 /// An account as the directory knows it.
@@ -60,7 +57,8 @@ pub(crate) enum Proof {
 impl<'a> Directory<'a> {
     /// By the engine's own login.
     pub(crate) fn new(host: &'a dyn Host, config: &'a Config) -> Self {
-        Self { host, config, target: config.target(), is_account: false }
+        let newer = NewerLogin::Read;
+        Self { host, config, target: config.target(), is_account: false, newer }
     }
 
     /// By the login of an account.
@@ -71,7 +69,12 @@ impl<'a> Directory<'a> {
         password: &str,
     ) -> Self {
         let target = config.target().log_in_as(name, password);
-        Self { host, config, target, is_account: true }
+        Self { host, config, target, is_account: true, newer: NewerLogin::None }
+    }
+
+    /// What is to become of a login that is refused.
+    pub(crate) fn with(self, newer: NewerLogin) -> Self {
+        Self { newer, ..self }
     }
 
     /// Asks the servers only to which the password of the account `dn` may be sent.
@@ -126,7 +129,7 @@ impl<'a> Directory<'a> {
         match self.host.ldap().bind(&self.target.log_in_as(name, password)) {
             Ok(()) => Ok(Proof::InForce),
             Err(fault) if fault.code == Code::Refused => Ok(told_by(&fault)),
-            Err(fault) => Err(fault.into()),
+            Err(fault) => Err(worded(fault).into()),
         }
     }
 
@@ -139,7 +142,7 @@ impl<'a> Directory<'a> {
             return Ok(());
         }
         self.host.ldap().bind(&self.target).map_err(|fault| {
-            let why = Failure::from(fault);
+            let why = Failure::from(worded(fault));
             Failure { message: format!("binddn and bindpass: {}", why.message), ..why }
         })
     }
@@ -201,42 +204,6 @@ impl<'a> Directory<'a> {
         self.asking(|target| self.host.ldap().search(target, &search))
     }
 
-    /// Asks by the login, and by the one before while a server may not have heard of the change.
-    fn asking<T>(&self, ask: impl Fn(&Target) -> Result<T, Fault>) -> Result<T, Fault> {
-        let previous = self.config.previous_target(self.host.clock().now());
-        match previous.filter(|_| !self.is_account) {
-            Some(previous) => self.asking_either(&previous, ask),
-            None => ask(&self.target),
-        }
-    }
-
-    /// Asks by the login that the server takes. Which one that is, is found out by one call at a
-    /// time and kept for a while: wrong logins lock an account, and what ends their count is a
-    /// login, not a session that is there already.
-    fn asking_either<T>(
-        &self,
-        previous: &Target,
-        ask: impl Fn(&Target) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        let (cache, key) = (self.host.cache(), self.config.login_key());
-        let known = cache.get_or_lead(&key).unwrap_or_default();
-        if known.as_deref() == Some(BEHIND) {
-            match ask(previous) {
-                Err(fault) if fault.code == Code::Refused => {}
-                done => return done,
-            }
-        }
-        let done = ask(&self.target);
-        let is_refused = done.as_ref().is_err_and(|fault| fault.code == Code::Refused);
-        let is_behind = is_refused && self.host.ldap().bind(previous).is_ok();
-        let found = if is_behind { BEHIND } else { CURRENT };
-        if known.as_deref() != Some(found) {
-            // Where it is not kept, the next call finds out the same.
-            drop(cache.put(&key, found, KEPT));
-        }
-        if is_behind { ask(previous) } else { done }
-    }
-
     fn found(&self, entry: &Entry) -> Result<Found, Failure> {
         let by_ticks = entry.text("pwdLastSet").and_then(times::of_ticks);
         let by_time = || entry.text("pwdChangedTime").and_then(times::of_generalized);
@@ -248,24 +215,16 @@ impl<'a> Directory<'a> {
     }
 }
 
-/// What was found, where nothing is buffered yet. A login that is refused may be one that another
-/// call has replaced meanwhile: what was read is not in force then, and the host runs the call
-/// again.
-///
-/// # Errors
-/// Conflict where what was read has changed; else why it was not found.
-pub(crate) fn unless_stale<T>(host: &dyn Host, found: Result<T, Failure>) -> Result<T, Failure> {
-    found.or_else(|why| {
-        host.storage().checkpoint()?;
-        Err(why)
-    })
-}
-
 const OTHER_SCHEMA: &str = "schema openldap is not for Active Directory, which would keep the \
                             password as a readable attribute and change nothing; use schema ad";
 /// LDAP's result of a wrong name or password.
 const INVALID_CREDENTIALS: u32 = 49;
 const NO_BASE: &str = "the server does not tell where its entries are; set userdn";
+
+/// The fault in words of the configuration, whose fields the host does not know.
+fn worded(fault: Fault) -> Fault {
+    Fault { message: fault.message.replace("root-certificates", "certificate"), ..fault }
+}
 
 /// The value of `unicodePwd`.
 fn quoted_utf16(password: &str) -> Vec<u8> {

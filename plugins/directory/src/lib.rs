@@ -48,7 +48,9 @@ impl SecretsEngine for Directory {
             .about("Creates or changes the configuration.")
             .fields(&[config::FIELDS])
             .exclusive(&[&["password_policy", "length"], &["password_policy", "formatter"]]),
-        delete("config", config::delete).about("Removes the configuration."),
+        delete("config", config::delete)
+            .about("Removes the configuration, unless it is still needed.")
+            .fields(&[config::REMOVAL]),
         read("roles/{name}", roles::read).about("Shows a role.").fields(&[ROLE]),
         write("roles/{name}", roles::write)
             .about("Creates or changes a role.")

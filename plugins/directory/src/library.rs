@@ -8,7 +8,7 @@ mod check_out;
 mod lease;
 mod status;
 
-use crate::account::Account;
+use crate::account::{Account, forgotten};
 use crate::directory::{Directory, Found, Identity};
 use crate::rotation;
 use crate::set::{MOST_ROTATED, Member, Set};
@@ -128,8 +128,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     for member in unready {
         take_over(host, &config, name, &member)?;
     }
-    finish(host, name, &before, &set)?;
-    Ok(Answer::nothing())
+    let removed = finish(host, name, &before, &set)?;
+    Ok(Answer::nothing().warn(forgotten(&removed)))
 }
 
 /// The members of a list of names: those that are members already stay as they are, the others are
@@ -237,8 +237,13 @@ fn take_over(host: &dyn Host, config: &Config, set: &str, member: &Member) -> Re
 }
 
 /// Stores the set with its accounts, in the commit that ends the call. An account is of the set
-/// that came first.
-fn finish(host: &dyn Host, name: &str, before: &Set, set: &Set) -> Result<(), Failure> {
+/// that came first. Tells of passwords that are not stored any more.
+fn finish<'a>(
+    host: &dyn Host,
+    name: &str,
+    before: &'a Set,
+    set: &Set,
+) -> Result<Vec<&'a str>, Failure> {
     for member in &set.members {
         let mut account = Set::account(host, member)?;
         account.check_free_for_set(host, &member.account, &member.name, name)?;
@@ -252,11 +257,20 @@ fn finish(host: &dyn Host, name: &str, before: &Set, set: &Set) -> Result<(), Fa
             quoted(name)
         )));
     }
+    let mut removed = Vec::new();
     for member in before.members.iter().filter(|member| !set.has(&member.account)) {
         check_home(host, member)?;
-        Account::forget(host, &member.account)?;
+        removed.extend(forget(host, member)?);
     }
-    host.storage().put(&Set::key(name), set)
+    host.storage().put(&Set::key(name), set)?;
+    Ok(removed)
+}
+
+/// Forgets the account of a member; its name, where a password goes with it.
+fn forget<'a>(host: &dyn Host, member: &'a Member) -> Result<Option<&'a str>, Failure> {
+    let account = Set::account(host, member)?;
+    Account::forget(host, &member.account)?;
+    Ok(account.current.map(|_| member.name.as_str()))
 }
 
 /// Shows a set.
@@ -276,11 +290,10 @@ pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let Some(set) = Set::find(host, name)? else { return Ok(Answer::nothing()) };
     set.members.iter().try_for_each(|member| check_home(host, member))?;
-    for member in &set.members {
-        Account::forget(host, &member.account)?;
-    }
+    let removed = set.members.iter().map(|member| forget(host, member));
+    let removed: Vec<&str> = removed.filter_map(Result::transpose).collect::<Result<_, _>>()?;
     host.storage().delete(&Set::key(name))?;
-    Ok(Answer::nothing())
+    Ok(Answer::nothing().warn(forgotten(&removed)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `roles/{name}`: which account's password a caller may ask for, by name.
 
-use crate::account::Account;
+use crate::account::{Account, forgotten};
 use crate::directory::{Directory, Found, Identity, Proof};
 use crate::known_servers::KnownServers;
 use crate::settings::Config;
@@ -89,12 +89,13 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     }
     take_password(host, &config, call, &mut account)?;
     account.store(host, &found.identity)?;
-    if let Some(before) = before.filter(|before| before.account != found.identity) {
-        leave(host, name, &before.account)?;
-    }
+    let left = match before.filter(|before| before.account != found.identity) {
+        Some(before) => leave(host, name, &before)?,
+        None => None,
+    };
     let role = Role { service_account_name: account_name, account: found.identity, ttl };
     host.storage().put(&Role::key(name), &role)?;
-    Ok(Answer::nothing())
+    Ok(Answer::nothing().warn(left))
 }
 
 /// The entry of an account, which has to exist. Where the engine has no login, the account looks
@@ -156,14 +157,17 @@ fn no_password() -> Failure {
     )
 }
 
-/// Takes a role from its account, which is forgotten with its last one.
-fn leave(host: &dyn Host, name: &str, identity: &Identity) -> Result<(), Failure> {
-    let Some(mut account) = Account::find(host, identity)? else { return Ok(()) };
+/// Takes a role from its account, which is forgotten with its last one. Tells of a password that
+/// goes with it.
+fn leave(host: &dyn Host, name: &str, role: &Role) -> Result<Option<String>, Failure> {
+    let Some(mut account) = Account::find(host, &role.account)? else { return Ok(None) };
     account.roles.retain(|role| role != name);
-    match account.roles.is_empty() && account.set.is_empty() {
-        true => Account::forget(host, identity),
-        false => account.store(host, identity),
+    if !account.roles.is_empty() || !account.set.is_empty() {
+        account.store(host, &role.account)?;
+        return Ok(None);
     }
+    Account::forget(host, &role.account)?;
+    Ok(account.current.and_then(|_| forgotten(&[&role.service_account_name])))
 }
 
 /// Shows a role, as it is stored: the directory is not asked.
@@ -191,11 +195,10 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 /// Removes a role. The account's password stays as it is in the directory.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
-    if let Some(role) = Role::find(host, name)? {
-        leave(host, name, &role.account)?;
-        host.storage().delete(&Role::key(name))?;
-    }
-    Ok(Answer::nothing())
+    let Some(role) = Role::find(host, name)? else { return Ok(Answer::nothing()) };
+    let left = leave(host, name, &role)?;
+    host.storage().delete(&Role::key(name))?;
+    Ok(Answer::nothing().warn(left))
 }
 
 /// GET on the collection, which is a listing (decision D3).

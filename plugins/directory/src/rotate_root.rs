@@ -2,9 +2,10 @@
 //!
 //! The fault this file rules out: a directory that has the new password, and a store that has the
 //! old one. As with accounts the candidate is written down first; it belongs to the login that it
-//! was made for, and never replaces the password of another.
+//! was made for, and never replaces the password of another. Calls whose login is refused
+//! meanwhile wait until the new one is stored, and go on by that.
 
-use crate::directory::{self, Directory, Proof};
+use crate::directory::{self, Directory, NewerLogin, Proof};
 use crate::passwords;
 use crate::rotation::LANE;
 use crate::settings::Config;
@@ -51,12 +52,13 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
-    let dn = directory::unless_stale(host, entry_of(host, config))?;
+    let dn = entry_of(host, config)?;
     let change = Change {
         password: passwords::generate(host, &config.password_rules())?,
         url: config.url.clone(),
         login: config.login_name(),
     };
+    directory::begin_rotation(host)?;
     let intent = Intent::begin(host, KEY, LANE, change)?;
     let is_unchanged = Cell::new(false);
     let made = intent.make(
@@ -82,7 +84,9 @@ fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
             withdraw(host);
         }
     })?;
-    store(host, config, proven)
+    store(host, proven)?;
+    host.storage().checkpoint()?;
+    directory::end_rotation(host)
 }
 
 /// The DN of the entry behind `binddn`.
@@ -96,8 +100,8 @@ fn entry_of(host: &dyn Host, config: &Config) -> Result<String, Failure> {
 
 /// By the right to set passwords, or, without it, as any account changes its own.
 fn set_password(host: &dyn Host, config: &Config, dn: &str, new: &str) -> Result<(), Fault> {
-    let done = Directory::new(host, config).set_password(dn, new);
-    match done {
+    let directory = Directory::new(host, config).with(NewerLogin::None);
+    match directory.set_password(dn, new) {
         Err(fault) if fault.result_code == Some(NO_RIGHT) => {
             let login = config.login_name();
             Directory::as_account(host, config, &login, &config.bindpass).set_password(dn, new)
@@ -123,7 +127,7 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
     let looked =
         intent.look(|change| Ok(proof(host, &config, &change.password)? == Proof::InForce))?;
     match looked {
-        Found::InForce(proven) => store(host, &config, proven),
+        Found::InForce(proven) => store(host, proven),
         Found::Nowhere(intent) if proof(host, &config, &config.bindpass)? == Proof::InForce => {
             intent.give_up(host, Ended::Unchanged)
         }
@@ -135,7 +139,8 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
 }
 
 /// Stores what is in force, unless the configuration names another login by now.
-fn store(host: &dyn Host, config: &Config, proven: Proven<Change>) -> Result<(), Failure> {
+/// The sessions of the one before are left to the calls that are under way.
+fn store(host: &dyn Host, proven: Proven<Change>) -> Result<(), Failure> {
     proven.confirm(host, |change, ()| {
         let now = Config::find(host)?.filter(|now| change.is_of(now));
         let Some(mut now) = now else {
@@ -145,9 +150,7 @@ fn store(host: &dyn Host, config: &Config, proven: Proven<Change>) -> Result<(),
         now.previous_bindpass = std::mem::replace(&mut now.bindpass, change.password.clone());
         now.bindpass_rotated = Some(host.clock().now());
         now.store(host)
-    })?;
-    host.ldap().close(&config.target());
-    Ok(())
+    })
 }
 
 /// Forgets a change that certainly did not happen. Where that fails, the guard stays, and finds out

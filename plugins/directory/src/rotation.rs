@@ -6,7 +6,7 @@
 //! ever.
 
 use crate::account::Account;
-use crate::directory::{Directory, Found, Identity, Proof};
+use crate::directory::{Directory, Found, Identity, NewerLogin, Proof};
 use crate::figures;
 use crate::known_servers::KnownServers;
 use crate::passwords;
@@ -89,7 +89,7 @@ pub(crate) fn rotate(
     drop(host.cache().get_or_lead(&turn)?);
     account.store(host, identity)?;
     let intent = Intent::begin(host, &key(identity), LANE, change)?;
-    let attempt = Attempt { host, config, account, is_unchanged: Cell::new(false) };
+    let attempt = Attempt::new(host, config, identity, account);
     let proven = attempt.make(intent).inspect_err(|_| {
         let is_unchanged = attempt.is_unchanged.get();
         figures::count_rotation(host, if is_unchanged { "refused" } else { "unknown" });
@@ -97,7 +97,7 @@ pub(crate) fn rotate(
             withdraw(host, identity);
         }
     })?;
-    let rotated = store(host, config, identity, account, proven)?;
+    let rotated = attempt.store(proven)?;
     host.cache().remove(&turn)?;
     rotated.ok_or_else(|| {
         Failure::invalid("the account was removed from the engine while its password was changed")
@@ -117,28 +117,33 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
     };
     let config = Config::require(host, mount)?;
     // An account that looks for itself could do so only by the password that is in question.
-    let dn = match config.has_login() {
+    let found = match config.has_login() {
         true => find_again(host, &config, &identity, &account)?.map(|found| found.dn),
         false => Some(account.dn.clone()),
     };
-    let Some(dn) = dn else { return intent.give_up(host, Ended::Unwanted) };
-    let account = Account { dn, ..account };
-    let attempt = Attempt { host, config: &config, account: &account, is_unchanged: false.into() };
+    let is_seen = found.is_some();
+    let account = Account { dn: found.unwrap_or_else(|| account.dn.clone()), ..account };
+    let attempt = Attempt::new(host, &config, &identity, &account);
     let was_refused = Cell::new(false);
     let looked = intent.look(|change| {
         let Some(directory) = attempt.directory_of(change)? else { return Ok(false) };
         let proof = directory.prove(&account.dn, &change.password)?;
         was_refused.set(proof == Proof::NotInForce);
+        if proof == Proof::InForce {
+            attempt.look(change);
+        }
         Ok(proof == Proof::InForce)
     })?;
     let intent = match looked {
-        Looked::InForce(proven) => {
-            return store(host, &config, &identity, &account, proven).map(drop);
+        Looked::InForce(proven) => return attempt.store(proven).map(drop),
+        Looked::Nowhere(intent) if !is_seen => {
+            check_gone(host, &config, &account)?;
+            return intent.give_up(host, Ended::Unwanted);
         }
         Looked::Nowhere(intent) => attempt.replace_elsewhere(intent)?,
     };
     match attempt.make(intent) {
-        Ok(proven) => store(host, &config, &identity, &account, proven).map(drop),
+        Ok(proven) => attempt.store(proven).map(drop),
         Err(_) if attempt.is_unchanged.get() && was_refused.get() => {
             withdraw(host, &identity);
             Ok(())
@@ -151,20 +156,47 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
 struct Attempt<'a> {
     host: &'a dyn Host,
     config: &'a Config,
+    identity: &'a Identity,
     account: &'a Account,
     /// It failed, and the password is certainly the one from before.
     is_unchanged: Cell<bool>,
+    /// When the password was changed, as the directory tells since the new one was proven. `None`
+    /// where it does not tell: then the engine's clock alone decides.
+    changed: Cell<Option<StoreTime>>,
 }
 
-impl Attempt<'_> {
+impl<'a> Attempt<'a> {
+    fn new(
+        host: &'a dyn Host,
+        config: &'a Config,
+        identity: &'a Identity,
+        account: &'a Account,
+    ) -> Self {
+        let (is_unchanged, changed) = (Cell::default(), Cell::default());
+        Self { host, config, identity, account, is_unchanged, changed }
+    }
+
     /// By the engine's login, or by the account's own where accounts change their own passwords.
     fn directory(&self) -> Result<Directory<'_>, Failure> {
         match &self.account.current {
             Some(current) if self.config.self_rotation => {
                 by_account(self.host, self.config, self.account, current)
             }
-            _ => Ok(Directory::new(self.host, self.config)),
+            _ => Ok(Directory::new(self.host, self.config).with(NewerLogin::ReadAlone)),
         }
+    }
+
+    /// Looks at the entry, now that the password is in force.
+    fn look(&self, change: &Change) {
+        let now = Account {
+            current: Some(change.password.clone()),
+            known_servers: change.known_servers.clone(),
+            ..self.account.clone()
+        };
+        let found = looking(self.host, self.config, &now).and_then(|directory| {
+            directory.with(NewerLogin::ReadAlone).find_again(self.identity, &now.dn)
+        });
+        self.changed.set(found.ok().flatten().and_then(|found| found.changed));
     }
 
     /// The directory as far as the password of `change` may be sent there; `None` where the
@@ -210,6 +242,7 @@ impl Attempt<'_> {
     fn prove(&self, change: &Change) -> Result<(), Failure> {
         let directory = self.directory()?;
         if directory.prove(&self.account.dn, &change.password)? != Proof::NotInForce {
+            self.look(change);
             return Ok(());
         }
         let known = directory.narrowed_to(self.account.known_servers.as_ref(), &self.account.dn);
@@ -222,6 +255,27 @@ impl Attempt<'_> {
              whether the account may log in",
             quoted(&self.account.dn)
         )))
+    }
+
+    /// Stores what is in force, in a commit of its own. `None` where the account is not kept any
+    /// more.
+    fn store(&self, proven: Proven<Change>) -> Result<Option<Account>, Failure> {
+        let Self { host, identity, account: before, .. } = *self;
+        proven.confirm(host, |change, ()| {
+            let Some(mut account) = Account::find(host, identity)? else { return Ok(None) };
+            account.dn.clone_from(&before.dn);
+            account.last = account.current.replace(change.password.clone());
+            account.known_servers.clone_from(&change.known_servers);
+            account.rotated = Some(host.clock().now());
+            account.directory_rotated = self.changed.get();
+            if account.loan.as_ref().is_some_and(|loan| loan.id == change.returns) {
+                account.end_loan(host)?;
+            }
+            account.store(host, identity)?;
+            host.storage().checkpoint()?;
+            figures::rotated(host, before);
+            Ok(Some(account))
+        })
     }
 }
 
@@ -236,6 +290,31 @@ pub(crate) fn find_again(
     account: &Account,
 ) -> Result<Option<Found>, Failure> {
     looking(host, config, account)?.find_again(identity, &account.dn)
+}
+
+/// Proves that an account which no search finds is gone. A search finds nothing either where the
+/// engine may not see the entry, and where the configuration leads to another directory.
+///
+/// # Errors
+/// Invalid request where the account logs in, or nothing of the directory is seen; unreachable
+/// where the account got its password from other servers.
+pub(crate) fn check_gone(
+    host: &dyn Host,
+    config: &Config,
+    account: &Account,
+) -> Result<(), Failure> {
+    let Account { dn, known_servers, .. } = account;
+    let directory = Directory::new(host, config).narrowed_to(known_servers.as_ref(), dn)?;
+    directory.check_base()?;
+    let Some(current) = &account.current else { return Ok(()) };
+    match directory.prove(dn, current)? {
+        Proof::NotInForce => Ok(()),
+        Proof::InForce | Proof::CannotTell => Err(Failure::invalid(format!(
+            "no search finds {}, and it is there, because it answers a login: let binddn read the \
+             entry and its entryUUID or objectGUID",
+            quoted(dn)
+        ))),
+    }
 }
 
 /// The account where its entry stands now, and when the directory says that its password was
@@ -280,38 +359,6 @@ fn by_account<'a>(
 ) -> Result<Directory<'a>, Failure> {
     let Account { dn, known_servers, .. } = account;
     Directory::as_account(host, config, dn, current).narrowed_to(known_servers.as_ref(), dn)
-}
-
-/// Stores what is in force, in a commit of its own. `None` where the account is not kept any more.
-fn store(
-    host: &dyn Host,
-    config: &Config,
-    identity: &Identity,
-    before: &Account,
-    proven: Proven<Change>,
-) -> Result<Option<Account>, Failure> {
-    proven.confirm(host, |change, ()| {
-        let now = Account {
-            current: Some(change.password.clone()),
-            known_servers: change.known_servers.clone(),
-            ..before.clone()
-        };
-        // What the directory cannot tell is not known: then its clock alone decides.
-        let seen = find_again(host, config, identity, &now).ok().flatten();
-        let Some(mut account) = Account::find(host, identity)? else { return Ok(None) };
-        account.dn.clone_from(&before.dn);
-        account.last = account.current.replace(change.password.clone());
-        account.known_servers.clone_from(&change.known_servers);
-        account.rotated = Some(host.clock().now());
-        account.directory_rotated = seen.and_then(|seen| seen.changed);
-        if account.loan.as_ref().is_some_and(|loan| loan.id == change.returns) {
-            account.end_loan(host)?;
-        }
-        account.store(host, identity)?;
-        host.storage().checkpoint()?;
-        figures::rotated(host, before);
-        Ok(Some(account))
-    })
 }
 
 /// Forgets a change that certainly did not happen. Where that fails, the guard stays, and finds out

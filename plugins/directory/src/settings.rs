@@ -153,11 +153,10 @@ impl Config {
         target.log_in_as(&self.login_name(), &self.bindpass)
     }
 
-    /// The login by the password before the last rotation, while a server may not have heard of it.
-    pub(crate) fn previous_target(&self, now: StoreTime) -> Option<Target> {
+    /// The password before the last rotation, while a server may not have heard of that.
+    pub(crate) fn previous_bindpass(&self, now: StoreTime) -> Option<&str> {
         let is_recent = self.bindpass_rotated.is_some_and(|at| now < at.saturating_add(HEARSAY));
-        (is_recent && !self.previous_bindpass.is_empty())
-            .then(|| self.target().log_in_as(&self.login_name(), &self.previous_bindpass))
+        (is_recent && !self.previous_bindpass.is_empty()).then_some(&self.previous_bindpass)
     }
 
     /// Under which the calls of the mount keep which of the two logins is taken.

@@ -75,11 +75,6 @@ impl Liar {
         std::fs::read_to_string(self.audit.path().join("audit.log")).expect("it is audited")
     }
 
-    /// Has none of them any more.
-    pub fn forget_objects(&self) {
-        self.objects.lock().expect("no test panics with it").clear();
-    }
-
     /// Lets the next request to a path that begins so meet that fault.
     pub fn fail(&self, path: &str, fault: Fault) {
         self.internet.fail(HOST, path, fault, 1);
@@ -95,6 +90,9 @@ fn answer(objects: &Objects, request: &Request) -> Response {
         "POST" if request.path.ends_with("/token") => {
             let status = json!({ "token": TOKEN, "expirationTimestamp": "2030-01-01T00:00:00Z" });
             Response::json(201, &json!({ "status": status }))
+        }
+        "POST" if request.path.ends_with("/selfsubjectaccessreviews") => {
+            Response::json(201, &json!({ "status": { "allowed": true } }))
         }
         "POST" => {
             let mut object = request.json();
@@ -125,8 +123,10 @@ fn remove(objects: &mut BTreeMap<String, Value>, request: &Request) -> Response 
 
 /// In the API server's own words.
 pub fn refusal(status: u16, message: &str) -> Response {
+    let reason = if status == 404 { "NotFound" } else { "Forbidden" };
     let body = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message,
+        "reason": reason,
     });
     Response::json(status, &body)
 }

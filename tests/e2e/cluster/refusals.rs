@@ -48,7 +48,8 @@ fn a_cluster_that_is_down_or_another_is_502_and_nothing_is_left() {
         "cluster_host": kubernetes.url, "cluster_ca_cert": "", "service_account_jwt": harbour.token,
     });
     harbour.root.write("cluster/config", &unknown).expect(204);
-    harbour.root.write("cluster/creds/two", &json!({})).expect(502);
+    let refused = harbour.root.write("cluster/creds/two", &json!({})).expect(502);
+    assert!(refused.errors().contains("give cluster_ca_cert"), "{}", refused.errors());
     assert!(harbour.namespace.made().is_empty());
     harbour.configure().expect(204);
     harbour.give("two", json!({}));

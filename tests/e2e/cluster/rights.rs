@@ -7,14 +7,17 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The rights of mode 3, in single verbs: kind and verb.
-const RIGHTS: [(&str, &str, &str); 9] = [
+const RIGHTS: [(&str, &str, &str); 12] = [
     ("rbac.authorization.k8s.io", "roles", "create"),
     ("rbac.authorization.k8s.io", "roles", "escalate"),
     ("rbac.authorization.k8s.io", "roles", "bind"),
+    ("rbac.authorization.k8s.io", "roles", "get"),
     ("rbac.authorization.k8s.io", "roles", "delete"),
     ("rbac.authorization.k8s.io", "rolebindings", "create"),
+    ("rbac.authorization.k8s.io", "rolebindings", "get"),
     ("rbac.authorization.k8s.io", "rolebindings", "delete"),
     ("", "serviceaccounts", "create"),
+    ("", "serviceaccounts", "get"),
     ("", "serviceaccounts", "delete"),
     ("", "serviceaccounts/token", "create"),
 ];
@@ -40,7 +43,8 @@ fn lack(harbour: &Harbour, lacked: &[Right]) {
 fn a_right_that_is_lacked_half_way_leaves_nothing_behind() {
     let harbour = Harbour::with_rights(3);
     harbour.role("three", json!({"generated_role_rules": RULES}));
-    for (_, kind, verb) in RIGHTS.into_iter().filter(|(.., verb)| *verb != "delete") {
+    let needed = |(.., verb): &(&str, &str, &str)| !["get", "delete"].contains(verb);
+    for (_, kind, verb) in RIGHTS.into_iter().filter(needed) {
         lack(&harbour, &[(kind, verb)]);
         let refused = harbour.root.write("cluster/creds/three", &json!({})).expect(400);
         assert!(!refused.errors().is_empty(), "{verb} {kind}");
@@ -98,4 +102,59 @@ fn what_a_refused_call_may_not_remove_goes_once_the_right_is_there_also_after_th
             harbour.namespace.made().is_empty()
         });
     }
+}
+
+/// `get` finds what a crash left: what was answered is removed without it.
+#[test]
+fn without_the_right_to_get_a_lease_ends_all_the_same() {
+    let harbour = Harbour::with_rights(3);
+    harbour.role("three", json!({"generated_role_rules": RULES}));
+    lack(&harbour, &["serviceaccounts", "rolebindings", "roles"].map(|kind| (kind, "get")));
+    let given = harbour.give("three", json!({}));
+    harbour.revoke(&given.lease);
+    until_true("nothing is left", Duration::from_secs(5), || harbour.namespace.made().is_empty());
+}
+
+#[test]
+fn a_right_that_is_lacked_is_named_when_a_role_is_written() {
+    let harbour = Harbour::with_rights(3);
+    let fields = json!({
+        "allowed_cluster_namespaces": harbour.namespace.name, "generated_role_rules": RULES,
+    });
+    harbour.root.write("cluster/roles/three", &fields).expect(204);
+    let asked = |(.., verb): &(&str, &str, &str)| !["bind", "escalate"].contains(verb);
+    for (_, kind, verb) in RIGHTS.into_iter().filter(asked) {
+        lack(&harbour, &[(kind, verb)]);
+        let told = harbour.root.write("cluster/roles/three", &fields).expect(200).warnings();
+        let right = format!("may not {verb} {kind} in namespace {};", harbour.namespace.name);
+        assert!(told.contains(&right), "{verb} {kind}: {told}");
+    }
+}
+
+/// Its rights are in force as long as it is there.
+#[test]
+fn a_binding_that_waits_for_its_finalizers_keeps_its_lease() {
+    let harbour = Harbour::with_rights(2);
+    harbour.role("two", json!({"cluster_role_name": "pods"}));
+    let given = harbour.give("two", json!({}));
+    let namespace = &harbour.namespace;
+    let hold = |finalizers: Value| {
+        let mut binding = namespace.read("rolebindings", &given.name);
+        binding["metadata"]["finalizers"] = finalizers;
+        let (place, name) = (&namespace.name, &given.name);
+        let path =
+            format!("apis/rbac.authorization.k8s.io/v1/namespaces/{place}/rolebindings/{name}");
+        namespace.kubernetes.must("PUT", &path, &binding);
+    };
+    hold(json!(["example.com/hold"]));
+    let lease = json!({"lease_id": given.lease});
+    for _ in 0..2 {
+        let refused = harbour.root.write("sys/leases/revoke", &lease).expect(503);
+        assert!(refused.errors().contains("example.com/hold"), "{}", refused.errors());
+        harbour.root.write("sys/leases/lookup", &lease).expect(200);
+    }
+    assert_eq!(namespace.made(), [format!("rolebindings/{}", given.name)]);
+    hold(json!([]));
+    harbour.revoke(&given.lease);
+    assert!(namespace.made().is_empty());
 }

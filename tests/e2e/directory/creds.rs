@@ -95,7 +95,9 @@ fn an_account_that_was_renamed_is_found_again_and_one_that_is_gone_is_400() {
         let gone = quay.root.read("directory/creds/build").expect(400);
         assert!(gone.errors().contains("not in the directory any more"), "{}", gone.errors());
         quay.root.read("directory/roles/build").expect(200);
-        quay.role("build", "svc2");
+        let other = json!({ "service_account_name": quay.name("svc2") });
+        let told = quay.root.write("directory/roles/build", &other).expect(200);
+        assert!(told.warnings().contains("not stored any more"), "{}", told.warnings());
         quay.creds("build");
     }
 }

@@ -1,7 +1,7 @@
 //! The database engine, and the leases of its credentials.
 
 use super::{Row, row};
-use crate::world::CREATION;
+use crate::world::{CREATION, with};
 use serde_json::{Value, json};
 
 pub(super) fn rows(connection: &Value) -> Vec<Row> {
@@ -10,6 +10,8 @@ pub(super) fn rows(connection: &Value) -> Vec<Row> {
         "max_ttl": "24h",
     });
     let account = json!({ "db_name": "orders", "username": "app", "rotation_period": "24h" });
+    // The engine alone knows the password since the rotation, and removes no only copy.
+    let known = with(connection.clone(), json!({ "verify_connection": false }));
     vec![
         row("database-config-name.write", "database/config/orders", connection.clone(), 200),
         row("database-config-name.read", "database/config/orders", Value::Null, 200),
@@ -52,6 +54,7 @@ pub(super) fn rows(connection: &Value) -> Vec<Row> {
         row("database-rotate-role-name.write", "database/rotate-role/app", json!({}), 204),
         row("database-static-roles-name.delete", "database/static-roles/app", Value::Null, 204),
         row("database-roles-name.delete", "database/roles/reader", Value::Null, 204),
+        row("database-config-name.write", "database/config/orders", known, 200),
         row("database-config-name.delete", "database/config/orders", Value::Null, 204),
     ]
 }

@@ -25,7 +25,7 @@ pub(super) fn rows(config: &Value, accounts: &[String; 2]) -> Vec<Row> {
         row("directory-roles-name.read", "directory/roles/build", none(), 200),
         row("directory-roles.list", "directory/roles", none(), 200),
         row("directory-roles.read", "directory/roles", none(), 200),
-        row("directory-roles-name.delete", "directory/roles/build", none(), 204),
+        row("directory-roles-name.delete", "directory/roles/build", none(), 200),
         row("directory-library-name.write", "directory/library/team", set, 204),
         row("directory-library-name.read", "directory/library/team", none(), 200),
         row("directory-library.list", "directory/library", none(), 200),
@@ -48,7 +48,7 @@ pub(super) fn rows(config: &Value, accounts: &[String; 2]) -> Vec<Row> {
             json!({}),
             200,
         ),
-        row("directory-library-name.delete", "directory/library/team", none(), 204),
+        row("directory-library-name.delete", "directory/library/team", none(), 200),
         row("directory-rotate-root.write", "directory/rotate-root", json!({}), 204),
         row("directory-rotate-root.read", "directory/rotate-root", none(), 204),
     ]

@@ -14,8 +14,8 @@ use crate::effect::{self, Unheard};
 use crate::grants::{Act, LdapServer, Reach};
 use crate::host_services::Level;
 use crate::ldap::{
-    LdapFailure, LdapKey, Login, Session, check_changes, check_dn, failed, parse_server, prepare,
-    secrets,
+    LdapFailure, LdapKey, Login, LoginsOfMount, Session, check_changes, check_dn, failed,
+    parse_server, prepare, secrets,
 };
 use crate::limits;
 use crate::state::CallState;
@@ -33,7 +33,8 @@ impl Host for CallState {
         let done = async {
             let login = Login::new(&target, asked?, &self.resources.tls)?;
             let connection = acquire_connection(self).await?;
-            let opened = safely(self, async move { Session::open(&login).await }).await;
+            let known = logins(self);
+            let opened = safely(self, async move { Session::open(&login, &known).await }).await;
             drop(connection);
             opened.map(drop)
         };
@@ -70,9 +71,11 @@ impl Host for CallState {
         changes: Vec<Change>,
     ) -> wasmtime::Result<Result<(), Failure>> {
         let asked = ask(self, &target, &secrets(&changes))?;
+        let new = secrets(&changes);
         let done = match check_dn(&dn).and_then(|()| check_changes(&changes)) {
             Ok(()) => {
                 with_session(self, &target, asked, async |state, mut session| {
+                    logins(state).changed(&dn, &new);
                     change(state, async move {
                         let done = session.modify(&dn, changes).await;
                         (session, done)
@@ -97,6 +100,7 @@ impl Host for CallState {
         let done = match check_dn(&dn).and_then(|()| check_password(&new)) {
             Ok(()) => {
                 with_session(self, &target, asked, async |state, mut session| {
+                    logins(state).changed(&dn, std::slice::from_ref(&new));
                     change(state, async move {
                         let done = session.change_password(&dn, current.as_deref(), &new).await;
                         (session, done)
@@ -113,8 +117,14 @@ impl Host for CallState {
     fn close(&mut self, target: Target) -> wasmtime::Result<()> {
         self.demand(&Act::Close)?;
         self.resources.directories.close(&LdapKey::new(self.mount(), &target));
+        logins(self).forget(&target.bind_dn);
         Ok(())
     }
+}
+
+/// What is known of the mount's logins.
+fn logins(state: &CallState) -> LoginsOfMount {
+    state.resources.directories.logins(state.mount())
 }
 
 type Asked = Result<Vec<(LdapServer, Reach)>, LdapFailure>;
@@ -152,13 +162,14 @@ async fn with_session<T>(
     let connection = acquire_connection(state).await?;
     let key = LdapKey::new(state.mount(), target);
     let (idle, lent) = state.resources.directories.take(&key, login.reaches());
+    let known = logins(state);
     let session = safely(state, async move {
         if let Some(mut session) = idle
             && session.lives().await
         {
             return Ok(session);
         }
-        Session::open(&login).await
+        Session::open(&login, &known).await
     });
     let session = session.await?;
     let (session, done) = work(state, session).await?;

@@ -4,6 +4,7 @@
 //! its own mount or of another. What a session belongs to is told by everything in its target,
 //! password and TLS included.
 
+use super::logins::{Logins, LoginsOfMount};
 use super::session::Session;
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::Target;
 use crate::fingerprint::Fingerprint;
@@ -32,9 +33,12 @@ pub(crate) struct Lent {
     closed: u64,
 }
 
-/// All idle sessions of the process.
+/// All idle sessions of the process, and what is known of logins.
 #[derive(Default)]
-pub(crate) struct LdapPools(Mutex<Idle>);
+pub(crate) struct LdapPools {
+    idle: Mutex<Idle>,
+    logins: Logins,
+}
 
 #[derive(Default)]
 struct Idle {
@@ -44,13 +48,18 @@ struct Idle {
 }
 
 impl LdapPools {
+    /// What is known of the logins of a mount.
+    pub(crate) fn logins(&self, mount: &str) -> LoginsOfMount {
+        self.logins.of(mount)
+    }
+
     /// The session that was used last, where there is one to an address that the call may reach.
     pub(crate) fn take<'a>(
         &self,
         key: &LdapKey,
         reaches: impl Iterator<Item = &'a Reach> + Clone,
     ) -> (Option<Session>, Lent) {
-        let mut idle = sync::lock(&self.0);
+        let mut idle = sync::lock(&self.idle);
         idle.retain(|_, session| {
             session.was_open() && session.used().elapsed() < limits::LDAP_IDLE
         });
@@ -65,7 +74,7 @@ impl LdapPools {
 
     /// Takes a session back whose last request was answered.
     pub(crate) fn put_back(&self, key: LdapKey, session: Session, lent: &Lent) {
-        let mut idle = sync::lock(&self.0);
+        let mut idle = sync::lock(&self.idle);
         if idle.closed != lent.closed || !session.was_open() {
             return;
         }
@@ -86,15 +95,17 @@ impl LdapPools {
 
     /// Closes the sessions of a mount.
     pub(crate) fn close_mount(&self, mount: &str) {
+        self.logins.forget_mount(mount);
         self.close_those(|key| key.mount == mount);
     }
 
     pub(crate) fn close_all(&self) {
+        self.logins.clear();
         self.close_those(|_| true);
     }
 
     fn close_those(&self, unwanted: impl Fn(&LdapKey) -> bool) {
-        let mut idle = sync::lock(&self.0);
+        let mut idle = sync::lock(&self.idle);
         idle.closed += 1;
         idle.retain(|key, _| !unwanted(key));
     }

@@ -3,6 +3,7 @@
 use super::failure::{Asked, LdapFailure, failed, of_result};
 use super::gate::Gate;
 use super::login::Login;
+use super::logins::LoginsOfMount;
 use super::message::page_cookie;
 use super::query::Prepared;
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{Attribute, Change, Entry};
@@ -45,7 +46,7 @@ impl Session {
     ///
     /// # Errors
     /// The last server's failure; the first one's that refuses, or may not be dialled.
-    pub(crate) async fn open(login: &Login) -> Result<Self, LdapFailure> {
+    pub(crate) async fn open(login: &Login, known: &LoginsOfMount) -> Result<Self, LdapFailure> {
         let mut last = failed("invalid-request", "no URL is given");
         let mut is_tls_asked = false;
         for (server, reach) in &login.servers {
@@ -54,7 +55,8 @@ impl Session {
                 continue;
             }
             is_tls_asked |= is_tls;
-            let opened = timeout(login.connect_time, Self::open_at(login, server, reach)).await;
+            let opened =
+                timeout(login.connect_time, Self::open_at(login, known, server, reach)).await;
             let opened = opened
                 .unwrap_or_else(|_| Err(failed("timed-out", "the server did not answer in time")));
             match opened.map_err(|failure| at(server, failure)) {
@@ -68,6 +70,7 @@ impl Session {
 
     async fn open_at(
         login: &Login,
+        known: &LoginsOfMount,
         server: &LdapServer,
         reach: &Reach,
     ) -> Result<Self, LdapFailure> {
@@ -81,7 +84,7 @@ impl Session {
             match timeout(login.connect_time / tries, connecting).await {
                 Ok(Ok(stream)) => {
                     let mut session = Self::over(stream, server, address, login).await?;
-                    session.log_in(login).await?;
+                    session.log_in(login, known).await?;
                     return Ok(session);
                 }
                 Ok(Err(failure)) => last = failure,
@@ -126,12 +129,18 @@ impl Session {
         })
     }
 
-    async fn log_in(&mut self, login: &Login) -> Result<(), LdapFailure> {
-        if login.name.is_empty() {
+    async fn log_in(&mut self, login: &Login, known: &LoginsOfMount) -> Result<(), LdapFailure> {
+        let (name, password) = (&login.name, &login.password);
+        if name.is_empty() {
             return Ok(());
         }
+        let server = self.server.to_string();
+        known.ask(&server, name, password, self.bind(name, password)).await
+    }
+
+    async fn bind(&mut self, name: &str, password: &str) -> Result<(), LdapFailure> {
         let ldap = self.ldap.with_timeout(self.answer_time);
-        let asked = self.driven.until(ldap.simple_bind(&login.name, &login.password)).await;
+        let asked = self.driven.until(ldap.simple_bind(name, password)).await;
         self.told(Asked::Login, asked)
     }
 

@@ -97,7 +97,7 @@ fn login(target: &Target) -> Result<Login, LdapFailure> {
 }
 
 async fn open(target: &Target) -> Result<Session, LdapFailure> {
-    Session::open(&login(target)?).await
+    Session::open(&login(target)?, &LdapPools::default().logins("mount")).await
 }
 
 fn code<T>(done: Result<T, LdapFailure>) -> String {

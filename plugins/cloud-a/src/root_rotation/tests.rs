@@ -332,4 +332,11 @@ fn a_configuration_that_goes_tells_what_stays_at_the_provider() {
     let warnings = bed.delete("config").unwrap().warnings;
     assert!(warnings[0].ends_with("the passwords key-2"), "{warnings:?}");
     assert_eq!((bed.host.stored(PENDING), bed.host.timer(PENDING)), (None, None));
+    let bed = with_new_secret();
+    rotate(&bed).unwrap();
+    bed.host.advance(60);
+    ring(&bed, PENDING);
+    let warnings = bed.delete("config").unwrap().warnings;
+    assert!(warnings[0].starts_with("client secret key-2 was made by a rotation"), "{warnings:?}");
+    assert!(warnings[1].ends_with("the passwords key-1"), "{warnings:?}");
 }

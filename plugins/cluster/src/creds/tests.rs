@@ -235,6 +235,7 @@ fn a_binding_of_the_cluster_needs_a_role_of_the_cluster() {
     assert!(bed.write("creds/two", &asked).err().unwrap().message.contains("ClusterRole"));
     assert!(bed.host.requests().is_empty());
     bed.write("roles/two", &json!({"cluster_role_type": "ClusterRole"})).unwrap();
+    bed.host.requests();
     let place = "https://api.example:6443/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
     bed.host.answer(&format!("POST {place}"), made("u-wide"));
     bed.write("creds/two", &asked).unwrap();
@@ -279,6 +280,7 @@ fn roles_and_mounts_limit_a_lease_and_say_so() {
     let limits = json!({"token_default_ttl": "10m", "token_max_ttl": "1h"});
     let bed = ready("one", &json!({"service_account_name": "app"}));
     bed.write("roles/one", &limits).unwrap();
+    bed.host.requests();
     bed.host.answer(&format!("POST {}/app/token", accounts()), token(600));
     assert_eq!(bed.write("creds/one", &json!({})).unwrap().ttl, 600);
     let reply = bed.write("creds/one", &json!({"ttl": "2h"})).unwrap();
@@ -300,4 +302,15 @@ fn deleted(bed: &TestBed<Cluster>) -> Vec<(String, String)> {
     let deleted = requests.filter(|request| request.method == "DELETE");
     let uid = |sent: &[u8]| body(sent)["preconditions"]["uid"].as_str().unwrap().to_owned();
     deleted.map(|request| (request.url, uid(&request.body))).collect()
+}
+
+#[test]
+fn a_failure_names_the_field_of_the_configuration() {
+    for word in ["tls.root-certificates", "root-certificates"] {
+        let bed = bound();
+        let said = Failure::new(Kind::Unreachable, format!("unknown authority; give {word}"));
+        bed.host.refuse("send", said);
+        let refused = bed.write("creds/two", &json!({})).err().unwrap();
+        assert!(refused.message.contains("give cluster_ca_cert"), "{refused}");
+    }
 }

@@ -98,8 +98,27 @@ fn a_lease_is_not_prolonged() {
 }
 
 #[test]
-fn an_answer_of_any_shape_counts_as_removed_where_its_status_says_so() {
-    let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), answer(200, &json!([1])))]);
+fn what_no_api_server_answers_proves_no_removal() {
+    for strange in [
+        answer(200, &json!([1])),
+        answer(404, &json!({"error": "no such page"})),
+        Response { status: 404, body: b"404 page not found".to_vec(), ..Response::default() },
+    ] {
+        let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), strange)]);
+        let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
+        let refused = bed.revoke(&lease, Reason::TokenEnded).err().unwrap();
+        assert_eq!(refused.kind, Kind::Unreachable, "{}", refused.message);
+        assert_eq!(bed.host.lease_tags(), [lease]);
+    }
+}
+
+#[test]
+fn an_object_that_waits_for_its_finalizers_is_not_gone() {
+    let waits = json!({"metadata": {"name": "v-1", "finalizers": ["example.com/a\nb"]}});
+    let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), answer(200, &waits))]);
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
-    bed.revoke(&lease, Reason::TokenEnded).unwrap();
+    let refused = bed.revoke(&lease, Reason::Requested).err().unwrap();
+    assert_eq!(refused.kind, Kind::Unavailable);
+    assert!(refused.message.contains("finalizers are removed: example.com/a b"), "{refused}");
+    assert_eq!(bed.host.lease_tags(), [lease]);
 }

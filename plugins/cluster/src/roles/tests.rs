@@ -1,7 +1,9 @@
 //! Roles are written, shown and removed on the test bed.
 
-use crate::fixture::empty;
+use crate::Cluster;
+use crate::fixture::{OWN, SERVER, answer, empty};
 use bulkhead_sdk::Kind;
+use bulkhead_sdk::testbed::TestBed;
 use serde_json::{Value, json};
 
 const RULES: &str = "rules: [{apiGroups: [''], resources: [pods], verbs: [list]}]";
@@ -146,4 +148,41 @@ fn names_of_roles_are_taken_letter_by_letter() {
     let bed = empty();
     bed.write("roles/UPPER", &with(json!({}))).unwrap();
     assert_eq!(bed.read("roles/upper").err().unwrap().kind, Kind::NotFound);
+}
+
+/// The answers of the API server to questions about the engine's own rights.
+fn with_rights(allowed: &[bool]) -> TestBed<Cluster> {
+    let bed = empty();
+    bed.write("config", &json!({"cluster_host": SERVER, "service_account_jwt": OWN})).unwrap();
+    let reviews = format!("POST {SERVER}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
+    for allowed in allowed {
+        bed.host.answer(&reviews, answer(201, &json!({"status": {"allowed": allowed}})));
+    }
+    bed
+}
+
+#[test]
+fn a_right_that_the_engine_lacks_is_named_when_the_role_is_written() {
+    let role = json!({"allowed_cluster_namespaces": "apps", "cluster_role_name": "pods"});
+    let bed = with_rights(&[true, false, true]);
+    let told = bed.write("roles/two", &role).unwrap().warnings;
+    assert!(told[0].contains("may not get serviceaccounts in namespace apps;"), "{told:?}");
+    let asked = bed.host.requests();
+    assert_eq!(asked.len(), 7);
+    let asked: Value = serde_json::from_slice(&asked[0].body).unwrap();
+    let expected = json!({"namespace": "apps", "verb": "create", "group": "", "name": "",
+        "resource": "serviceaccounts", "subresource": ""});
+    assert_eq!(asked["spec"]["resourceAttributes"], expected);
+    assert!(with_rights(&[true]).write("roles/two", &role).unwrap().warnings.is_empty());
+    // Nothing is known where the server does not answer.
+    assert!(with_rights(&[]).write("roles/two", &role).unwrap().warnings.is_empty());
+    let all = json!({"allowed_cluster_namespaces": "*", "service_account_name": "app"});
+    let told = with_rights(&[false]).write("roles/one", &all).unwrap().warnings;
+    assert!(told[0].contains("create serviceaccounts/token app in all namespaces"), "{told:?}");
+    let rules = "rules: [{apiGroups: [''], resources: [pods], verbs: [list]}]";
+    let wide = json!({"allowed_cluster_namespaces": "a,b", "cluster_role_type": "ClusterRole",
+        "generated_role_rules": rules});
+    let told = with_rights(&[false]).write("roles/three", &wide).unwrap().warnings;
+    let of_all = told[0].matches("clusterroles in all namespaces").count();
+    assert!(of_all == 3 && told[0].contains("rolebindings in namespace b"), "{told:?}");
 }

@@ -106,12 +106,17 @@ impl Directory<'_> {
 }
 
 fn absent(name: &str, base: &str) -> Failure {
+    let forms = if name.contains('\\') { FORMS } else { "" };
     Failure::invalid(format!(
-        "there is no account {} below {}; check the name, and userdn",
+        "there is no account {} below {}; check the name, and userdn{forms}",
         quoted(name),
         quoted(base)
     ))
 }
+
+/// Several domains may have an account of one short name, and a search is in one of them.
+const FORMS: &str = ". A domain before a backslash is not taken: name an account by its user \
+                     principal name (user@domain), its short name alone, its cn, or its DN";
 
 /// A name of a login as one that accounts are called by.
 fn own_name(login: &str) -> &str {

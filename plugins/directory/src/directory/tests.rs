@@ -76,3 +76,20 @@ fn a_name_means_no_account_elsewhere_and_never_the_engines_own() {
         assert_eq!(directory.find(&dn("svc1")).unwrap().dn, dn("svc1"));
     }
 }
+
+#[test]
+fn a_name_with_a_domain_before_it_is_refused_with_the_forms_that_are_taken() {
+    let bed = configured(Flavour::ActiveDirectory);
+    let config = Config::find(&bed.host).unwrap().unwrap();
+    let refused = Directory::new(&bed.host, &config).find("CORP\\svc1").unwrap_err();
+    assert!(refused.message.contains("user@domain"), "{refused}");
+    let refused = Directory::new(&bed.host, &config).find("svc9").unwrap_err();
+    assert!(!refused.message.contains("backslash"), "{refused}");
+}
+
+#[test]
+fn a_fault_names_the_field_of_the_configuration() {
+    let said = "nobody who is trusted signed its certificate; give root-certificates";
+    let worded = worded(Fault::new(Code::Unreachable, said));
+    assert!(worded.message.ends_with("; give certificate"), "{}", worded.message);
+}

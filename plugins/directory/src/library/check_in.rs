@@ -102,8 +102,8 @@ fn named<'a>(
     }
 }
 
-/// Changes the password of a lent account, and ends its loan with that. An account that is gone
-/// from the directory comes home without one, and is lent no more.
+/// Changes the password of a lent account, and ends its loan with that. An account that is proven
+/// to be gone from the directory comes home without one, and is lent no more.
 pub(super) fn give_back(
     host: &dyn Host,
     config: &Config,
@@ -112,6 +112,7 @@ pub(super) fn give_back(
 ) -> Result<(), Failure> {
     let Some(loan) = account.loan.clone() else { return Ok(()) };
     let Some(found) = rotation::find_again(host, config, identity, &account)? else {
+        rotation::check_gone(host, config, &account)?;
         return retire(host, identity, account);
     };
     let account = Account { dn: found.dn, ..account };

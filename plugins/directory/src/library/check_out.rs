@@ -64,8 +64,7 @@ fn first_at_home<'a>(
 ) -> Result<Option<(&'a Member, Account)>, Failure> {
     for member in &set.members {
         let account = Set::account(host, member)?;
-        let is_at_home = account.loan.is_none() && account.current.is_some();
-        if is_at_home && !rotation::is_open(host, &member.account)? {
+        if account.is_at_home() && !rotation::is_open(host, &member.account)? {
             return Ok(Some((member, account)));
         }
     }

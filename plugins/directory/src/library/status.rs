@@ -1,16 +1,21 @@
 //! `library/{name}/status`: which accounts are lent, and to whom.
 
+use crate::rotation;
 use crate::set::Set;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::{Map, Value, json};
 
-/// Answers for each account whether it is available.
+/// Answers for each account whether a check-out would lend it: one that is gone from the directory
+/// has no password, and one whose password is being changed is passed by.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let set = Set::require(host, call)?;
     let mut shown = Map::new();
     for member in &set.members {
-        let loan = Set::account(host, member)?.loan;
-        let mut status = Map::from_iter([("available".to_owned(), Value::from(loan.is_none()))]);
+        let account = Set::account(host, member)?;
+        let is_open = rotation::is_open(host, &member.account)?;
+        let is_available = account.is_at_home() && !is_open;
+        let loan = account.loan;
+        let mut status = Map::from_iter([("available".to_owned(), Value::from(is_available))]);
         for (name, borrower) in loan.iter().flat_map(|loan| {
             [("borrower_client_token", &loan.token), ("borrower_entity_id", &loan.entity)]
         }) {

@@ -2,8 +2,9 @@
 
 use crate::Directory;
 use crate::fixture::{configured, dn, with_role, with_set, works};
+use crate::settings::Config;
 use bulkhead_sdk::testbed::{Flavour, Reply, TestBed};
-use bulkhead_sdk::{Failure, Kind, Reason};
+use bulkhead_sdk::{Failure, Host, Kind, Reason};
 use serde_json::{Value, json};
 
 type Bed = TestBed<Directory>;
@@ -342,6 +343,9 @@ fn an_account_that_is_gone_from_the_directory_comes_home_and_is_not_lent() {
     let lease = check_out(&bed).lease.unwrap();
     bed.host.directory().remove(&dn("svc1"));
     bed.revoke(&lease, Reason::Expired).unwrap();
+    let status = bed.read("library/team/status").unwrap().data;
+    assert_eq!(status["svc1"], json!({"available": false}), "it is lent no more");
+    assert_eq!(status["svc2"], json!({"available": true}));
     assert_eq!(check_out(&bed).data["service_account_name"], "svc2");
     assert!(bed.write("library/team/check-out", &json!({})).is_err());
     bed.write("library/team", &json!({"service_account_names": "svc2"})).unwrap();
@@ -351,7 +355,11 @@ fn an_account_that_is_gone_from_the_directory_comes_home_and_is_not_lent() {
 fn without_a_configuration_a_lease_waits_and_says_what_to_write() {
     let bed = with_set();
     let lease = check_out(&bed).lease.unwrap();
-    bed.delete("config").unwrap();
+    let refused = bed.delete("config").err().unwrap();
+    assert!(refused.message.contains("lent and come home by it: 1"), "{refused}");
+    assert!(bed.read("config").is_ok(), "a refusal changes nothing");
+    Config::remove(&bed.host).unwrap();
+    (&bed.host as &dyn Host).storage().checkpoint().unwrap();
     let waiting = bed.revoke(&lease, Reason::Expired).unwrap_err();
     assert_eq!(waiting.kind, Kind::Unreachable);
     assert!(waiting.message.contains("write directory/config first"), "{waiting}");

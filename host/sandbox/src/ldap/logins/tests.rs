@@ -1,0 +1,167 @@
+//! What is sent of logins that a server refuses, counted at a server that takes one password.
+
+use super::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::time::sleep;
+
+const SERVER: &str = "ldaps://dc1.corp.example:636";
+const NAME: &str = "cn=engine,dc=corp";
+
+/// An account at a server: the password that is taken, and how many wrong logins came.
+struct Bed {
+    logins: LoginsOfMount,
+    right: Mutex<String>,
+    wrong: AtomicUsize,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let logins = Logins::default().of("mount");
+        Self { logins, right: Mutex::new("p0".to_owned()), wrong: AtomicUsize::new(0) }
+    }
+
+    fn set(&self, password: &str) {
+        password.clone_into(&mut sync::lock(&self.right));
+    }
+
+    fn wrong(&self) -> usize {
+        self.wrong.load(Ordering::Relaxed)
+    }
+
+    async fn ask_as(&self, name: &str, password: &str) -> Result<(), String> {
+        let login = async {
+            sleep(Duration::from_millis(1)).await;
+            if *sync::lock(&self.right) == password {
+                return Ok(());
+            }
+            self.wrong.fetch_add(1, Ordering::Relaxed);
+            refused()
+        };
+        let asked = self.logins.ask(SERVER, name, password, login).await;
+        asked.map_err(|failure| format!("{} {}", failure.code, failure.message))
+    }
+
+    async fn ask(&self, password: &str) -> Result<(), String> {
+        self.ask_as(NAME, password).await
+    }
+}
+
+fn refused() -> Result<(), LdapFailure> {
+    let refused = failed("refused", "the server refused the login");
+    Err(LdapFailure { result_code: Some(WRONG), ..refused })
+}
+
+#[tokio::test]
+async fn of_many_logins_by_a_password_that_was_replaced_one_is_sent() {
+    let bed = Bed::new();
+    bed.ask("p0").await.unwrap();
+    bed.set("p1");
+    let all = futures_util::future::join_all((0..50).map(|_| bed.ask("p0"))).await;
+    assert!(all.iter().all(|asked| asked.as_ref().unwrap_err().starts_with("refused ")));
+    assert_eq!(bed.wrong(), 1);
+    bed.ask("p1").await.unwrap();
+    let again = bed.ask("p0").await.unwrap_err();
+    assert!(again.contains("is not sent again for"), "{again}");
+    assert!(again.contains("write the configuration"), "{again}");
+    assert_eq!(bed.wrong(), 1);
+}
+
+#[test]
+fn a_wrong_password_is_sent_three_times_in_a_minute_and_then_each_quarter_of_an_hour() {
+    let (mut account, began, wrong) = (Account::new(), Instant::now(), digest_of("wrong"));
+    let mut sent = Vec::new();
+    for second in 0..2_000 {
+        let now = began + Duration::from_secs(second);
+        if account.check(&wrong, false, now).is_ok() {
+            account.note(wrong, &refused(), now);
+            sent.push(second);
+        }
+    }
+    assert_eq!(sent, [0, 10, 70, 970, 1_870]);
+}
+
+#[tokio::test]
+async fn other_passwords_wait_after_three_refusals_and_the_one_that_was_taken_does_not() {
+    let bed = Bed::new();
+    bed.ask("p0").await.unwrap();
+    for wrong in ["a", "b", "c"] {
+        bed.ask(wrong).await.unwrap_err();
+    }
+    let rests = bed.ask("d").await.unwrap_err();
+    assert!(rests.starts_with("unreachable ") && rests.contains("3 logins"), "{rests}");
+    assert_eq!(bed.wrong(), 3, "what it would be answered is not known");
+    bed.ask("p0").await.unwrap();
+    bed.ask("d").await.unwrap_err();
+    assert_eq!(bed.wrong(), 4);
+    bed.ask_as("cn=other,dc=corp", "a").await.unwrap_err();
+    assert_eq!(bed.wrong(), 5, "another account has its own count");
+}
+
+#[tokio::test]
+async fn a_password_is_sent_again_after_it_was_set_and_after_its_configuration_was_written() {
+    let bed = Bed::new();
+    bed.ask("p1").await.unwrap_err();
+    bed.set("p1");
+    bed.logins.changed("uid=another,dc=corp", &["p0".to_owned()]);
+    bed.ask("p1").await.unwrap_err();
+    // An entry may log in by other names than its DN.
+    bed.logins.changed("uid=another,dc=corp", &["p1".to_owned()]);
+    bed.ask("p1").await.unwrap();
+    bed.set("p2");
+    for wrong in ["p1", "p3", "p4", "p2"] {
+        bed.ask(wrong).await.unwrap_err();
+    }
+    bed.logins.forget(&NAME.to_uppercase());
+    bed.ask("p2").await.unwrap();
+    for wrong in ["p1", "p3", "p4"] {
+        bed.ask(wrong).await.unwrap_err();
+    }
+    bed.set("p5");
+    bed.logins.changed(NAME, &["p5".to_owned()]);
+    bed.ask("p5").await.unwrap();
+    // The entry behind the name is not known here, and the password is no guess.
+    for wrong in ["p6", "p7", "p8"] {
+        bed.ask(wrong).await.unwrap_err();
+    }
+    bed.set("p9");
+    bed.logins.changed("uid=another,dc=corp", &["p9".to_owned()]);
+    bed.ask("p9").await.unwrap();
+}
+
+/// A controller that had not heard of a change hears of it.
+#[tokio::test]
+async fn what_was_refused_is_sent_again_when_what_was_taken_is_refused() {
+    let bed = Bed::new();
+    bed.ask("p1").await.unwrap_err();
+    bed.ask("p0").await.unwrap();
+    bed.set("p1");
+    bed.ask("p1").await.unwrap_err();
+    bed.ask("p0").await.unwrap_err();
+    bed.ask("p1").await.unwrap();
+}
+
+#[tokio::test]
+async fn other_refusals_do_not_count_and_memory_is_bounded() {
+    let bed = Bed::new();
+    let busy = || async { Err(failed("unreachable", "busy")) };
+    for _ in 0..10 {
+        bed.logins.ask(SERVER, NAME, "p0", busy()).await.unwrap_err();
+    }
+    bed.ask("p0").await.unwrap();
+    for account in 0..2_000 {
+        let key = (named(&format!("cn={account}")), SERVER.to_owned());
+        bed.logins.with(&key, |account| account.note(digest_of("a"), &refused(), Instant::now()));
+    }
+    let held = |record: &Record| (record.accounts.len(), record.given.len());
+    for password in 0..100 {
+        bed.logins.changed("cn=a", &[format!("{password}")]);
+    }
+    assert_eq!(bed.logins.logins.lock().get("mount").map(held), Some((ACCOUNTS, GIVEN)));
+    let mut account = Account::new();
+    for password in 0..40 {
+        account.note(digest_of(&format!("{password}")), &refused(), Instant::now());
+    }
+    assert_eq!(account.refused.len(), PASSWORDS);
+    bed.logins.logins.forget_mount("mount");
+    assert!(bed.logins.logins.lock().is_empty());
+}

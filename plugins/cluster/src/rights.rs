@@ -1,0 +1,139 @@
+//! Rights that the engine's own account lacks for a role, as the API server says.
+//!
+//! The operator learns of a missing right when the role is written, and not at the first use or at
+//! the first revocation. The check leaves `bind` and `escalate` out: an account that has the rights
+//! of the role needs neither.
+
+use crate::api_server::ApiServer;
+use crate::namespaces::ALL;
+use crate::objects::RBAC;
+use crate::target::{Config, Target};
+use bulkhead_sdk::{Failure, Host};
+use serde_json::{Value, json};
+
+/// Maximum number of namespaces of a role in the check.
+const MOST: usize = 4;
+/// The kind of role that no namespace holds.
+const CLUSTER_ROLES: &str = "clusterroles";
+/// Verbs for objects of a lease. `get` finds the objects that a crash left.
+const ALL_VERBS: &[&str] = &["create", "get", "delete"];
+
+/// A right.
+struct Right {
+    group: &'static str,
+    resource: &'static str,
+    subresource: &'static str,
+    /// Empty for all objects of the resource.
+    name: String,
+    verb: &'static str,
+}
+
+impl Right {
+    fn review(&self, namespace: &str) -> Value {
+        json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {
+                "namespace": namespace, "verb": self.verb, "group": self.group,
+                "resource": self.resource, "subresource": self.subresource, "name": self.name,
+            }},
+        })
+    }
+
+    /// `create serviceaccounts/token in namespace apps`.
+    fn told(&self, namespace: &str) -> String {
+        let Self { resource, subresource, name, verb, .. } = self;
+        let slash = if subresource.is_empty() { "" } else { "/" };
+        let name = if name.is_empty() { String::new() } else { format!(" {name}") };
+        let place = match namespace {
+            "" => "in all namespaces".to_owned(),
+            namespace => format!("in namespace {namespace}"),
+        };
+        format!("{verb} {resource}{slash}{subresource}{name} {place}")
+    }
+}
+
+/// Things that a role makes, as far as rights depend on them.
+pub(crate) enum Made<'a> {
+    /// A token of that service account.
+    Token(&'a str),
+    /// A service account with its binding.
+    Account,
+    /// The same, and a role.
+    AccountAndRole {
+        /// The role belongs to no namespace.
+        is_cluster_wide: bool,
+    },
+}
+
+/// Returns a warning about the rights that the engine lacks to make `made` in `namespaces`. No
+/// warning comes without a configuration, and where the API server does not answer.
+///
+/// # Errors
+/// A failure of the storage.
+pub(crate) fn warning(
+    host: &dyn Host,
+    namespaces: &[String],
+    made: &Made<'_>,
+) -> Result<Option<String>, Failure> {
+    let Some(config) = Config::stored(host)? else { return Ok(None) };
+    let Ok(target) = Target::of(host, &config) else { return Ok(None) };
+    let api = ApiServer::new(host, &target);
+    let rights = needed(made);
+    let mut lacked: Vec<String> = Vec::new();
+    for namespace in namespaces.iter().take(MOST) {
+        for right in &rights {
+            let is_of_all = namespace == ALL || right.resource == CLUSTER_ROLES;
+            let namespace = if is_of_all { "" } else { namespace };
+            match api.may(&right.review(namespace)) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let told = right.told(namespace);
+                    if !lacked.contains(&told) {
+                        lacked.push(told);
+                    }
+                }
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+    Ok((!lacked.is_empty()).then(|| {
+        let lacked = lacked.join(", ");
+        format!(
+            "the service account of the configuration may not {lacked}; grant it that, or the \
+             cluster refuses tokens of this role or their revocation"
+        )
+    }))
+}
+
+fn needed(made: &Made<'_>) -> Vec<Right> {
+    let token = |name: &str| Right {
+        group: "",
+        resource: "serviceaccounts",
+        subresource: "token",
+        name: name.to_owned(),
+        verb: "create",
+    };
+    let objects = |group: &'static str, resource: &'static str| {
+        let right = move |verb: &&'static str| Right {
+            group,
+            resource,
+            subresource: "",
+            name: String::new(),
+            verb,
+        };
+        ALL_VERBS.iter().map(right)
+    };
+    let account = || {
+        let accounts = objects("", "serviceaccounts").chain([token("")]);
+        accounts.chain(objects(RBAC, "rolebindings"))
+    };
+    match made {
+        Made::Token(of) => vec![token(of)],
+        Made::Account => account().collect(),
+        Made::AccountAndRole { is_cluster_wide } => {
+            let roles = if *is_cluster_wide { CLUSTER_ROLES } else { "roles" };
+            account().chain(objects(RBAC, roles)).collect()
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `DELETE config/{name}`.
+//!
+//! The fault this file rules out: a removal that destroys the only copy of a password. After a
+//! rotation, the engine alone knows the password of the connection's own user, and no operator
+//! could write the connection again for the leases that wait for it.
+
+use crate::connection::Connection;
+use crate::static_role;
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host};
+
+/// Maximum number of static roles in the warning.
+const MOST_COUNTED: u32 = 1_000;
+
+/// Fields of a removal.
+pub(crate) const FIELDS: &[Field] =
+    &[Field::flag("force", "remove it although only the engine knows the password of its user")];
+
+/// Removes a connection. Its roles and leases stay, because the operator may be about to write it
+/// anew.
+///
+/// # Errors
+/// Invalid request where only the engine knows the password, unless `force` is given.
+pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    let connection = Connection::find(host, name)?;
+    let own = connection.filter(|connection| connection.has_own_password);
+    let lost = own.map(|connection| only_copy(&connection, name, &call.mount.path));
+    if let (Some(lost), false) = (&lost, call.flag("force")) {
+        return Err(Failure::invalid(format!("{lost}, or remove it with force=true")));
+    }
+    let live = host.leases().count(name)?;
+    let accounts = host.storage().keys(&static_role::accounts(name), "", MOST_COUNTED)?.len();
+    Connection::remove(host, name)?;
+    host.databases().close(name);
+    let stranded = (live > 0).then(|| {
+        format!(
+            "leases that still need connection {name:?}: {live}; until {}config/{name} is written \
+             again, they can be neither renewed nor revoked",
+            call.mount.path
+        )
+    });
+    let unrotated = (accounts > 0).then(|| {
+        let name = quoted(name);
+        format!("static roles that still need connection {name}, and wait for it: {accounts}")
+    });
+    Ok(Answer::nothing().warn(lost).warn(stranded).warn(unrotated))
+}
+
+fn only_copy(connection: &Connection, name: &str, mount: &str) -> String {
+    let user = quoted(connection.setting("username"));
+    let shown = quoted(name);
+    format!(
+        "only the engine knows the password of user {user} of connection {shown}, since a \
+         rotation: give the user another one in the database, and write that to \
+         {mount}config/{name}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{account_with, ready};
+    use bulkhead_sdk::Kind;
+    use serde_json::json;
+
+    #[test]
+    fn the_only_copy_of_a_password_is_not_removed() {
+        let bed = ready();
+        account_with(&bed, "orders", ("root", "hunter2-of-root"));
+        bed.write("rotate-root/orders", &json!({})).unwrap();
+        let refused = bed.delete("config/orders").err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        for word in ["only the engine", "\"root\"", "force=true"] {
+            assert!(refused.message.contains(word), "{}", refused.message);
+        }
+        assert!(bed.host.stored("config/orders").is_some(), "a refusal changes nothing");
+        bed.write("config/orders", &json!({"max_open_connections": 7})).unwrap();
+        assert!(bed.delete("config/orders").is_err(), "it is the same password");
+        account_with(&bed, "orders", ("root", "of-the-operator"));
+        bed.write("config/orders", &json!({"password": "of-the-operator"})).unwrap();
+        assert!(bed.delete("config/orders").unwrap().warnings.is_empty());
+    }
+}

@@ -1,0 +1,97 @@
+//! Rights of `docs/directory.md` that the engine has no more when a loan ends: the account is back
+//! with another password, or the failure is told and the lease is kept.
+
+use super::Quay;
+use bulkhead_tests::{Answer, Kind};
+use serde_json::{Value, json};
+
+/// A quay with a loan of `svc1`.
+fn lent(kind: Kind) -> (Quay, Answer) {
+    let quay = Quay::new(kind);
+    quay.set("team", &["svc1"], json!({ "ttl": "1h" }));
+    let lent = quay.root.write("directory/library/team/check-out", &json!({})).expect(200);
+    (quay, lent)
+}
+
+impl Quay {
+    /// That the loan does not end: its lease is there, and its password works.
+    #[track_caller]
+    fn assert_kept(&self, lent: &Answer, why: &str) {
+        let lease = json!({ "lease_id": lent.lease() });
+        let refused = self.root.write("sys/leases/revoke", &lease).expect(400);
+        assert!(refused.errors().contains(why), "{}", refused.errors());
+        let check_in = self.root.write("directory/library/manage/team/check-in", &json!({}));
+        assert_eq!(check_in.status, 400, "{check_in:?}");
+        self.root.write("sys/leases/lookup", &lease).expect(200);
+        assert!(self.takes("svc1", lent.text("password")), "it is lent");
+        assert_eq!(self.status()["available"], false);
+    }
+
+    #[track_caller]
+    fn assert_ends(&self, lent: &Answer) {
+        let lease = json!({ "lease_id": lent.lease() });
+        self.root.write("sys/leases/revoke", &lease).expect(204);
+        self.root.write("sys/leases/lookup", &lease).expect(400);
+    }
+
+    /// What the status says of `svc1`.
+    #[track_caller]
+    fn status(&self) -> Value {
+        let status = self.root.read("directory/library/team/status").expect(200);
+        status.body["data"][self.name("svc1")].clone()
+    }
+}
+
+#[test]
+fn without_the_right_to_see_nothing_is_taken_for_gone() {
+    for (group, why) in [("blind", "userdn"), ("shortsighted", "answers a login")] {
+        let (quay, lent) = lent(Kind::OpenLdap);
+        quay.branch.take_sight("engine", group);
+        quay.assert_kept(&lent, why);
+        quay.branch.give_sight("engine", group);
+        quay.assert_ends(&lent);
+        assert!(!quay.takes("svc1", lent.text("password")), "{group}");
+        assert_eq!(quay.status()["available"], true);
+    }
+}
+
+#[test]
+fn without_the_right_to_reset_a_password_the_lease_is_kept() {
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let (quay, lent) = lent(kind);
+        quay.branch.take_rights("engine");
+        // Active Directory looks at groups when a session begins.
+        quay.configure(json!({})).expect(204);
+        quay.assert_kept(&lent, "insufficient access rights");
+        quay.branch.give_rights("engine");
+        quay.configure(json!({})).expect(204);
+        quay.assert_ends(&lent);
+        assert!(!quay.takes("svc1", lent.text("password")), "{kind:?}");
+    }
+}
+
+#[test]
+fn an_account_that_is_gone_comes_home_and_is_not_told_to_be_available() {
+    for kind in bulkhead_tests::directory_server::KINDS {
+        let (quay, lent) = lent(kind);
+        quay.branch.remove("svc1");
+        quay.assert_ends(&lent);
+        assert_eq!(quay.status(), json!({ "available": false }), "{kind:?}");
+        quay.root.write("directory/library/team/check-out", &json!({})).expect(400);
+    }
+}
+
+/// An account of one directory is not gone because it is not in another.
+#[test]
+fn a_configuration_that_leads_elsewhere_ends_no_loan() {
+    let (quay, lent) = lent(Kind::OpenLdap);
+    let other = bulkhead_tests::DirectoryServer::own(Kind::OpenLdap).branch();
+    quay.root.write("directory/config", &other.config()).expect(204);
+    let lease = json!({ "lease_id": lent.lease() });
+    let refused = quay.root.write("sys/leases/revoke", &lease).expect(502);
+    assert!(refused.errors().contains("write the configuration back"), "{}", refused.errors());
+    quay.root.write("sys/leases/lookup", &lease).expect(200);
+    quay.configure(json!({})).expect(204);
+    quay.assert_ends(&lent);
+    assert!(!quay.takes("svc1", lent.text("password")));
+}

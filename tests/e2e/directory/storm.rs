@@ -1,0 +1,142 @@
+//! Everything that changes or uses passwords at once, at a directory that locks an account after
+//! five wrong logins: nothing is locked, and no request fails for a reason that is not its own.
+
+use super::{FIRST, Quay};
+use bulkhead_tests::{Answer, Client, DirectoryServer, Kind};
+use serde_json::json;
+use std::env;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Seconds, unless `STORM_SECONDS` says otherwise.
+const SECONDS: u64 = 10;
+/// Accounts of roles, and of the set.
+const ROLES: [&str; 4] = ["role1", "role2", "role3", "role4"];
+const LENT: [&str; 4] = ["lent1", "lent2", "lent3", "lent4"];
+
+/// For how long callers ask.
+struct Storm {
+    until: Instant,
+    asked: AtomicU32,
+}
+
+impl Storm {
+    fn begin() -> Self {
+        let said = env::var("STORM_SECONDS").ok();
+        let seconds = said.map_or(SECONDS, |said| said.parse().expect("whole seconds"));
+        let until = Instant::now() + Duration::from_secs(seconds);
+        Self { until, asked: AtomicU32::new(0) }
+    }
+
+    /// Asks until the time is over. What was answered otherwise than with success.
+    fn ask(&self, ask: impl Fn() -> Answer) -> Vec<String> {
+        let mut failed = Vec::new();
+        while Instant::now() < self.until {
+            let answer = ask();
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            if !(200..300).contains(&answer.status) {
+                failed.push(format!("{} {}: {}", answer.asked, answer.status, answer.errors()));
+            }
+        }
+        failed
+    }
+}
+
+fn lend_and_return(client: &Client) -> Answer {
+    let lent = client.write("directory/library/team/check-out", &json!({}));
+    if lent.status != 200 {
+        return lent;
+    }
+    let name = json!({ "service_account_names": [lent.text("service_account_name")] });
+    client.write("directory/library/team/check-in", &name)
+}
+
+/// A quay on a directory of its own with roles and a set.
+fn quay() -> Quay {
+    let quay = Quay::of(DirectoryServer::own(Kind::OpenLdap).branch());
+    quay.configure(json!({})).expect(204);
+    let accounts: Vec<_> =
+        ROLES.iter().chain(&LENT).map(|name| ((*name).to_owned(), FIRST)).collect();
+    quay.branch.add_all(&accounts);
+    for role in ROLES {
+        quay.role(role, role);
+    }
+    quay.set("team", &LENT, json!({ "ttl": "1h" }));
+    quay
+}
+
+#[test]
+fn a_storm_of_rotations_and_loans_locks_no_account_and_fails_no_request() {
+    let (quay, storm) = (quay(), Storm::begin());
+    let rotations = AtomicU32::new(0);
+    let failed: Vec<String> = std::thread::scope(|scope| {
+        let (root, storm, rotations) = (&quay.root, &storm, &rotations);
+        let rotate_root = move || {
+            storm.ask(|| {
+                rotations.fetch_add(1, Ordering::Relaxed);
+                root.write("directory/rotate-root", &json!({}))
+            })
+        };
+        let mut callers = vec![scope.spawn(rotate_root)];
+        for role in ROLES {
+            callers.push(scope.spawn(move || {
+                storm.ask(|| root.write(&format!("directory/rotate-role/{role}"), &json!({})))
+            }));
+            for _ in 0..2 {
+                callers
+                    .push(scope.spawn(move || {
+                        storm.ask(|| root.read(&format!("directory/creds/{role}")))
+                    }));
+            }
+        }
+        for _ in LENT {
+            callers.push(scope.spawn(move || storm.ask(|| lend_and_return(root))));
+        }
+        callers.into_iter().flat_map(|caller| caller.join().expect("no caller panics")).collect()
+    });
+    let (asked, rotations) = (storm.asked.into_inner(), rotations.into_inner());
+    let dn = quay.branch.dn_of("engine");
+    let refused = quay.branch.server.refused_logins(&dn);
+    println!("{asked} requests, {rotations} rotate-root, {refused} refused logins of the engine");
+    assert!(failed.is_empty(), "{} of {asked} failed: {:#?}", failed.len(), &failed[..1]);
+    for name in ROLES.iter().chain(&LENT).chain(&["engine"]) {
+        let dn = quay.branch.dn_of(name);
+        let locked = quay.branch.server.attribute(&dn, "pwdAccountLockedTime");
+        assert_eq!(locked, None, "{name} is locked");
+    }
+    let most = usize::try_from(rotations).expect("a count") * 2;
+    assert!(refused <= most, "{refused} refused logins of {rotations} rotations");
+    quay.root.write("directory/rotate-root", &json!({})).expect(204);
+    for role in ROLES {
+        let password = quay.creds(role).text("current_password").to_owned();
+        assert!(quay.takes(role, &password));
+    }
+}
+
+#[test]
+fn however_many_requests_ask_by_a_wrong_bindpass_three_logins_are_sent_and_none_is_locked_out() {
+    let quay = quay();
+    let before = quay.branch.config()["bindpass"].as_str().expect("a text").to_owned();
+    let dn = quay.branch.dn_of("engine");
+    quay.configure(json!({ "bindpass": "Jm6-Yt2-Hd8-Vc5" })).expect(204);
+    let told: Vec<String> = std::thread::scope(|scope| {
+        let ask = |role: &'static str| {
+            let root = &quay.root;
+            move || {
+                let ask = || root.write(&format!("directory/rotate-role/{role}"), &json!({}));
+                (0..25).map(|_| ask().expect(400).errors()).collect::<Vec<_>>()
+            }
+        };
+        let callers: Vec<_> = ROLES.map(|role| scope.spawn(ask(role))).into();
+        callers.into_iter().flat_map(|caller| caller.join().expect("no caller panics")).collect()
+    });
+    assert_eq!(told.len(), 100);
+    assert!(quay.branch.server.refused_logins(&dn) <= 3);
+    let last = told.last().expect("a hundred of them");
+    assert!(last.contains("not sent again") && last.contains("write the config"), "{last}");
+    assert_eq!(quay.branch.server.attribute(&dn, "pwdAccountLockedTime"), None);
+    assert!(quay.takes("engine", &before));
+    // The right one is asked at once.
+    quay.configure(json!({ "bindpass": before })).expect(204);
+    quay.root.write("directory/rotate-role/role1", &json!({})).expect(204);
+}
