@@ -21,8 +21,8 @@ const MOST_TOLD: usize = 40;
 /// Number of clients for credentials.
 const READERS: u32 = 4;
 
-/// How long a storm lasts.
-fn length() -> Duration {
+/// How long a storm of any engine lasts.
+pub(crate) fn length() -> Duration {
     let seconds = match std::env::var("BULKHEAD_STORM_SECONDS") {
         Ok(seconds) => {
             seconds.parse().expect("BULKHEAD_STORM_SECONDS is a number of whole seconds")

@@ -2,14 +2,12 @@
 //! five wrong logins: nothing is locked, and no request fails for a reason that is not its own.
 
 use super::{FIRST, Quay};
+use crate::storm;
 use bulkhead_tests::{Answer, Client, DirectoryServer, Kind};
 use serde_json::json;
-use std::env;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Seconds, unless `STORM_SECONDS` says otherwise.
-const SECONDS: u64 = 10;
 /// Accounts of roles, and of the set.
 const ROLES: [&str; 4] = ["role1", "role2", "role3", "role4"];
 const LENT: [&str; 4] = ["lent1", "lent2", "lent3", "lent4"];
@@ -22,10 +20,7 @@ struct Storm {
 
 impl Storm {
     fn begin() -> Self {
-        let said = env::var("STORM_SECONDS").ok();
-        let seconds = said.map_or(SECONDS, |said| said.parse().expect("whole seconds"));
-        let until = Instant::now() + Duration::from_secs(seconds);
-        Self { until, asked: AtomicU32::new(0) }
+        Self { until: Instant::now() + storm::length(), asked: AtomicU32::new(0) }
     }
 
     /// Asks until the time is over. What was answered otherwise than with success.
