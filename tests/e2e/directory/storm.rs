@@ -6,7 +6,7 @@ use crate::storm;
 use bulkhead_tests::{Answer, Client, DirectoryServer, Kind};
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Accounts of roles, and of the set.
 const ROLES: [&str; 4] = ["role1", "role2", "role3", "role4"];
