@@ -443,7 +443,9 @@ def active_directory(client):
     assert home["data"]["check_ins"] == [lent], home["data"]
     client.delete("ad/library/team")
     assert client.read("ad/library/team") is None
-    client.delete("ad/config")
+    words = refused(exceptions.InvalidRequest, client.delete, "ad/config")
+    assert "force=true" in words, words
+    client.delete("ad/config?force=true")
     refused(exceptions.InvalidPath, calls.read_config)
     client.sys.disable_secrets_engine("ad")
 

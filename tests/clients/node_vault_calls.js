@@ -53,7 +53,7 @@ const parts = {
       assert.strictEqual(auth.metadata.service_account_email, env.GOOGLE_ACCOUNT);
     }
     const swapped = vault("").gcpLogin({ role: "vm", jwt: env.GOOGLE_ACCOUNT_JWT });
-    await refused(swapped, 400, "public key");
+    await refused(swapped, 400, "vault/vm");
   },
 };
 

@@ -113,6 +113,20 @@ impl StaticRole {
         }
     }
 
+    /// Returns the warning about a credential of which the role holds the only copy. A credential
+    /// that was never rotated came from the operator.
+    pub(crate) fn lost_credential(&self) -> Option<String> {
+        self.times.last.is_some().then(|| {
+            format!(
+                "the credential of user {} at connection {} stays in force and is not stored any \
+                 more; give the user another one in the database, or take the user over again by \
+                 a static role",
+                quoted(&self.username),
+                quoted(&self.db_name)
+            )
+        })
+    }
+
     /// Makes `name` the owner of its account.
     ///
     /// # Errors

@@ -72,14 +72,17 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&shown)
 }
 
-/// Removes a static role. The account stays, with the credential that it has.
+/// Removes a static role. The account stays, with the credential that it has. Warns of a credential
+/// that is stored nowhere else afterwards.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
-    if let Some(role) = StaticRole::find(host, name)? {
+    let found = StaticRole::find(host, name)?;
+    if let Some(role) = &found {
         role.remove(host, name)?;
     }
-    static_rotation::abandon(host, name)?;
-    Ok(Answer::nothing())
+    let given_up = static_rotation::abandon(host, name)?;
+    let lost = found.and_then(|role| role.lost_credential());
+    Ok(Answer::nothing().warn(lost.into_iter().chain(given_up)))
 }
 
 fn create(host: &dyn Host, call: &Call, name: &str) -> Result<Vec<String>, Failure> {

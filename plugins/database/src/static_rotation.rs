@@ -41,11 +41,20 @@ pub(crate) fn refuse_open(host: &dyn Host, name: &str) -> Result<(), Failure> {
 }
 
 /// Marks an unfinished change of a deleted role as unwanted, and wakes the guard of the change.
-pub(crate) fn abandon(host: &dyn Host, name: &str) -> Result<(), Failure> {
-    if is_open(host, name)? {
+/// Returns the warning about the change.
+pub(crate) fn abandon(host: &dyn Host, name: &str) -> Result<Option<String>, Failure> {
+    let is_open = is_open(host, name)?;
+    if is_open {
         UnfinishedChange::note(host, &key(name), |change| change.is_unwanted = true)?;
     }
-    intent::hasten(host, &key(name)).map(drop)
+    intent::hasten(host, &key(name))?;
+    Ok(is_open.then(|| {
+        format!(
+            "a change of static role {} was not finished and is given up: its user may have a \
+             credential that is not stored; give the user another one in the database",
+            quoted(name)
+        )
+    }))
 }
 
 /// Rotates the credential of `role`, which is stored as `name`. Returns the result of the login.

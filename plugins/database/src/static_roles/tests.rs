@@ -119,8 +119,10 @@ fn an_account_has_one_owner_until_its_role_is_removed() {
     let refused = bed.write("static-roles/other", &app()).err().unwrap();
     assert!(refused.message.contains("static role \"app\" rotates user \"app\""), "{refused}");
     assert_eq!(shown(&bed, "app"), ("Generated-Password-1".to_owned(), true));
-    bed.delete("static-roles/app").unwrap();
-    bed.delete("static-roles/app").unwrap();
+    let deleted = bed.delete("static-roles/app").unwrap();
+    let [lost] = &deleted.warnings[..] else { panic!("{:?}", deleted.warnings) };
+    assert!(lost.contains("user \"app\"") && lost.contains("not stored any more"), "{lost}");
+    assert!(bed.delete("static-roles/app").unwrap().warnings.is_empty());
     assert_eq!(bed.read("static-roles/app").err().unwrap(), Failure::absent());
     assert_eq!(bed.host.timer("rotate/app"), None);
     bed.write("static-roles/other", &app()).unwrap();

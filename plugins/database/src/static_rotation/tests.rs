@@ -120,7 +120,12 @@ fn a_role_that_is_removed_while_its_rotation_is_unfinished_leaves_nothing() {
     let bed = with_static_role();
     bed.host.refuse("change-credential", unreachable());
     bed.write("rotate-role/app", &json!({})).err().unwrap();
-    bed.delete("static-roles/app").unwrap();
+    let deleted = bed.delete("static-roles/app").unwrap();
+    assert!(
+        deleted.warnings.iter().any(|told| told.contains("given up")),
+        "{:?}",
+        deleted.warnings
+    );
     bed.run_guards().unwrap();
     assert!(is_settled(&bed));
     bed.write("static-roles/app", &app()).unwrap();
