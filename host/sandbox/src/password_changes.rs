@@ -3,7 +3,11 @@
 //! Prevents failed requests and locked accounts during the rotation of a connection's password:
 //! requests in flight still hold the previous password. A login waits for a change that is under
 //! way. A call that began before the end of the change logs in with the proven password.
+//!
+//! Prevents a proven password from being sent to another server, too: a call may have begun while
+//! its connection led elsewhere. The servers are a part of the account.
 
+use crate::fingerprint::Fingerprint;
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,10 +20,12 @@ use zeroize::Zeroizing;
 const KEPT: Duration = Duration::from_secs(600);
 
 /// The user as whom a mount's connection logs in.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Account {
     pub(crate) mount: String,
     pub(crate) connection: String,
+    /// The servers of the connection, with all that authenticates them.
+    pub(crate) servers: Fingerprint,
     pub(crate) username: String,
 }
 
@@ -75,6 +81,20 @@ impl PasswordChanges {
         let gate = self.gate(account);
         let inside = Arc::clone(&gate.door).read_owned().await;
         Login { gate, _inside: inside }
+    }
+
+    /// Forgets the proven passwords of a mount. Changes and logins under way still wait for each
+    /// other.
+    pub(crate) fn forget_mount(&self, mount: &str) {
+        let is_kept = |account: &Account, gate: &Arc<Gate>| {
+            account.mount != mount || Arc::strong_count(gate) > 1
+        };
+        sync::lock(&self.0).retain(|account, gate| is_kept(account, gate));
+    }
+
+    /// Forgets all proven passwords.
+    pub(crate) fn clear(&self) {
+        sync::lock(&self.0).clear();
     }
 
     fn gate(&self, account: &Account) -> Arc<Gate> {
@@ -135,8 +155,25 @@ mod tests {
         Account {
             mount: "m".to_owned(),
             connection: connection.to_owned(),
+            servers: Fingerprint::begin().end(),
             username: "admin".to_owned(),
         }
+    }
+
+    #[tokio::test]
+    async fn a_proven_password_is_given_to_no_other_server_and_goes_with_its_mount() {
+        let (changes, began) = (PasswordChanges::default(), Instant::now());
+        let change = changes.begin(account("a")).await;
+        change.note_proven("new");
+        drop(change);
+        let elsewhere =
+            Account { servers: Fingerprint::begin().bytes("other").end(), ..account("a") };
+        let login = changes.log_in(&elsewhere).await;
+        assert!(login.password_in_place_of("old", began).is_none());
+        let newer = |login: Login| login.password_in_place_of("old", began).is_some();
+        assert!(newer(changes.log_in(&account("a")).await));
+        changes.forget_mount("m");
+        assert!(!newer(changes.log_in(&account("a")).await));
     }
 
     #[tokio::test]

@@ -106,6 +106,7 @@ impl Resources {
     /// Closes the outbound sessions of a mount, and forgets what it kept in memory.
     pub(crate) fn close_mount(&self, mount: &str) {
         self.pools.close_mount(mount);
+        self.password_changes.forget_mount(mount);
         self.targets.forget(mount);
         self.directories.close_mount(mount);
         self.kept.close_mount(mount);
@@ -118,6 +119,7 @@ impl Resources {
         self.closing.begin();
         self.caches.clear();
         self.cloud_tokens.clear();
+        self.password_changes.clear();
         self.directories.close_all();
         self.kept.close_all();
         self.pools.close_all().await;

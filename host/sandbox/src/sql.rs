@@ -27,7 +27,7 @@ pub(crate) use session::Lent;
 pub(crate) use targets::{KnownTargets, Targets, check_targets};
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, Taken};
 use crate::grants::Reach;
 use crate::limits;
 use crate::tls::TlsConfigs;
@@ -319,24 +319,35 @@ impl Pools {
 
 /// Of everything in a target.
 fn fingerprint(target: &Target) -> Fingerprint {
-    let (tls, pool) = (&target.tls, &target.pool);
+    let pool = &target.pool;
+    of_servers(target)
+        .bytes(&target.database)
+        .bytes(&target.username)
+        .bytes(&target.password)
+        .number(pool.max_connections)
+        .number(pool.connect_timeout)
+        .number(pool.max_lifetime)
+        .number(target.writable)
+        .end()
+}
+
+/// The servers of a target with all that authenticates them. A password for other servers is
+/// another password.
+pub(crate) fn servers(target: &Target) -> Fingerprint {
+    of_servers(target).end()
+}
+
+fn of_servers(target: &Target) -> Taken {
+    let tls = &target.tls;
     let hosts = target.endpoints.iter().map(|endpoint| &endpoint.host);
     let ports = target.endpoints.iter().map(|endpoint| endpoint.port.to_be_bytes());
     Fingerprint::begin()
         .bytes(&target.driver)
-        .bytes(&target.database)
-        .bytes(&target.username)
-        .bytes(&target.password)
         .bytes(&tls.mode)
         .optional(tls.root_certificates.as_ref())
         .optional(tls.client_certificate.as_ref())
         .optional(tls.client_key.as_ref())
         .optional(tls.server_name.as_ref())
-        .number(pool.max_connections)
-        .number(pool.connect_timeout)
-        .number(pool.max_lifetime)
         .all(hosts)
         .all(ports)
-        .number(target.writable)
-        .end()
 }

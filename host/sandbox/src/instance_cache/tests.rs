@@ -92,6 +92,15 @@ impl Stage {
         self.read(reuse, "tally").await.unwrap()["calls"].as_u64().unwrap()
     }
 
+    /// Reads in a fresh instance. A call that does not end at once is cut, because the sandbox is
+    /// closing.
+    async fn read_while_closing(&self, reuse: &Reuse) {
+        match self.read(reuse, "tally").await {
+            Ok(told) => assert_eq!(told["calls"], 1),
+            Err(cut) => assert_eq!(cut.kind, Kind::Unavailable, "{}", cut.message),
+        }
+    }
+
     /// Slots of the pool that are free.
     fn free(&self) -> usize {
         self.sandbox.resources.process.slots.free()
@@ -418,10 +427,10 @@ async fn idle_instances_end_with_their_mount_and_with_the_seal() {
     stage.sandbox.close().await;
     assert_eq!((cache(&open).idle(), stage.free()), (0, all));
     drop(cache(&late).keep(lent));
-    assert_eq!(stage.tally(&open).await, 1, "what still runs is answered");
-    assert_eq!((cache(&open).idle(), cache(&late).idle()), (0, 0), "and keeps nothing");
+    stage.read_while_closing(&open).await;
+    assert_eq!((cache(&open).idle(), cache(&late).idle()), (0, 0), "a late call keeps nothing");
     let new = bounded(&stage, ReuseBounds::default());
-    stage.tally(&new).await;
+    stage.read_while_closing(&new).await;
     assert_eq!((cache(&new).idle(), stage.free()), (0, all));
     stage.end().await;
 }

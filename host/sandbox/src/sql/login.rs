@@ -2,7 +2,7 @@
 
 use super::failure::SqlFailure;
 use super::session::Lent;
-use super::{PoolKey, Pools};
+use super::{PoolKey, Pools, servers};
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
 use crate::call_tree::CallTree;
 use crate::grants::Reach;
@@ -85,6 +85,7 @@ impl LoginRequest<'_> {
         Account {
             mount: self.key.mount.clone(),
             connection: self.key.connection.clone(),
+            servers: servers(self.target),
             username: self.target.username.clone(),
         }
     }
