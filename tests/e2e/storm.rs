@@ -1,7 +1,7 @@
 //! Rotations, resets, reloads and credentials of one connection at once: the server serves every
 //! request, and tries no login with an earlier password.
 //!
-//! `BULKHEAD_STORM_SECONDS` lets each storm last longer than ten seconds.
+//! `BULKHEAD_STORM_SECONDS` lets each storm last longer than three seconds.
 
 use crate::world::{World, with};
 use bulkhead_tests::wait::until_true;
@@ -27,7 +27,7 @@ pub(crate) fn length() -> Duration {
         Ok(seconds) => {
             seconds.parse().expect("BULKHEAD_STORM_SECONDS is a number of whole seconds")
         }
-        Err(_) => 10,
+        Err(_) => 3,
     };
     Duration::from_secs(seconds)
 }
