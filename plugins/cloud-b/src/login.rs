@@ -60,8 +60,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let config = Config::find(host)?;
     let cloud = Cloud::new(host, &config, call.deadline);
     let attempt = Attempt { cloud: &cloud, call, name: &name, role: &role };
-    attempt.check_unproven()?;
-    let verified = attempt.verify(&mut Constraints::stopping())?;
+    let token = attempt.check_unproven()?;
+    let verified = attempt.verify(Ok(token), &mut Constraints::stopping())?;
     let verified = verified
         .ok_or_else(|| Failure::internal("a login that was not refused has no identity"))?;
     Ok(Answer::login(verified.login(&cloud, &role)?))
@@ -75,23 +75,26 @@ pub(crate) fn explain(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let config = Config::find(host)?;
     let cloud = Cloud::new(host, &config, call.deadline);
     let mut constraints = Constraints::listing();
-    Attempt { cloud: &cloud, call, name, role: &role }.verify(&mut constraints)?;
+    let attempt = Attempt { cloud: &cloud, call, name, role: &role };
+    attempt.verify(attempt.read(), &mut constraints)?;
     constraints.answer()
 }
 
 impl Attempt<'_> {
     /// Refuses a login that no signature could save, before the provider is asked anything.
     /// [`verify`](Self::verify) checks the same again on proven claims, in the same words.
-    fn check_unproven(&self) -> Result<(), Failure> {
+    fn check_unproven(&self) -> Result<Unproven<'_>, Failure> {
         self.role.token.admit_address(self.call)?;
         let token = self.read()?;
-        if !self.role.is_of_accounts() {
+        if self.role.is_of_accounts() {
+            self.inference(token.signer())?;
+            self.expiry(token.signer(), token.claims())?;
+        } else {
             let now = self.cloud.host().clock().now();
             InstanceIdentity::claimed(token.claims(), now)?;
-            return token.check_of_provider();
+            token.check_of_provider()?;
         }
-        self.inference(token.signer())?;
-        self.expiry(token.signer(), token.claims()).map(drop)
+        Ok(token)
     }
 
     fn read(&self) -> Result<Unproven<'_>, Failure> {
@@ -101,8 +104,13 @@ impl Attempt<'_> {
         }
     }
 
-    fn verify(&self, constraints: &mut Constraints) -> Result<Option<Verified>, Failure> {
-        let Some(proof) = constraints.hold("jwt", self.proof())? else {
+    fn verify(
+        &self,
+        token: Result<Unproven<'_>, Failure>,
+        constraints: &mut Constraints,
+    ) -> Result<Option<Verified>, Failure> {
+        let proof = token.and_then(|token| self.proof(token));
+        let Some(proof) = constraints.hold("jwt", proof)? else {
             constraints.leave_out(self.resting_on_proof(), "jwt");
             return Ok(None);
         };
@@ -125,8 +133,8 @@ impl Attempt<'_> {
         }
     }
 
-    fn proof(&self) -> Result<(Proof, String), Failure> {
-        let proof = self.read()?.prove(self.cloud, self.role)?;
+    fn proof(&self, token: Unproven<'_>) -> Result<(Proof, String), Failure> {
+        let proof = token.prove(self.cloud, self.role)?;
         let why = match proof.signer {
             Signer::Provider => "it is signed by the provider",
             Signer::Account => "it is signed by a key of its service account",
