@@ -49,11 +49,9 @@ pub(crate) struct CallServices {
     /// Store time before which no timer of the call is due.
     earliest_wake: u64,
     reserved: Mutex<Vec<Reserved>>,
-    /// Own names of the database plugins that it reached.
-    plugins: Mutex<BTreeSet<String>>,
-    /// The same by the name and version that it asked for: it ends with those with which it began,
-    /// although another version is registered meanwhile.
-    found: Mutex<BTreeMap<(String, String), Arc<DatabasePlugin>>>,
+    /// The database plugins that it reached, by the name and version that it asked for: it ends
+    /// with those with which it began, although another version is registered meanwhile.
+    plugins: Mutex<BTreeMap<(String, String), Arc<DatabasePlugin>>>,
     guards: Guards,
 }
 
@@ -90,7 +88,6 @@ impl CallServices {
             earliest_wake: 0,
             reserved: Mutex::default(),
             plugins: Mutex::default(),
-            found: Mutex::default(),
             guards: Guards::default(),
         }
     }
@@ -100,10 +97,16 @@ impl CallServices {
         format!("{}/{lane}", self.mount.record.uuid)
     }
 
+    /// Returns the own names of the database plugins that the call reached.
+    fn reached_plugins(&self) -> BTreeSet<String> {
+        let plugins = sync::lock(&self.plugins);
+        plugins.values().map(|plugin| plugin.identity().name.clone()).collect()
+    }
+
     /// Takes what was reserved, at the end of the call.
     pub(crate) fn take_reserved(&self) -> Vec<Reserved> {
         let mut reserved = std::mem::take(&mut *sync::lock(&self.reserved));
-        let plugins = sync::lock(&self.plugins);
+        let plugins = self.reached_plugins();
         reserved.iter_mut().for_each(|one| one.note_plugins(&plugins));
         reserved
     }
@@ -142,15 +145,11 @@ impl HostServices for CallServices {
 
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
         let asked = (name.to_owned(), version.to_owned());
-        if let Some(found) = sync::lock(&self.found).get(&asked) {
+        if let Some(found) = sync::lock(&self.plugins).get(&asked) {
             return Ok(Arc::clone(found));
         }
         let plugin = self.core.catalog.database_plugin(name, version)?;
-        sync::lock(&self.found).insert(asked, Arc::clone(&plugin));
-        let mut reached = sync::lock(&self.plugins);
-        if !reached.contains(&plugin.identity().name) {
-            reached.insert(plugin.identity().name.clone());
-        }
+        sync::lock(&self.plugins).insert(asked, Arc::clone(&plugin));
         Ok(plugin)
     }
 
@@ -183,7 +182,7 @@ impl HostServices for CallServices {
             caller: &path.caller,
             deadline: path.deadline,
         };
-        let plugins = sync::lock(&self.plugins).clone();
+        let plugins = self.reached_plugins();
         let one = leases::reserve(&context, &self.core.claims, unit, asked, plugins)?;
         let handle = one.handle().to_owned();
         reserved.push(one);
@@ -200,7 +199,7 @@ impl HostServices for CallServices {
         if !leases::is_reserved(unit, &found.ok_or_else(no_reservation)?).await? {
             return Err(leases::ended_meanwhile());
         }
-        let plugins = sync::lock(&self.plugins).clone();
+        let plugins = self.reached_plugins();
         let mut reserved = sync::lock(&self.reserved);
         let one = reserved.iter_mut().find(is_ours).ok_or_else(no_reservation)?;
         one.note_plugins(&plugins);

@@ -26,6 +26,7 @@ mod revive;
 mod wake_timer;
 
 pub(crate) use after_commit::{apply_catalog_change, apply_mount_change};
+pub(crate) use attempts::Attempts;
 pub(crate) use deregister::{Deregistered, Needed, deregister};
 pub(crate) use disable::disable;
 pub(crate) use end_lease::end_lease;

@@ -19,6 +19,7 @@ mod policy_check;
 use crate::api::{self, Found, HostTable, PublicEndpoint, PublicRequest};
 use crate::core::{Core, Rights};
 use crate::identity::Standing;
+use crate::lifecycle::Attempts;
 use crate::permit::Permit;
 use crate::policies::acl::Acl;
 use crate::tokens::Caller;
@@ -35,16 +36,7 @@ use operation::{creates, operation};
 use permitted_request::PermittedRequest;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::Instant;
-
-/// Attempts at a request that meets conflicts. The first is made at once, and each other one in the
-/// request's turn, so that more than a few are met by none but those that wait for the outside: for
-/// the end of a rotation, say, which stores something else by then, while others follow it.
-const ATTEMPTS: u32 = 256;
-
-/// Before an attempt that has no turn to wait for.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// Serves one request. What the host's `table` says of it is `found`.
 pub(crate) async fn handle(
@@ -193,28 +185,18 @@ async fn attempt_with_retries(
     caller: Option<&Caller>,
     trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
-    let (began, turn) = (Instant::now(), core.store.turn());
-    let until = began + core.process.settings.request_timeout;
-    let mut number = 1;
+    let began = Instant::now();
+    let mut attempts = Attempts::for_caller(core, began + core.process.settings.request_timeout);
+    let mut is_first = true;
     loop {
         let mut effect = Effect::Pure;
-        let (trail, is_first) = (&mut *trail, number == 1);
-        let mut progress = Progress { trail, effect: &mut effect, is_first, began, turn: &turn };
-        match attempt(core, request, destination, caller, &mut progress).await {
-            Err(failure)
-                if failure.kind == Kind::Conflict
-                    && effect < Effect::Effect
-                    && number < ATTEMPTS
-                    && Instant::now() < until =>
-            {
-                if !Box::pin(turn.wait(until)).await {
-                    // Met by no unit of the request itself, but by one that the host made for it.
-                    tokio::time::sleep(PAUSE).await;
-                }
-                number += 1;
-            }
-            served => return served,
+        let (trail, turn) = (&mut *trail, attempts.next());
+        let mut progress = Progress { trail, effect: &mut effect, is_first, began, turn };
+        let served = attempt(core, request, destination, caller, &mut progress).await;
+        if effect >= Effect::Effect || !attempts.continue_after(&served).await {
+            return served;
         }
+        is_first = false;
     }
 }
 
