@@ -333,7 +333,7 @@ fn fingerprint(target: &Target) -> Fingerprint {
 
 /// The servers of a target with all that authenticates them. A password for other servers is
 /// another password.
-pub(crate) fn servers(target: &Target) -> Fingerprint {
+fn servers(target: &Target) -> Fingerprint {
     of_servers(target).end()
 }
 
