@@ -91,11 +91,13 @@ fn worlds(contract: &str) -> BTreeMap<String, World> {
     let mut uses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut found: BTreeMap<String, World> = BTreeMap::new();
     let (mut interface, mut world) = ("", String::new());
+    let mut extending: BTreeSet<String> = BTreeSet::new();
     for line in contract.lines() {
         let words: Vec<&str> = line.split([' ', ';', '.', '{']).filter(|w| !w.is_empty()).collect();
         match words[..] {
             ["interface", name] => interface = name,
             ["world", name] => name.clone_into(&mut world),
+            ["include", _] => _ = extending.insert(world.clone()),
             ["use", other, ..] => _ = uses.entry(interface).or_default().insert(other),
             ["import", name] => {
                 found.entry(world.clone()).or_default().imports.insert(name.to_owned());
@@ -106,6 +108,8 @@ fn worlds(contract: &str) -> BTreeMap<String, World> {
             _ => {}
         }
     }
+    // A world that includes another adds optional exports to it, and is checked as the other.
+    found.retain(|name, _| !extending.contains(name));
     for world in found.values_mut() {
         let mut waiting: Vec<String> = world.imports.union(&world.exports).cloned().collect();
         while let Some(next) = waiting.pop() {

@@ -51,6 +51,35 @@ pub(crate) mod secrets_engine {
     });
 }
 
+/// The optional export of a secrets engine.
+pub(crate) mod raw_engine {
+    use crate::bindings::secrets_engine::bulkhead::plugin as engine_world;
+
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "raw-engine",
+        imports: { default: trappable },
+        exports: { default: async },
+        with: {
+            "bulkhead:plugin/types": engine_world::types,
+            "bulkhead:plugin/storage": engine_world::storage,
+            "bulkhead:plugin/leases": engine_world::leases,
+            "bulkhead:plugin/clock": engine_world::clock,
+            "bulkhead:plugin/database-types": engine_world::database_types,
+            "bulkhead:plugin/database": engine_world::database,
+            "bulkhead:plugin/crypto": engine_world::crypto,
+            "bulkhead:plugin/passwords": engine_world::passwords,
+            "bulkhead:plugin/http": engine_world::http,
+            "bulkhead:plugin/ldap": engine_world::ldap,
+            "bulkhead:plugin/cache": engine_world::cache,
+            "bulkhead:plugin/identity": engine_world::identity,
+            "bulkhead:plugin/ambient": engine_world::ambient,
+            "bulkhead:plugin/log": engine_world::log,
+            "bulkhead:plugin/metrics": engine_world::metrics,
+        },
+    });
+}
+
 pub(crate) mod auth_method {
     use crate::bindings::secrets_engine::bulkhead::plugin as engine_world;
 

@@ -100,6 +100,25 @@ impl Engine {
         }
     }
 
+    /// Answers one request of plain HTTP, or says that it is to wait.
+    pub async fn serve(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        request: &contract::RawRequest,
+    ) -> Done<contract::RawReply> {
+        let Some(serve) = self.exports.serve else { return self.of_another_world(unit) };
+        let (compartment, grants) = (Arc::clone(&scope.compartment), Arc::clone(&scope.grants));
+        let served = self.enter(scope, unit, serve, (request,)).await;
+        served.and_then(|reply: contract::RawReply| {
+            let limits = compartment.limits();
+            check_reply(&reply, limits).map_err(|exceeded| {
+                outcome::stopped(&self.identity, &Cause::of(&exceeded), &grants, limits)
+            })?;
+            Ok(reply)
+        })
+    }
+
     /// Runs what was scheduled under `key`.
     pub async fn wake(
         &self,
@@ -317,4 +336,23 @@ fn check_answer(
         *warning = secrets.scrub_for_caller(warning, limits::TEXT_BYTES);
     }
     Ok(answer)
+}
+
+/// The reply within its limits.
+fn check_reply(reply: &contract::RawReply, limits: &Limits) -> Result<(), Exceeded> {
+    let headers = reply.headers.iter();
+    let head = headers.map(|header| header.name.len().saturating_add(header.value.len()));
+    if reply.headers.len() > limits::REPLY_HEADERS {
+        return Err(Exceeded::count("headers", limits::REPLY_HEADERS));
+    }
+    if head.fold(0, usize::saturating_add) > limits::REPLY_HEAD_BYTES {
+        return Err(Exceeded::size("headers", limits::REPLY_HEAD_BYTES));
+    }
+    if reply.body.len() > limits.answer_bytes {
+        return Err(Exceeded::size("answer", limits.answer_bytes));
+    }
+    if reply.park.as_ref().is_some_and(|park| park.keys.len() > limits::PARK_KEYS) {
+        return Err(Exceeded::count("parked keys", limits::PARK_KEYS));
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Loading: from a component's code to an engine, auth method or database plugin that can be
 //! called.
 
-use crate::bindings::{auth_method, database_plugin, secrets_engine};
+use crate::bindings::{auth_method, database_plugin, raw_engine, secrets_engine};
 use crate::component::{self, Artefact};
 use crate::database_plugin::DatabasePlugin;
 use crate::describe;
@@ -33,6 +33,8 @@ pub(crate) struct Exports {
     pub(crate) handle: ComponentExportIndex,
     pub(crate) wake: ComponentExportIndex,
     pub(crate) of_world: OfWorld,
+    /// `serve` of `raw`, where the component has it.
+    pub(crate) serve: Option<ComponentExportIndex>,
 }
 
 /// The exports that one world has and the other has not.
@@ -62,7 +64,9 @@ impl Exports {
             }
         };
         let (describe, migrate) = (own("describe")?, own("migrate")?);
-        Ok(Self { describe, migrate, handle: own("handle")?, wake: own("wake")?, of_world })
+        let (handle, wake) = (own("handle")?, own("wake")?);
+        let serve = find("bulkhead:plugin/raw@0.1.0", "serve").ok();
+        Ok(Self { describe, migrate, handle, wake, of_world, serve })
     }
 }
 
@@ -91,6 +95,7 @@ impl Engine {
             }
         };
         check_kind(&description.kind, world.word())?;
+        check_raw(&description, &exports)?;
         let identity = identity(&description.name, &description.version, digest, artefact.maker());
         Ok(Self {
             sandbox: Arc::clone(sandbox),
@@ -172,6 +177,19 @@ fn check_kind(kind: &str, expected: &str) -> Result<(), String> {
     Err(format!("the description's kind is {kind:?}, not {expected:?}"))
 }
 
+/// A component that answers plain HTTP exports it and describes it.
+fn check_raw(description: &Description, exports: &Exports) -> Result<(), String> {
+    match (&description.raw, exports.serve) {
+        (Some(_), None) => Err("the description has \"raw\", and the component does not export \
+                                serve of bulkhead:plugin/raw"
+            .to_owned()),
+        (None, Some(_)) => Err("the component exports serve of bulkhead:plugin/raw, and its \
+                                description does not say by \"raw\" which headers it reads"
+            .to_owned()),
+        _ => Ok(()),
+    }
+}
+
 /// The component with the imports of the world that it was built for. All types of its exports are
 /// checked, once.
 fn link_mountable(
@@ -189,6 +207,10 @@ fn link_mountable(
     let pre = link(component, &linkers.secrets_engines)?;
     secrets_engine::SecretsEnginePre::new(pre.clone())
         .map_err(|error| format!("the component is not a secrets engine: {error:#}"))?;
+    if component.get_export_index(None, "bulkhead:plugin/raw@0.1.0").is_some() {
+        raw_engine::RawEnginePre::new(pre.clone())
+            .map_err(|error| format!("the component's raw does not fit: {error:#}"))?;
+    }
     Ok((World::SecretsEngine, pre))
 }
 

@@ -40,6 +40,23 @@ pub struct Description {
     pub about: String,
     /// The API as one table.
     pub routes: Vec<Route>,
+    /// Given where the component answers plain HTTP on all other paths (`raw.serve`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<RawAccess>,
+}
+
+/// What a component reads of the requests that it answers as plain HTTP.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawAccess {
+    /// Names of headers, in lower case. Never one that carries a token of the host, or cookies.
+    pub headers: Vec<String>,
+    /// The headers among them whose values are secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secret_headers: Vec<String>,
+    /// Largest body in bytes; 0 means 1 MiB.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub body_limit: u64,
 }
 
 /// Kept with uploaded plugins, so that a start asks no component. Not by `stored!`, because unknown

@@ -22,6 +22,7 @@ pub mod login;
 pub mod metric;
 pub mod name;
 pub mod password_policy;
+pub mod raw;
 pub mod request;
 pub mod response;
 pub mod route;

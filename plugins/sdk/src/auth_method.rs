@@ -52,6 +52,7 @@ pub trait AuthMethod {
             metrics: Self::METRICS.iter().map(Metric::described).collect(),
             about: Self::ABOUT.to_owned(),
             routes: Self::TABLE.iter().map(Row::route).collect(),
+            raw: None,
         }
     }
 

@@ -17,11 +17,22 @@
 )]
 
 /// What a secrets engine imports and exports.
-#[cfg(feature = "secrets-engine")]
+#[cfg(all(feature = "secrets-engine", not(feature = "raw")))]
 pub mod secrets_engine {
     wit_bindgen::generate!({
         path: "wit",
         world: "secrets-engine",
+        pub_export_macro: true,
+        default_bindings_module: "bulkhead_sdk::bindings::secrets_engine",
+    });
+}
+
+/// What a secrets engine that answers plain HTTP imports and exports.
+#[cfg(all(feature = "secrets-engine", feature = "raw"))]
+pub mod secrets_engine {
+    wit_bindgen::generate!({
+        path: "wit",
+        world: "raw-engine",
         pub_export_macro: true,
         default_bindings_module: "bulkhead_sdk::bindings::secrets_engine",
     });

@@ -5,6 +5,7 @@ use crate::call::{Call, Context};
 use crate::database_plugin::StoreTime;
 use crate::host::Host;
 use crate::metric::Metric;
+use crate::raw::RawAccess;
 use crate::table::{self, Row};
 use bulkhead_wire::description::Description;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -38,6 +39,11 @@ pub trait SecretsEngine {
     /// it was created and last modified ([`Entry`](crate::host::Entry)). It costs each write a
     /// little.
     const INDEXED: bool = false;
+    /// What it reads of the requests that it answers as plain HTTP ([`RawEngine`]); `None` for an
+    /// engine that answers the rows of its table alone.
+    ///
+    /// [`RawEngine`]: crate::raw::RawEngine
+    const RAW: Option<RawAccess> = None;
 
     /// What the host learns at registration.
     #[must_use]
@@ -53,6 +59,7 @@ pub trait SecretsEngine {
             metrics: Self::METRICS.iter().map(Metric::described).collect(),
             about: Self::ABOUT.to_owned(),
             routes: Self::TABLE.iter().map(Row::route).collect(),
+            raw: Self::RAW.map(RawAccess::described),
         }
     }
 

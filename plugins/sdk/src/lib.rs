@@ -96,6 +96,11 @@
 //! What comes again by itself has [`rotation::Settings`], with a period or a
 //! [`Schedule`](schedule::Schedule) in the words of cron.
 //!
+//! # Plain HTTP
+//!
+//! An engine that stands in for another program's API answers its requests by
+//! [`RawEngine`](raw::RawEngine), and authenticates their callers itself.
+//!
 //! # Auth methods
 //!
 //! They implement [`AuthMethod`]: a table again, of which some rows are marked
@@ -160,6 +165,7 @@ pub mod ldap;
 pub mod login;
 pub mod metric;
 pub mod provider;
+pub mod raw;
 pub mod refusal_codes;
 pub mod reservation;
 pub mod rotation;
@@ -187,6 +193,8 @@ pub mod database_component;
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 #[doc(hidden)]
 pub mod engine_component;
+#[cfg(all(target_family = "wasm", feature = "raw"))]
+mod raw_component;
 #[cfg(all(target_family = "wasm", any(feature = "secrets-engine", feature = "auth-method")))]
 mod imports;
 #[cfg(all(target_family = "wasm", any(feature = "secrets-engine", feature = "auth-method")))]

@@ -20,6 +20,7 @@ mod identity;
 mod lease_book;
 mod metrics;
 mod passwords;
+mod raw;
 mod records;
 mod script;
 mod timers;

@@ -45,7 +45,7 @@ fn operation(word: &str) -> Result<Operation, Failure> {
     })
 }
 
-fn mount(given: words::Mount) -> Mount {
+pub(crate) fn mount(given: words::Mount) -> Mount {
     Mount {
         path: given.path,
         accessor: given.accessor,

@@ -233,6 +233,7 @@ mod tests {
             metrics: Vec::new(),
             about: String::new(),
             routes: Vec::new(),
+            raw: None,
         };
         assert_eq!(engine(&described(&[])), Ok(()));
         assert!(engine(&described(&["database"])).unwrap_err().contains("aliases"));

@@ -101,6 +101,11 @@ pub(crate) const LOG_LINES: u32 = 64;
 pub(crate) const TEXT_BYTES: usize = 4_096;
 /// Warnings of one answer.
 pub(crate) const WARNINGS: usize = 32;
+/// Headers of one reply of plain HTTP, and bytes of all their names and values.
+pub(crate) const REPLY_HEADERS: usize = 64;
+pub(crate) const REPLY_HEAD_BYTES: usize = 32 << 10;
+/// Keys that one parked request may wait for.
+pub(crate) const PARK_KEYS: usize = 64;
 /// Rows of one query.
 pub(crate) const QUERY_ROWS: usize = 10_000;
 /// Bytes of one query's result.

@@ -1,0 +1,78 @@
+//! A request of plain HTTP for a component that answers it as it is, and the answer.
+//!
+//! Neither can be printed: headers and bodies hold tokens of other services.
+
+use crate::failure::Failure;
+use crate::name::MountPath;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A place below which requests are plain HTTP for one mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawPlace {
+    /// The mount.
+    pub mount: MountPath,
+    /// Path of the mount's root in the URL, with a slash at both ends: `/` on a listener of the
+    /// mount's own, `/v1/acl/` on the server's.
+    pub base: String,
+}
+
+/// One request.
+pub struct RawRequest {
+    /// A UUID, also in the logs.
+    pub id: String,
+    /// Where it came in.
+    pub place: RawPlace,
+    /// As it was sent.
+    pub method: String,
+    /// Path behind the base, as it was sent: escapes, empty and dot segments included.
+    pub path: String,
+    /// Query as it was sent, without the question mark.
+    pub query: String,
+    /// All headers in their order, with names in lower case. The core hands on those that the
+    /// component's description names.
+    pub headers: Vec<(String, String)>,
+    /// Bytes as they came.
+    pub body: Vec<u8>,
+    /// The client's address and port.
+    pub remote: (IpAddr, u16),
+}
+
+/// One answer. Many requests that waited for the same change share its bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RawResponse {
+    /// HTTP status.
+    pub status: u16,
+    /// Names and values. What rules the connection is the listener's.
+    pub headers: Vec<(String, String)>,
+    /// Bytes before compression.
+    pub body: Arc<Vec<u8>>,
+}
+
+impl RawResponse {
+    /// A failure of the host as the callers of plain HTTP read it: one text, without an envelope.
+    #[must_use]
+    pub fn failed(failure: &Failure) -> Self {
+        let content_type = ("Content-Type".to_owned(), "text/plain; charset=utf-8".to_owned());
+        let mut headers = vec![content_type];
+        if let Some(milliseconds) = failure.retry_after {
+            headers.push(("Retry-After".to_owned(), milliseconds.div_ceil(1_000).to_string()));
+        }
+        let body = Arc::new(failure.message.clone().into_bytes());
+        Self { status: failure.kind.status(), headers, body }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Kind;
+
+    #[test]
+    fn a_failure_is_one_text_with_the_time_to_wait() {
+        let failure = Failure { retry_after: Some(1_500), ..Failure::new(Kind::RateLimited, "no") };
+        let told = RawResponse::failed(&failure);
+        assert_eq!((told.status, told.body.as_slice()), (429, "no".as_bytes()));
+        assert!(told.headers.contains(&("Retry-After".to_owned(), "2".to_owned())));
+    }
+}
