@@ -1,0 +1,89 @@
+//! Which endpoint serves a path, and the order in which paths and methods are refused.
+
+use crate::bootstrap;
+use crate::policies;
+use crate::refusal::Refusal;
+use crate::reply::{Reply, Sent};
+use crate::request::{ApiRequest, Method};
+use crate::{roles, tokens};
+use bulkhead_sdk::Failure;
+
+/// Serves one request.
+///
+/// # Errors
+/// Failures of the host: conflicts, and a store that cannot be read.
+pub fn serve(request: &ApiRequest<'_>) -> Result<Sent, Failure> {
+    match route(request) {
+        Ok(reply) => Ok(reply.sent()),
+        Err(Refusal::Answered { status, text }) => Ok(refused(status, text)),
+        Err(Refusal::Failed(failure)) => Err(failure),
+    }
+}
+
+/// A refusal as it is sent: one line of text, without an envelope.
+fn refused(status: u16, text: String) -> Sent {
+    let content_type = ("Content-Type".to_owned(), "text/plain; charset=utf-8".to_owned());
+    let headers = if text.is_empty() { Vec::new() } else { vec![content_type] };
+    Sent { status, headers, body: text.into_bytes() }
+}
+
+fn route(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+    let segments: Vec<&str> = request.segments.iter().map(String::as_str).collect();
+    match (segments.as_slice(), request.method) {
+        (["acl", "roles"], Method::Read) => roles::list(request),
+        (["acl", "role"], Method::Write) => roles::write(request, None),
+        (["acl", "role", rest @ ..], method) if !rest.is_empty() => role(request, rest, method),
+        (["acl", "policies"], Method::Read) => policies::list(request),
+        (["acl", "policy", rest @ ..], method) if !rest.is_empty() => {
+            policy(request, &rest.join("/"), method)
+        }
+        (["acl", "tokens"], Method::Read) => tokens::list(request),
+        (["acl", "token"], Method::Write) => tokens::write(request, None),
+        (["acl", "token", rest @ ..], method) if !rest.is_empty() => {
+            token(request, &rest.join("/"), method)
+        }
+        (["acl", "bootstrap"], Method::Write) => bootstrap::bootstrap(request),
+        (["acl", "roles" | "role" | "policies" | "tokens" | "token" | "bootstrap"], _) => {
+            Err(Refusal::method())
+        }
+        _ => Err(Refusal::not_found("")),
+    }
+}
+
+/// `/v1/acl/role/…`.
+fn role(request: &ApiRequest<'_>, rest: &[&str], method: Method) -> Result<Reply, Refusal> {
+    match (rest, method) {
+        ([""], _) => Err(Refusal::invalid("missing ACL role ID")),
+        (["name", ""], Method::Read) => Err(Refusal::invalid("missing ACL role name")),
+        (["name", name], Method::Read) => roles::read_by_name(request, name),
+        ([id], Method::Read) => roles::read(request, id),
+        ([id], Method::Write) => roles::write(request, Some(id)),
+        ([id], Method::Delete) => roles::delete(request, id),
+        ([_, _], Method::Read) | ([_, _, _, ..], _) => Err(Refusal::invalid("invalid URI")),
+        _ => Err(Refusal::method()),
+    }
+}
+
+/// `/v1/acl/policy/…`.
+fn policy(request: &ApiRequest<'_>, name: &str, method: Method) -> Result<Reply, Refusal> {
+    match (name, method) {
+        ("", _) => Err(Refusal::invalid("Missing Policy Name")),
+        ("self", Method::Read) => policies::list_own(request),
+        (name, Method::Read) => policies::read(request, name),
+        (name, Method::Write) => policies::write(request, name),
+        (name, Method::Delete) => policies::delete(request, name),
+        (_, Method::Other) => Err(Refusal::method()),
+    }
+}
+
+/// `/v1/acl/token/…`.
+fn token(request: &ApiRequest<'_>, accessor: &str, method: Method) -> Result<Reply, Refusal> {
+    match (accessor, method) {
+        ("", _) => Err(Refusal::invalid("Missing Token Accessor")),
+        ("self", Method::Read) => tokens::read_own(request),
+        (accessor, Method::Read) => tokens::read(request, accessor),
+        (accessor, Method::Write) => tokens::write(request, Some(accessor)),
+        (accessor, Method::Delete) => tokens::delete(request, accessor),
+        (_, Method::Other) => Err(Refusal::method()),
+    }
+}

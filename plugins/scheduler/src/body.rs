@@ -1,0 +1,192 @@
+//! Request bodies: the first JSON value, its keys in any case.
+//!
+//! Clients of the scheduler write keys in several spellings, and its own decoder ignores case. Where
+//! two spellings of one key occur, the later one counts.
+
+use crate::refusal::Refusal;
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// The object in `body`, with every key in lower case. `null` is an object without keys.
+///
+/// # Errors
+/// 400 for an empty body, bad JSON, and a value that is no object.
+pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
+    if body.is_empty() {
+        return Err(Refusal::invalid("Request body is empty"));
+    }
+    // Bytes behind the first value are ignored.
+    let mut values = serde_json::Deserializer::from_slice(body).into_iter::<Folded>();
+    match values.next() {
+        Some(Ok(Folded(Value::Object(object)))) => Ok(object),
+        Some(Ok(Folded(Value::Null))) => Ok(Map::new()),
+        Some(Ok(Folded(other))) => {
+            let kind = kind(&other);
+            Err(Refusal::invalid(format!("the body is {kind}; send a JSON object")))
+        }
+        // The parser's words can quote a secret of the body.
+        Some(Err(error)) => {
+            let (line, column) = (error.line(), error.column());
+            Err(Refusal::invalid(format!("the body is no JSON: line {line}, column {column}")))
+        }
+        None => Err(Refusal::invalid("the body is no JSON: it is blank")),
+    }
+}
+
+/// A JSON value whose objects have keys in lower case, at every depth.
+struct Folded(Value);
+
+impl<'de> Deserialize<'de> for Folded {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FoldedVisitor).map(Self)
+    }
+}
+
+struct FoldedVisitor;
+
+impl<'de> Visitor<'de> for FoldedVisitor {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Bool(flag))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::String(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(Folded(item)) = sequence.next_element()? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some((key, Folded(value))) = map.next_entry::<String, Folded>()? {
+            object.insert(key.to_ascii_lowercase(), value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+/// The text under `key`; empty where it is missing or null.
+///
+/// # Errors
+/// 400 for a value of another kind.
+pub(crate) fn text(object: &Map<String, Value>, key: &str) -> Result<String, Refusal> {
+    match object.get(&key.to_ascii_lowercase()) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(wrong_kind(key, "a text", other)),
+    }
+}
+
+/// The flag under `key`; false where it is missing or null.
+///
+/// # Errors
+/// 400 for a value of another kind.
+pub(crate) fn flag(object: &Map<String, Value>, key: &str) -> Result<bool, Refusal> {
+    match object.get(&key.to_ascii_lowercase()) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(other) => Err(wrong_kind(key, "true or false", other)),
+    }
+}
+
+/// The list under `key`; `None` where it is missing or null.
+///
+/// # Errors
+/// 400 for a value of another kind.
+pub(crate) fn list<'a>(
+    object: &'a Map<String, Value>,
+    key: &str,
+) -> Result<Option<&'a [Value]>, Refusal> {
+    match object.get(&key.to_ascii_lowercase()) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(items)) => Ok(Some(items)),
+        Some(other) => Err(wrong_kind(key, "a list", other)),
+    }
+}
+
+/// The object in `value`, an item of the list under `key`.
+///
+/// # Errors
+/// 400 for a value of another kind.
+pub(crate) fn member<'a>(key: &str, value: &'a Value) -> Result<&'a Map<String, Value>, Refusal> {
+    value.as_object().ok_or_else(|| wrong_kind(key, "an object", value))
+}
+
+fn wrong_kind(key: &str, wanted: &str, got: &Value) -> Refusal {
+    Refusal::invalid(format!("{key} is {}; give {wanted}", kind(got)))
+}
+
+const fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(body: &str) -> String {
+        match object(body.as_bytes()) {
+            Err(Refusal::Answered { status: 400, text }) => text,
+            other => panic!("{body}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn keys_are_read_in_any_case_and_the_later_one_counts() {
+        let body = object(br#"{"Name":"sp-1","name":"sp-2","POLICIES":null} trailing"#).unwrap();
+        assert_eq!(text(&body, "Name").unwrap(), "sp-2");
+        let reversed = object(br#"{"name":"sp-2","Name":"sp-1"}"#).unwrap();
+        assert_eq!(text(&reversed, "Name").unwrap(), "sp-1");
+        assert!(list(&body, "Policies").unwrap().is_none());
+        assert!(!flag(&body, "Global").unwrap());
+        assert!(object(b"null").unwrap().is_empty());
+    }
+
+    #[test]
+    fn other_bodies_are_refused_without_their_words() {
+        assert_eq!(refused(""), "Request body is empty");
+        for body in ["{\"Name\":", "[]", "\"x\"", "\u{feff}{}", "  ", "{\"a\":hunter2}"] {
+            let text = refused(body);
+            assert!(text.starts_with("the body is"), "{text}");
+            assert!(!text.contains("hunter2"), "{text}");
+        }
+        let body = object(br#"{"Name": 1}"#).unwrap();
+        assert!(text(&body, "Name").is_err());
+    }
+}

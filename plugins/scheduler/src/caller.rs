@@ -1,0 +1,191 @@
+//! Who calls: the token in the request's headers, and what it may see.
+//!
+//! Prevents a caller from guessing a token piece by piece (tokens are looked up by a keyed hash of
+//! the whole secret), from falling back to anonymous rights with a token that does not hold, and
+//! from mixing two credentials in one request (decision F5).
+
+use crate::names::is_uuid;
+use crate::refusal::Refusal;
+use crate::request::ApiRequest;
+use crate::token::Token;
+use bulkhead_sdk::host::{Entry, Storage};
+use bulkhead_sdk::wire::hexadecimal;
+use bulkhead_sdk::{Failure, Host};
+
+/// Key of the secret under which secrets of tokens are hashed.
+const HASH_KEY: &str = "secret-hash-key";
+/// Headers that carry a token, in the order in which they count.
+const TOKEN_HEADERS: [&str; 2] = ["x-nomad-token", "x-scheduler-token"];
+
+/// A caller whose token holds, or who has none.
+pub(crate) enum Caller {
+    /// No token was sent.
+    Anonymous,
+    /// A token that holds.
+    Known {
+        /// Its public identifier.
+        accessor: String,
+        /// Its record.
+        token: Box<Entry<Token>>,
+    },
+}
+
+impl Caller {
+    /// Whether it may do everything.
+    #[must_use]
+    pub(crate) fn is_management(&self) -> bool {
+        self.token().is_some_and(Token::is_management)
+    }
+
+    /// Refuses all but management.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn demand_management(&self) -> Result<(), Refusal> {
+        if self.is_management() { Ok(()) } else { Err(Refusal::denied()) }
+    }
+
+    /// Its token, if it has one.
+    #[must_use]
+    pub(crate) fn token(&self) -> Option<&Token> {
+        match self {
+            Self::Anonymous => None,
+            Self::Known { token, .. } => Some(&token.value),
+        }
+    }
+
+    /// Whether its token links to the role.
+    #[must_use]
+    pub(crate) fn has_role(&self, id: &str) -> bool {
+        self.token().is_some_and(|token| token.roles.iter().any(|role| role == id))
+    }
+}
+
+/// Why a token does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadToken {
+    /// No token has this secret, or it is no secret.
+    Unknown,
+    /// It was one.
+    Expired,
+}
+
+/// The caller of a request.
+///
+/// # Errors
+/// 403 for a token that does not hold.
+pub(crate) fn authenticate(request: &ApiRequest<'_>) -> Result<Caller, Refusal> {
+    look_up(request)?.map_err(|_| Refusal::denied())
+}
+
+/// The caller of a request, or why its token does not hold.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn look_up(request: &ApiRequest<'_>) -> Result<Result<Caller, BadToken>, Failure> {
+    let Some(secret) = presented(&request.headers) else { return Ok(Ok(Caller::Anonymous)) };
+    if !is_uuid(&secret) {
+        return Ok(Err(BadToken::Unknown));
+    }
+    let Some(accessor) = accessor_of(request.host, &secret)? else {
+        return Ok(Err(BadToken::Unknown));
+    };
+    let token = request.storage().entry::<Token>(&Token::key(&accessor))?;
+    Ok(match token {
+        None => Err(BadToken::Unknown),
+        Some(token) if token.value.is_expired(request.now()) => Err(BadToken::Expired),
+        Some(token) => Ok(Caller::Known { accessor, token: Box::new(token) }),
+    })
+}
+
+/// The token that a request presents: the first header that is not blank, or else the bearer.
+fn presented(headers: &[(String, String)]) -> Option<String> {
+    let values_of = |name: &'static str| {
+        headers.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.trim())
+    };
+    let direct =
+        TOKEN_HEADERS.iter().find_map(|name| values_of(name).find(|text| !text.is_empty()));
+    let bearer = || {
+        let value = values_of("authorization").next()?;
+        let (scheme, rest) = value.split_once(' ')?;
+        let word = rest.split(' ').find(|word| !word.is_empty())?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(word)
+    };
+    direct.or_else(bearer).map(str::to_owned)
+}
+
+/// The accessor of the token with that secret.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn accessor_of(host: &dyn Host, secret: &str) -> Result<Option<String>, Failure> {
+    let Some(key) = host.storage().get_bytes(HASH_KEY)? else { return Ok(None) };
+    host.storage().get_plain(&secret_key(host, &key, secret)?)
+}
+
+/// Lets the token `accessor` be found by its secret.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn index_secret(host: &dyn Host, secret: &str, accessor: &str) -> Result<(), Failure> {
+    let key = hash_key(host)?;
+    host.storage().put_plain(&secret_key(host, &key, secret)?, accessor)
+}
+
+/// Lets no token be found by this secret any more.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn forget_secret(host: &dyn Host, secret: &str) -> Result<(), Failure> {
+    let key = hash_key(host)?;
+    host.storage().delete(&secret_key(host, &key, secret)?)
+}
+
+/// The mount's key for hashes of secrets; made where there is none.
+fn hash_key(host: &dyn Host) -> Result<Vec<u8>, Failure> {
+    let storage: &dyn Storage = host.storage();
+    if let Some(key) = storage.get_bytes(HASH_KEY)? {
+        return Ok(key);
+    }
+    let key = host.random().bytes(32);
+    storage.put_bytes(HASH_KEY, key.clone())?;
+    Ok(key)
+}
+
+/// The storage key of a secret. Letters of a UUID count in either case.
+fn secret_key(host: &dyn Host, key: &[u8], secret: &str) -> Result<String, Failure> {
+    let hash = host.crypto().hmac("sha256", key, secret.to_ascii_lowercase().as_bytes())?;
+    Ok(format!("token-secret/{}", hexadecimal::text(&hash)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::presented;
+
+    fn token_of(headers: &[(&str, &str)]) -> Option<String> {
+        let owned: Vec<_> =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        presented(&owned)
+    }
+
+    #[test]
+    fn the_first_header_counts_and_the_bearer_last() {
+        let (direct, other, bearer) = (
+            ("x-nomad-token", " a "),
+            ("x-scheduler-token", "b"),
+            ("authorization", "BEARER  c d"),
+        );
+        assert_eq!(token_of(&[bearer, other, direct]).as_deref(), Some("a"));
+        assert_eq!(token_of(&[bearer, other]).as_deref(), Some("b"));
+        assert_eq!(token_of(&[bearer]).as_deref(), Some("c"));
+        assert_eq!(token_of(&[("x-nomad-token", "  "), bearer]).as_deref(), Some("c"));
+    }
+
+    #[test]
+    fn other_schemes_and_bare_words_are_no_token() {
+        for value in ["Bearer", "Bearer ", "Bearer\tx", "Basic eHg6eQ==", ""] {
+            assert_eq!(token_of(&[("authorization", value)]), None, "{value:?}");
+        }
+        assert_eq!(token_of(&[]), None);
+    }
+}

@@ -1,0 +1,35 @@
+//! The `Hash` of a record: BLAKE2b-256 over its texts, as the scheduler's clients compare it.
+//!
+//! The texts are joined without separators, so different records can have one hash. Nothing in this
+//! crate takes equal hashes for equal records.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use blake2::digest::consts::U32;
+use blake2::{Blake2b, Digest};
+
+/// The hash of `texts`, one after the other, in standard base64.
+pub(crate) fn content_hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hash = Blake2b::<U32>::new();
+    for text in texts {
+        hash.update(text.as_bytes());
+    }
+    BASE64_STANDARD.encode(hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_those_of_the_scheduler() {
+        assert_eq!(
+            content_hash(["devs", "client", "readonly", "global"]),
+            "eSn8H8RVqh8As8WQNnC2vlBRqXy6DECogc5umzX0P30="
+        );
+        assert_eq!(
+            content_hash(["example-acl-role", "my example ACL Role", "example-acl-policy"]),
+            "Cnt3NF3SbcXWboYSHATUVvBDkiOKb6MSjLSOqtMVOzA="
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! `/v1/acl/policy` and `/v1/acl/policies`.
+
+use crate::caller::{Caller, authenticate};
+use crate::index::Table;
+use crate::names::is_name;
+use crate::policy::{Policy, PolicyStub, ShownPolicy};
+use crate::query::{ReadQuery, read_query};
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::request::ApiRequest;
+use crate::role::Role;
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::host::Storage;
+use std::collections::BTreeSet;
+
+const NOT_FOUND: &str = "ACL policy not found";
+/// The policy of callers without a token, which everybody may read.
+const ANONYMOUS: &str = "anonymous";
+
+/// `GET /v1/acl/policies`.
+///
+/// # Errors
+/// 400 and 403, as the scheduler words them.
+pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+    let query = read_query(request.pairs())?;
+    let caller = authenticate(request)?;
+    if caller.is_management() {
+        let mut stubs = Vec::new();
+        request.storage().scan::<Policy>("policy/", |name, entry| {
+            if name.starts_with(&query.prefix) {
+                stubs.push(PolicyStub::of(name, entry));
+            }
+            Ok(())
+        })?;
+        return listed(request, &stubs, &query);
+    }
+    let reachable = reachable(request.storage(), &caller)?;
+    let names = reachable.into_iter().filter(|name| name.starts_with(&query.prefix));
+    let stubs = stubs_of(request.storage(), names)?;
+    listed(request, &stubs, &query)
+}
+
+/// `GET /v1/acl/policy/self`: the policies of the caller's own token.
+///
+/// # Errors
+/// 400 and 403, as the scheduler words them.
+pub(crate) fn list_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+    let query = read_query(request.pairs())?;
+    let caller = authenticate(request)?;
+    if caller.token().is_none() {
+        return Err(Refusal::denied());
+    }
+    let stubs = stubs_of(request.storage(), reachable(request.storage(), &caller)?)?;
+    listed(request, &stubs, &query)
+}
+
+fn listed(
+    request: &ApiRequest<'_>,
+    stubs: &[PolicyStub],
+    query: &ReadQuery,
+) -> Result<Reply, Refusal> {
+    let index = Table::Policies.index(request.storage())?;
+    let reply = Reply::read(&stubs, index, request.is_pretty())?;
+    Ok(reply.watching(vec![Table::Policies.marker().to_owned()], query))
+}
+
+/// The policies that are there among `names`.
+fn stubs_of(
+    storage: &dyn Storage,
+    names: impl IntoIterator<Item = String>,
+) -> Result<Vec<PolicyStub>, Failure> {
+    let mut stubs = Vec::new();
+    for name in names.into_iter().filter(|name| is_name(name)) {
+        if let Some(entry) = storage.entry::<Policy>(&Policy::key(&name))? {
+            stubs.push(PolicyStub::of(&name, entry));
+        }
+    }
+    Ok(stubs)
+}
+
+/// Names of policies that the caller's token has, by itself and by its roles; in order.
+fn reachable(storage: &dyn Storage, caller: &Caller) -> Result<BTreeSet<String>, Failure> {
+    let mut names = BTreeSet::new();
+    let Some(token) = caller.token() else { return Ok(names) };
+    names.extend(token.policies.iter().cloned());
+    for id in &token.roles {
+        let role = storage.get::<Role>(&Role::key(id))?;
+        names.extend(role.into_iter().flat_map(|role| role.policies));
+    }
+    Ok(names)
+}
+
+/// `GET /v1/acl/policy/:name`.
+///
+/// # Errors
+/// 400, 403 and 404, as the scheduler words them.
+pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
+    let query = read_query(request.pairs())?;
+    let caller = authenticate(request)?;
+    let storage = request.storage();
+    let may =
+        name == ANONYMOUS || caller.is_management() || reachable(storage, &caller)?.contains(name);
+    if !may {
+        return Err(Refusal::denied());
+    }
+    let entry = if is_name(name) { storage.entry::<Policy>(&Policy::key(name))? } else { None };
+    let entry = entry.ok_or_else(|| Refusal::not_found(NOT_FOUND))?;
+    let index = entry.modified;
+    let reply = Reply::read(&ShownPolicy::of(name, entry), index, request.is_pretty())?;
+    Ok(reply.watching(vec![Policy::key(name)], &query))
+}
+
+/// `POST /v1/acl/policy/:name`. Every write is a change, even of the same text.
+///
+/// # Errors
+/// 400 and 403, as the scheduler words them; nothing is stored.
+pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
+    let policy = Policy::read(name, &request.body)?;
+    authenticate(request)?.demand_management()?;
+    policy.check(name)?;
+    let storage = request.storage();
+    storage.put(&Policy::key(name), &policy)?;
+    Table::Policies.touch(storage)?;
+    Ok(Reply::done(storage.checkpoint()?))
+}
+
+/// `DELETE /v1/acl/policy/:name`. An absent policy is success. Roles and tokens keep the name.
+///
+/// # Errors
+/// 403.
+pub(crate) fn delete(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
+    authenticate(request)?.demand_management()?;
+    let storage = request.storage();
+    if is_name(name) && storage.get_bytes(&Policy::key(name))?.is_some() {
+        storage.delete(&Policy::key(name))?;
+        Table::Policies.touch(storage)?;
+        return Ok(Reply::done(storage.checkpoint()?));
+    }
+    Ok(Reply::done(crate::index::latest(storage)?))
+}

@@ -1,0 +1,170 @@
+//! ACL policies, as they are stored and shown.
+
+use crate::body;
+use crate::content_hash::content_hash;
+use crate::names::{LONGEST_DESCRIPTION, is_name};
+use crate::policy_rules;
+use crate::refusal::{Problems, Refusal};
+use bulkhead_sdk::host::Entry;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A policy as it is stored, under `policy/<name>`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Policy {
+    /// For people.
+    pub(crate) description: String,
+    /// HCL or JSON, as it was given.
+    pub(crate) rules: String,
+    /// Jobs whose workloads have the policy by themselves.
+    pub(crate) job_acl: Option<JobAcl>,
+}
+
+bulkhead_sdk::stored!(Policy, "policy", reads_stored_policies);
+
+/// The workloads that a policy belongs to. An empty text means all below the one before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct JobAcl {
+    /// Task group of the job.
+    pub(crate) group: String,
+    /// Job of the namespace.
+    #[serde(rename = "JobID")]
+    pub(crate) job_id: String,
+    /// Namespace.
+    pub(crate) namespace: String,
+    /// Task of the group.
+    pub(crate) task: String,
+}
+
+/// A policy in a list. Keys stand in the order of the alphabet.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct PolicyStub {
+    create_index: u64,
+    description: String,
+    hash: String,
+    #[serde(rename = "JobACL")]
+    job_acl: Option<JobAcl>,
+    modify_index: u64,
+    name: String,
+}
+
+/// A policy alone: the stub, its rules, and what the rules say.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct ShownPolicy {
+    #[serde(flatten)]
+    stub: PolicyStub,
+    rules: String,
+    #[serde(rename = "RulesJSON")]
+    rules_json: Value,
+}
+
+impl Policy {
+    /// The key of a policy.
+    #[must_use]
+    pub(crate) fn key(name: &str) -> String {
+        format!("policy/{name}")
+    }
+
+    /// The policy `name` in a request's body.
+    ///
+    /// # Errors
+    /// 400 for a body that is none of a policy, or of another one.
+    pub(crate) fn read(name: &str, bytes: &[u8]) -> Result<Self, Refusal> {
+        let given = body::object(bytes)?;
+        if body::text(&given, "Name")? != name {
+            return Err(Refusal::invalid("ACL policy name does not match request path"));
+        }
+        Ok(Self {
+            description: body::text(&given, "Description")?,
+            rules: body::text(&given, "Rules")?,
+            job_acl: JobAcl::read(&given)?,
+        })
+    }
+
+    /// Checks the policy, which is to have this name.
+    ///
+    /// # Errors
+    /// 400 with every problem.
+    pub(crate) fn check(&self, name: &str) -> Result<(), Refusal> {
+        let mut problems = Problems::default();
+        problems.demand(is_name(name), format!("invalid name '{name}'"));
+        if let Err(why) = policy_rules::check(&self.rules) {
+            problems.demand(false, format!("failed to parse rules: {why}"));
+        }
+        problems.demand(
+            self.description.len() <= LONGEST_DESCRIPTION,
+            format!("description longer than {LONGEST_DESCRIPTION}"),
+        );
+        if let Some(job_acl) = &self.job_acl {
+            job_acl.check(&mut problems);
+        }
+        problems.refuse("policy 0 invalid")
+    }
+
+    fn hash(&self, name: &str) -> String {
+        let own = [name, &self.description, &self.rules].into_iter();
+        let job = self.job_acl.iter().flat_map(|job| {
+            [&job.namespace, &job.job_id, &job.group, &job.task].map(String::as_str)
+        });
+        content_hash(own.chain(job))
+    }
+}
+
+impl JobAcl {
+    fn read(given: &Map<String, Value>) -> Result<Option<Self>, Refusal> {
+        let Some(value) = given.get("jobacl").filter(|value| !value.is_null()) else {
+            return Ok(None);
+        };
+        let job = body::member("JobACL", value)?;
+        Ok(Some(Self {
+            group: body::text(job, "Group")?,
+            job_id: body::text(job, "JobID")?,
+            namespace: body::text(job, "Namespace")?,
+            task: body::text(job, "Task")?,
+        }))
+    }
+
+    /// Each level needs the one above it.
+    fn check(&self, problems: &mut Problems) {
+        let levels = [
+            ("namespace", &self.namespace),
+            ("job ID", &self.job_id),
+            ("group", &self.group),
+            ("task", &self.task),
+        ];
+        for pair in levels.windows(2) {
+            let [(above, of_above), (below, of_below)] = pair else { continue };
+            let holds = of_below.is_empty() || !of_above.is_empty();
+            problems.demand(holds, format!("{above} must be set to set {below}"));
+        }
+    }
+}
+
+impl PolicyStub {
+    /// The policy `name` with its place in the mount's history.
+    #[must_use]
+    pub(crate) fn of(name: &str, entry: Entry<Policy>) -> Self {
+        let hash = entry.value.hash(name);
+        Self {
+            create_index: entry.created,
+            description: entry.value.description,
+            hash,
+            job_acl: entry.value.job_acl,
+            modify_index: entry.modified,
+            name: name.to_owned(),
+        }
+    }
+}
+
+impl ShownPolicy {
+    /// The policy `name` with its place in the mount's history.
+    #[must_use]
+    pub(crate) fn of(name: &str, entry: Entry<Policy>) -> Self {
+        let rules = entry.value.rules.clone();
+        let rules_json = policy_rules::shown(&rules);
+        Self { stub: PolicyStub::of(name, entry), rules, rules_json }
+    }
+}

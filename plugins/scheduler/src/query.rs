@@ -1,0 +1,195 @@
+//! Query parameters of reads and writes, read in the order in which the scheduler refuses them.
+
+use crate::refusal::Refusal;
+use std::time::Duration;
+
+/// Longest time for which a read may wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// The decoded pairs of a query, in their order.
+pub(crate) type Pairs = [(String, String)];
+
+/// Parameters of a read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReadQuery {
+    /// The region that is asked; empty for this one.
+    pub(crate) region: String,
+    /// Whether an old answer is good enough.
+    pub(crate) stale: bool,
+    /// Beginning of the identifiers or names to list.
+    pub(crate) prefix: String,
+    /// Records of a page of tokens; 0 for all.
+    pub(crate) per_page: u32,
+    /// Where a page begins, as the page before named it.
+    pub(crate) next_token: String,
+    /// Expression that chooses tokens.
+    pub(crate) filter: String,
+    /// Whether tokens are listed from the end.
+    pub(crate) reverse: bool,
+    /// How long to wait for an index above `index`.
+    pub(crate) wait: Duration,
+    /// The index that the caller knows; 0 for an answer at once.
+    pub(crate) index: u64,
+}
+
+/// The parameters of a read.
+///
+/// # Errors
+/// 400 with the scheduler's own sentence for the first parameter that cannot be read.
+pub(crate) fn read_query(pairs: &Pairs) -> Result<ReadQuery, Refusal> {
+    Ok(ReadQuery {
+        region: first(pairs, "region").unwrap_or_default().to_owned(),
+        stale: flag(pairs, "stale")?,
+        prefix: first(pairs, "prefix").unwrap_or_default().to_owned(),
+        per_page: page_size(pairs)?,
+        next_token: first(pairs, "next_token").unwrap_or_default().to_owned(),
+        filter: first(pairs, "filter").unwrap_or_default().to_owned(),
+        // The scheduler refuses no odd value here.
+        reverse: first(pairs, "reverse").is_some_and(|text| text == "true"),
+        wait: wait(pairs)?,
+        index: index(pairs)?,
+    })
+}
+
+/// Whether the answer is indented.
+#[must_use]
+pub(crate) fn is_pretty(pairs: &Pairs) -> bool {
+    first(pairs, "pretty").is_some_and(|value| value != "0")
+}
+
+/// The first value under `name`.
+#[must_use]
+pub(crate) fn first<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
+    pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+fn flag(pairs: &Pairs, name: &str) -> Result<bool, Refusal> {
+    match first(pairs, name) {
+        None => Ok(false),
+        Some("" | "1" | "t" | "T" | "true" | "True" | "TRUE") => Ok(true),
+        Some("0" | "f" | "F" | "false" | "False" | "FALSE") => Ok(false),
+        Some(_) => Err(Refusal::invalid(format!(
+            "Expect `true` or `false` for `{name}` query string parameter"
+        ))),
+    }
+}
+
+fn page_size(pairs: &Pairs) -> Result<u32, Refusal> {
+    let text = first(pairs, "per_page").unwrap_or_default();
+    if text.is_empty() {
+        return Ok(0);
+    }
+    // Negative sizes are read and mean none, as the scheduler reads 32 bits with a sign.
+    let size = text
+        .parse::<i32>()
+        .map_err(|_| Refusal::invalid("Expect a number for `per_page` query string parameter"))?;
+    Ok(u32::try_from(size).unwrap_or(0))
+}
+
+/// The time to wait: 300 s where nothing, nothing positive or more was given.
+fn wait(pairs: &Pairs) -> Result<Duration, Refusal> {
+    let text = first(pairs, "wait").unwrap_or_default();
+    let wait = if text.is_empty() { Some(Duration::ZERO) } else { go_duration(text) };
+    let wait = wait.ok_or_else(|| Refusal::invalid("Invalid wait time"))?;
+    Ok(if wait.is_zero() { LONGEST_WAIT } else { wait.min(LONGEST_WAIT) })
+}
+
+fn index(pairs: &Pairs) -> Result<u64, Refusal> {
+    let text = first(pairs, "index").unwrap_or_default();
+    if text.is_empty() {
+        return Ok(0);
+    }
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let index = text.parse().ok().filter(|_| is_plain);
+    index.ok_or_else(|| Refusal::invalid("Invalid index"))
+}
+
+/// A duration in Go's form, `1h2m` or `60000ms`; zero for a negative one. A bare number other than
+/// `0` is none.
+#[must_use]
+pub(crate) fn go_duration(text: &str) -> Option<Duration> {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if unsigned == "0" {
+        return Some(Duration::ZERO);
+    }
+    let mut rest = unsigned;
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let number_ends = rest.find(|c: char| c != '.' && !c.is_ascii_digit())?;
+        let number: f64 = rest[..number_ends].parse().ok()?;
+        rest = &rest[number_ends..];
+        let unit_ends = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
+        let unit = match &rest[..unit_ends] {
+            "ns" => 1e-9,
+            "us" | "µs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            _ => return None,
+        };
+        rest = &rest[unit_ends..];
+        total = total.checked_add(Duration::try_from_secs_f64(number * unit).ok()?)?;
+    }
+    if text.is_empty() || unsigned.is_empty() {
+        return None;
+    }
+    Some(if text.starts_with('-') { Duration::ZERO } else { total })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(query: &str) -> Vec<(String, String)> {
+        let pair = |part: &str| {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            (name.to_owned(), value.to_owned())
+        };
+        query.split('&').map(pair).collect()
+    }
+
+    fn refused(query: &str) -> String {
+        match read_query(&pairs(query)) {
+            Err(Refusal::Answered { status: 400, text }) => text,
+            other => panic!("{query}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn parameters_are_read_as_the_scheduler_reads_them() {
+        let read = |query: &str| read_query(&pairs(query)).unwrap();
+        assert!(read("stale").stale && read("stale=1").stale && !read("stale=f").stale);
+        assert_eq!(read("index=7&wait=60000ms").wait, Duration::from_secs(60));
+        assert_eq!(read("index=7").index, 7);
+        for query in ["wait=", "wait=0s", "wait=-5s", "wait=400s", "index="] {
+            assert_eq!(read(query).wait, LONGEST_WAIT, "{query}");
+        }
+        assert_eq!(read("per_page=2&next_token=x").per_page, 2);
+        assert!(is_pretty(&pairs("pretty")) && is_pretty(&pairs("pretty=false")));
+        assert!(!is_pretty(&pairs("pretty=0")) && !is_pretty(&pairs("x")));
+    }
+
+    #[test]
+    fn odd_parameters_are_refused_in_their_order() {
+        assert!(refused("stale=maybe&index=x").contains("`stale`"));
+        assert!(refused("per_page=many&wait=soon").contains("`per_page`"));
+        assert_eq!(refused("index=abc&wait=soon"), "Invalid wait time");
+        for query in ["index=abc", "index=-1", "index=0x10", "index=18446744073709551616"] {
+            assert_eq!(refused(query), "Invalid index", "{query}");
+        }
+        for query in ["wait=5", "wait=1d", "wait=s", "wait=-", "wait=1e9s", "wait=."] {
+            assert_eq!(refused(query), "Invalid wait time", "{query}");
+        }
+    }
+
+    #[test]
+    fn durations_are_those_of_go() {
+        for (text, milliseconds) in
+            [("1h2m", 3_720_000), ("1.5s", 1_500), ("250ms", 250), ("0", 0), ("-3s", 0)]
+        {
+            let read = go_duration(text).unwrap();
+            assert_eq!(read, Duration::from_millis(milliseconds), "{text}");
+        }
+    }
+}

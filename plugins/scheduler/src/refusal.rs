@@ -1,0 +1,95 @@
+//! Refusals as the scheduler's clients know them: a status and one bare sentence.
+
+use bulkhead_sdk::Failure;
+
+/// A request that was not served.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// An answer of the contract.
+    Answered {
+        /// HTTP status.
+        status: u16,
+        /// Plain text, without a newline at its end.
+        text: String,
+    },
+    /// A failure of the host, which words its answer.
+    Failed(Failure),
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl Refusal {
+    /// 400: the request has to change.
+    pub(crate) fn invalid(text: impl Into<String>) -> Self {
+        Self::Answered { status: 400, text: text.into() }
+    }
+
+    /// 404 with what was not found.
+    pub(crate) fn not_found(text: impl Into<String>) -> Self {
+        Self::Answered { status: 404, text: text.into() }
+    }
+
+    /// 403 in the words that clients look for.
+    #[must_use]
+    pub(crate) fn denied() -> Self {
+        Self::Answered { status: 403, text: "Permission denied".to_owned() }
+    }
+
+    /// 405: the path has no such method.
+    #[must_use]
+    pub(crate) fn method() -> Self {
+        Self::Answered { status: 405, text: "Invalid method".to_owned() }
+    }
+}
+
+/// Problems of one record, collected so that a caller can mend them at once.
+#[derive(Default)]
+pub(crate) struct Problems(Vec<String>);
+
+impl Problems {
+    /// Adds `problem` unless `holds`.
+    pub(crate) fn demand(&mut self, holds: bool, problem: impl Into<String>) {
+        if !holds {
+            self.0.push(problem.into());
+        }
+    }
+
+    /// Refuses the record if it has problems. `subject` begins the sentence: `role 0 invalid`.
+    ///
+    /// # Errors
+    /// 400 with the list that clients print.
+    pub(crate) fn refuse(self, subject: &str) -> Result<(), Refusal> {
+        let (count, noun) = match self.0.len() {
+            0 => return Ok(()),
+            1 => (1, "error"),
+            more => (more, "errors"),
+        };
+        let lines: String = self.0.iter().map(|problem| format!("\t* {problem}\n")).collect();
+        Err(Refusal::invalid(format!("{subject}: {count} {noun} occurred:\n{lines}\n")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_are_counted_and_listed() {
+        let refused = |problems: &[&str]| {
+            let mut list = Problems::default();
+            problems.iter().for_each(|problem| list.demand(false, *problem));
+            match list.refuse("role 0 invalid") {
+                Err(Refusal::Answered { status: 400, text }) => text,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(refused(&["a"]), "role 0 invalid: 1 error occurred:\n\t* a\n\n");
+        let two = "role 0 invalid: 2 errors occurred:\n\t* a\n\t* b\n\n";
+        assert_eq!(refused(&["a", "b"]), two);
+        assert!(Problems::default().refuse("role 0 invalid").is_ok());
+    }
+}

@@ -1,0 +1,195 @@
+//! ACL roles: names for sets of policies, which tokens link to by identifier.
+
+use crate::body;
+use crate::content_hash::content_hash;
+use crate::names::{LONGEST_DESCRIPTION, is_name};
+use crate::refusal::{Problems, Refusal};
+use bulkhead_sdk::host::Entry;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A role as it is stored, under `role/<id>`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Role {
+    /// Unique among the roles that are there.
+    pub(crate) name: String,
+    /// For people.
+    pub(crate) description: String,
+    /// Names of policies, each once, in the order in which they were given.
+    pub(crate) policies: Vec<String>,
+}
+
+bulkhead_sdk::stored!(Role, "role", reads_stored_roles);
+
+/// A role as it is shown, alone and in lists. Keys stand in the order of the alphabet.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct ShownRole {
+    create_index: u64,
+    description: String,
+    hash: String,
+    #[serde(rename = "ID")]
+    id: String,
+    modify_index: u64,
+    name: String,
+    policies: Vec<ShownLink>,
+}
+
+/// A link to a policy.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct ShownLink {
+    name: String,
+}
+
+/// A role as a request gives it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct GivenRole {
+    /// Empty for a role to be created.
+    pub(crate) id: String,
+    /// What is to be stored.
+    pub(crate) role: Role,
+}
+
+impl Role {
+    /// The key of a role.
+    #[must_use]
+    pub(crate) fn key(id: &str) -> String {
+        format!("role/{id}")
+    }
+
+    /// The key that holds the identifier of the role with this name.
+    #[must_use]
+    pub(crate) fn name_key(name: &str) -> String {
+        format!("role-name/{name}")
+    }
+
+    /// Checks what can be checked without other records.
+    ///
+    /// # Errors
+    /// 400 with every problem.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        let mut problems = Problems::default();
+        problems.demand(is_name(&self.name), format!("invalid name '{}'", self.name));
+        problems.demand(
+            self.description.chars().count() <= LONGEST_DESCRIPTION,
+            format!("description longer than {LONGEST_DESCRIPTION}"),
+        );
+        problems.refuse("role 0 invalid")
+    }
+
+    fn hash(&self) -> String {
+        let texts = [&self.name, &self.description].into_iter().chain(&self.policies);
+        content_hash(texts.map(String::as_str))
+    }
+}
+
+impl ShownRole {
+    /// The role `id` with its place in the mount's history.
+    #[must_use]
+    pub(crate) fn of(id: &str, entry: Entry<Role>) -> Self {
+        let Entry { value: role, created, modified } = entry;
+        Self {
+            create_index: created,
+            hash: role.hash(),
+            id: id.to_owned(),
+            modify_index: modified,
+            name: role.name,
+            description: role.description,
+            policies: role.policies.into_iter().map(|name| ShownLink { name }).collect(),
+        }
+    }
+}
+
+impl GivenRole {
+    /// The role in a request's body. A client's own hash and indexes are ignored.
+    ///
+    /// # Errors
+    /// 400 for a body that is none of a role, and for a null among the links (decision F5).
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
+        let given = body::object(bytes)?;
+        let role = Role {
+            name: body::text(&given, "Name")?,
+            description: body::text(&given, "Description")?,
+            policies: policy_links(&given)?,
+        };
+        Ok(Self { id: body::text(&given, "ID")?, role })
+    }
+}
+
+/// Names of the linked policies, each once.
+fn policy_links(given: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
+    let mut names: Vec<String> = Vec::new();
+    for link in body::list(given, "Policies")?.unwrap_or_default() {
+        if link.is_null() {
+            let mut problems = Problems::default();
+            problems.demand(false, "policy link must not be null");
+            problems.refuse("role 0 invalid")?;
+        }
+        let name = body::text(body::member("Policies", link)?, "Name")?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn refused(result: Result<impl std::fmt::Debug, Refusal>) -> String {
+        match result {
+            Err(Refusal::Answered { status: 400, text }) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_role_is_read_with_each_policy_once() {
+        let body = br#"{"ID":"i","name":"ops","Hash":"x","Policies":[{"Name":"b"},{"name":"a"},{"Name":"b"}]}"#;
+        let GivenRole { id, role } = GivenRole::read(body).unwrap();
+        assert_eq!((id.as_str(), role.name.as_str()), ("i", "ops"));
+        assert_eq!(role.policies, ["b", "a"]);
+    }
+
+    #[test]
+    fn a_null_link_is_refused() {
+        let text = refused(GivenRole::read(br#"{"Name":"a","Policies":[{"Name":"b"},null]}"#));
+        assert!(text.starts_with("role 0 invalid: 1 error"), "{text}");
+        assert!(text.contains("policy link must not be null"), "{text}");
+        refused(GivenRole::read(br#"{"Name":"a","Policies":["b"]}"#));
+    }
+
+    #[test]
+    fn every_problem_is_told() {
+        let role = Role { name: "a_b".into(), description: "d".repeat(257), policies: vec![] };
+        assert_eq!(
+            refused(role.check()),
+            "role 0 invalid: 2 errors occurred:\n\t* invalid name 'a_b'\n\
+             \t* description longer than 256\n\n"
+        );
+        let in_characters = Role { description: "é".repeat(256), ..role };
+        assert!(!refused(in_characters.check()).contains("description"));
+    }
+
+    #[test]
+    fn a_role_is_shown_with_all_its_keys() {
+        let role = Role {
+            name: "example-acl-role".into(),
+            description: "my example ACL Role".into(),
+            policies: vec!["example-acl-policy".into()],
+        };
+        let shown = ShownRole::of("an-id", Entry { value: role, created: 5, modified: 7 });
+        assert_eq!(
+            serde_json::to_value(&shown).unwrap(),
+            json!({
+                "CreateIndex": 5, "Description": "my example ACL Role",
+                "Hash": "Cnt3NF3SbcXWboYSHATUVvBDkiOKb6MSjLSOqtMVOzA=", "ID": "an-id",
+                "ModifyIndex": 7, "Name": "example-acl-role",
+                "Policies": [{ "Name": "example-acl-policy" }],
+            })
+        );
+    }
+}

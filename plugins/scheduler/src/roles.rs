@@ -1,0 +1,186 @@
+//! `/v1/acl/role` and `/v1/acl/roles`.
+//!
+//! Prevents a caller from learning which roles exist: whether a caller may read a role is decided
+//! by the links of its token alone, before the role is looked up.
+
+use crate::caller::authenticate;
+use crate::index::{Table, latest};
+use crate::names::{has_digits, hexadecimal_prefix, is_name, is_uuid, uuid_of};
+use crate::policy::Policy;
+use crate::query::{ReadQuery, read_query};
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::request::ApiRequest;
+use crate::role::{GivenRole, Role, ShownRole};
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::host::{Entry, Storage};
+
+const NOT_FOUND: &str = "ACL role not found";
+
+/// `GET /v1/acl/roles`.
+///
+/// # Errors
+/// 400 and 403, as the scheduler words them.
+pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+    let query = read_query(request.pairs())?;
+    let digits = hexadecimal_prefix(&query.prefix).map_err(Refusal::invalid)?;
+    let caller = authenticate(request)?;
+    let storage = request.storage();
+    let mut roles = Vec::new();
+    let mut show = |id: &str, entry: Entry<Role>| {
+        if has_digits(id, &digits) {
+            roles.push(ShownRole::of(id, entry));
+        }
+    };
+    if caller.is_management() {
+        storage.scan::<Role>("role/", |id, entry| {
+            show(id, entry);
+            Ok(())
+        })?;
+    } else {
+        let mut ids = caller.token().map(|token| token.roles.clone()).unwrap_or_default();
+        ids.sort_unstable();
+        for id in ids {
+            if let Some(entry) = storage.entry::<Role>(&Role::key(&id))? {
+                show(&id, entry);
+            }
+        }
+    }
+    let reply = Reply::read(&roles, Table::Roles.index(storage)?, request.is_pretty())?;
+    Ok(reply.watching(vec![Table::Roles.marker().to_owned()], &query))
+}
+
+/// `GET /v1/acl/role/:id`.
+///
+/// # Errors
+/// 400, 403 and 404, as the scheduler words them.
+pub(crate) fn read(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal> {
+    let query = read_query(request.pairs())?;
+    let caller = authenticate(request)?;
+    if !caller.is_management() && !caller.has_role(id) {
+        return Err(Refusal::denied());
+    }
+    show(request, id, &query)
+}
+
+/// `GET /v1/acl/role/name/:name`.
+///
+/// # Errors
+/// 400, 403 and 404, as the scheduler words them.
+pub(crate) fn read_by_name(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
+    let query = read_query(request.pairs())?;
+    let caller = authenticate(request)?;
+    let id = id_of(request.storage(), name)?;
+    let is_linked = id.as_ref().is_some_and(|id| caller.has_role(id));
+    if !caller.is_management() && !is_linked {
+        return Err(Refusal::denied());
+    }
+    show(request, id.as_deref().unwrap_or_default(), &query)
+}
+
+fn show(request: &ApiRequest<'_>, id: &str, query: &ReadQuery) -> Result<Reply, Refusal> {
+    let storage = request.storage();
+    let entry = entry_of(storage, id)?.ok_or_else(|| Refusal::not_found(NOT_FOUND))?;
+    let index = entry.modified;
+    let reply = Reply::read(&ShownRole::of(id, entry), index, request.is_pretty())?;
+    Ok(reply.watching(vec![Role::key(id)], query))
+}
+
+/// `POST /v1/acl/role`, and `POST /v1/acl/role/:id` where `id` is given.
+///
+/// # Errors
+/// 400 and 403, as the scheduler words them; nothing is stored.
+pub(crate) fn write(request: &ApiRequest<'_>, id: Option<&str>) -> Result<Reply, Refusal> {
+    let GivenRole { id: given_id, role } = GivenRole::read(&request.body)?;
+    if id.is_some_and(|id| id != given_id) {
+        return Err(Refusal::invalid("ACL role ID does not match request path"));
+    }
+    authenticate(request)?.demand_management()?;
+    role.check()?;
+    let storage = request.storage();
+    let (id, before) = target(request, given_id, &role)?;
+    for policy in &role.policies {
+        if storage.get_bytes(&Policy::key(policy))?.is_none() {
+            return Err(Refusal::invalid(format!("cannot find policy {policy}")));
+        }
+    }
+    if let Some(before) = before.as_ref().filter(|before| before.value == role) {
+        let unchanged = ShownRole::of(&id, before.clone());
+        return Reply::written(&unchanged, latest(storage)?, request.is_pretty());
+    }
+    let index = store(storage, &id, before.map(|entry| entry.value), &role)?;
+    let stored = storage.entry::<Role>(&Role::key(&id))?;
+    let stored = stored.ok_or_else(|| Failure::internal("the role is gone as it was stored"))?;
+    Reply::written(&ShownRole::of(&id, stored), index, request.is_pretty())
+}
+
+/// The identifier to write under, and the record that is there.
+fn target(
+    request: &ApiRequest<'_>,
+    given_id: String,
+    role: &Role,
+) -> Result<(String, Option<Entry<Role>>), Refusal> {
+    let storage = request.storage();
+    let holder = id_of(storage, &role.name)?;
+    if given_id.is_empty() {
+        if holder.is_some() {
+            return Err(Refusal::invalid(format!("role with name {} already exists", role.name)));
+        }
+        let random = request.host.random().bytes(16);
+        let random = random.try_into().map_err(|_| Failure::internal("16 random bytes"))?;
+        return Ok((uuid_of(random), None));
+    }
+    let before = entry_of(storage, &given_id)?;
+    let before = before.ok_or_else(|| Refusal::invalid(format!("cannot find role {given_id}")))?;
+    if holder.is_some_and(|holder| holder != given_id) {
+        let text = format!("ACL role with name {} already exists", role.name);
+        return Err(Refusal::invalid(text));
+    }
+    Ok((given_id, Some(before)))
+}
+
+/// Stores the role under its identifier and its name, and gives the index of the commit.
+fn store(
+    storage: &dyn Storage,
+    id: &str,
+    before: Option<Role>,
+    role: &Role,
+) -> Result<u64, Failure> {
+    if let Some(before) = before.filter(|before| before.name != role.name) {
+        storage.delete(&Role::name_key(&before.name))?;
+    }
+    storage.put(&Role::key(id), role)?;
+    storage.put_plain(&Role::name_key(&role.name), id)?;
+    Table::Roles.touch(storage)?;
+    storage.checkpoint()
+}
+
+/// `DELETE /v1/acl/role/:id`.
+///
+/// # Errors
+/// 403, and 404 for a role that is not there (decision F2).
+pub(crate) fn delete(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal> {
+    authenticate(request)?.demand_management()?;
+    let storage = request.storage();
+    let entry = entry_of(storage, id)?.ok_or_else(|| Refusal::not_found(NOT_FOUND))?;
+    storage.delete(&Role::key(id))?;
+    storage.delete(&Role::name_key(&entry.value.name))?;
+    Table::Roles.touch(storage)?;
+    Ok(Reply::done(storage.checkpoint()?))
+}
+
+/// The role `id`; `None` also for what is no identifier.
+fn entry_of(storage: &dyn Storage, id: &str) -> Result<Option<Entry<Role>>, Failure> {
+    if is_uuid(id) { storage.entry(&Role::key(id)) } else { Ok(None) }
+}
+
+/// The identifier of the role with that name.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn id_of(storage: &dyn Storage, name: &str) -> Result<Option<String>, Failure> {
+    if !is_name(name) {
+        return Ok(None);
+    }
+    storage.get_plain(&Role::name_key(name))
+}

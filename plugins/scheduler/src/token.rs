@@ -1,0 +1,250 @@
+//! ACL tokens as they are stored and shown.
+//!
+//! A token is found by a keyed hash of its secret and never by a part of it, so that no answer tells
+//! how much of a guess was right. The secret itself is in the sealed record only, because the API
+//! shows it to its owner.
+
+use crate::content_hash::content_hash;
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::host::{Entry, Storage};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// What a token may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TokenType {
+    /// What its policies and roles allow.
+    #[default]
+    Client,
+    /// Everything.
+    Management,
+}
+
+impl TokenType {
+    /// The word in requests and answers.
+    #[must_use]
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Management => "management",
+        }
+    }
+}
+
+/// A token as it is stored, under `token/<accessor>`. No `Debug`: it holds its secret.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Token {
+    /// What the caller sends.
+    pub(crate) secret: String,
+    /// For people.
+    pub(crate) name: String,
+    /// What it may do.
+    pub(crate) kind: TokenType,
+    /// Names of policies, which need not exist.
+    pub(crate) policies: Vec<String>,
+    /// Identifiers of roles; the role may be gone.
+    pub(crate) roles: Vec<String>,
+    /// Whether it holds in every region.
+    pub(crate) global: bool,
+    /// When it was created.
+    pub(crate) created: StoreTime,
+    /// When it ends, if it does.
+    pub(crate) expires: Option<StoreTime>,
+    /// The lifetime that was asked for, in nanoseconds; 0 where a time of expiry was given.
+    pub(crate) ttl_nanoseconds: u64,
+}
+
+bulkhead_sdk::stored!(Token, "token", reads_stored_tokens);
+
+impl Token {
+    /// The key of a token.
+    #[must_use]
+    pub(crate) fn key(accessor: &str) -> String {
+        format!("token/{accessor}")
+    }
+
+    /// Whether the token is over at `now`.
+    #[must_use]
+    pub(crate) fn is_expired(&self, now: StoreTime) -> bool {
+        self.expires.is_some_and(|expires| expires < now)
+    }
+
+    /// Whether it may do everything.
+    #[must_use]
+    pub(crate) fn is_management(&self) -> bool {
+        self.kind == TokenType::Management
+    }
+
+    /// Its hash, over what can be changed.
+    #[must_use]
+    pub(crate) fn hash(&self) -> String {
+        let place = if self.global { "global" } else { "local" };
+        let texts = [self.name.as_str(), self.kind.word()].into_iter();
+        let links = self.policies.iter().map(String::as_str);
+        let roles = self.roles.iter().map(String::as_str);
+        content_hash(texts.chain(links).chain([place]).chain(roles))
+    }
+}
+
+/// A link of a token to a role, with the role's name of now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct RoleLink {
+    /// Identifier.
+    #[serde(rename = "ID")]
+    pub(crate) id: String,
+    /// Name.
+    pub(crate) name: String,
+}
+
+/// A token as it is shown. No `Debug`: it holds the secret.
+#[derive(PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct ShownToken {
+    #[serde(rename = "ExpirationTTL", skip_serializing_if = "Option::is_none")]
+    expiration_ttl: Option<String>,
+    #[serde(rename = "AccessorID")]
+    accessor_id: String,
+    #[serde(rename = "SecretID", skip_serializing_if = "Option::is_none")]
+    secret_id: Option<String>,
+    name: String,
+    r#type: TokenType,
+    policies: Option<Vec<String>>,
+    roles: Option<Vec<RoleLink>>,
+    global: bool,
+    hash: Option<String>,
+    create_time: String,
+    expiration_time: Option<String>,
+    create_index: u64,
+    modify_index: u64,
+}
+
+impl ShownToken {
+    /// The token `accessor` with everything that its owner may see.
+    #[must_use]
+    pub(crate) fn whole(accessor: &str, entry: Entry<Token>, roles: Vec<RoleLink>) -> Self {
+        let ttl = go_duration_text(Duration::from_nanos(entry.value.ttl_nanoseconds));
+        let secret = entry.value.secret.clone();
+        let stub = Self::stub(accessor, entry, roles);
+        Self { expiration_ttl: Some(ttl), secret_id: Some(secret), ..stub }
+    }
+
+    /// The token in a list: without its secret.
+    #[must_use]
+    pub(crate) fn stub(accessor: &str, entry: Entry<Token>, roles: Vec<RoleLink>) -> Self {
+        let Entry { value: token, created, modified } = entry;
+        let is_client = token.kind == TokenType::Client;
+        Self {
+            expiration_ttl: None,
+            accessor_id: accessor.to_owned(),
+            secret_id: None,
+            hash: Some(token.hash()),
+            name: token.name,
+            r#type: token.kind,
+            policies: is_client.then_some(token.policies),
+            roles: is_client.then_some(roles),
+            global: token.global,
+            create_time: shown_time(token.created),
+            expiration_time: token.expires.map(shown_time),
+            create_index: created,
+            modify_index: modified,
+        }
+    }
+
+    /// The token that stands for callers without one.
+    #[must_use]
+    pub(crate) fn anonymous() -> Self {
+        Self {
+            expiration_ttl: Some(String::new()),
+            accessor_id: "anonymous".to_owned(),
+            secret_id: Some(String::new()),
+            name: "Anonymous Token".to_owned(),
+            r#type: TokenType::Client,
+            policies: Some(vec!["anonymous".to_owned()]),
+            roles: None,
+            global: false,
+            hash: None,
+            create_time: "0001-01-01T00:00:00Z".to_owned(),
+            expiration_time: None,
+            create_index: 0,
+            modify_index: 0,
+        }
+    }
+}
+
+/// Links to the roles that are there, with their names of now.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn live_links(storage: &dyn Storage, token: &Token) -> Result<Vec<RoleLink>, Failure> {
+    let mut links = Vec::new();
+    for id in &token.roles {
+        if let Some(role) = storage.get::<crate::role::Role>(&crate::role::Role::key(id))? {
+            links.push(RoleLink { id: id.clone(), name: role.name });
+        }
+    }
+    Ok(links)
+}
+
+/// A time in RFC 3339, in UTC.
+fn shown_time(at: StoreTime) -> String {
+    let nanoseconds = i128::from(at) * 1_000_000;
+    let time = OffsetDateTime::from_unix_timestamp_nanos(nanoseconds).ok();
+    time.and_then(|time| time.format(&Rfc3339).ok()).unwrap_or_default()
+}
+
+/// A duration in Go's form: `1h0m0s`, `1m0s`, `1.5s`; empty for none.
+fn go_duration_text(duration: Duration) -> String {
+    if duration.is_zero() {
+        return String::new();
+    }
+    let (hours, minutes) = (duration.as_secs() / 3_600, duration.as_secs() / 60 % 60);
+    let seconds = duration.as_secs() % 60;
+    let fraction = format!("{:09}", duration.subsec_nanos());
+    let fraction = fraction.trim_end_matches('0');
+    let point = if fraction.is_empty() { "" } else { "." };
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}{point}{fraction}s"),
+        (0, _) => format!("{minutes}m{seconds}{point}{fraction}s"),
+        _ => format!("{hours}h{minutes}m{seconds}{point}{fraction}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_shown_as_go_shows_them() {
+        for (seconds, text) in [(0, ""), (60, "1m0s"), (3_600, "1h0m0s"), (93_784, "26h3m4s")] {
+            assert_eq!(go_duration_text(Duration::from_secs(seconds)), text);
+        }
+        assert_eq!(go_duration_text(Duration::from_millis(1_500)), "1.5s");
+    }
+
+    #[test]
+    fn hashes_are_those_of_the_scheduler() {
+        let token = Token {
+            secret: String::new(),
+            name: "devs".into(),
+            kind: TokenType::Client,
+            policies: vec!["readonly".into()],
+            roles: vec![],
+            global: true,
+            created: 0,
+            expires: None,
+            ttl_nanoseconds: 0,
+        };
+        assert_eq!(token.hash(), "eSn8H8RVqh8As8WQNnC2vlBRqXy6DECogc5umzX0P30=");
+    }
+
+    #[test]
+    fn times_are_shown_in_utc() {
+        assert_eq!(shown_time(1_893_456_000_123), "2030-01-01T00:00:00.123Z");
+        assert_eq!(shown_time(1_893_456_000_000), "2030-01-01T00:00:00Z");
+    }
+}
