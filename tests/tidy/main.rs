@@ -11,6 +11,7 @@ mod contract;
 mod crates;
 mod dependencies;
 mod failpoints;
+mod frozen_contract;
 mod lengths;
 mod log_lines;
 mod modules;

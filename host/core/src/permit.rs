@@ -1,5 +1,5 @@
-//! Permits: proof that this token may do this on this path, that the path is a login's, or that due
-//! work was claimed.
+//! Permits: proof that this token may do this on this path, that the path asks for no token, or that
+//! due work was claimed.
 //!
 //! The attack this file stops: an unchecked call. A mount's component is had only in exchange for a
 //! permit, and only the functions below make one.
@@ -44,12 +44,12 @@ impl Permit {
         }
     }
 
-    /// For a login: its row asks for no token, and so for no policy.
+    /// For a row that asks for no token, and so for no policy: a login, or one that is public.
     ///
     /// # Errors
     /// 403 for any other row.
-    pub(crate) fn for_login(route: &Route) -> Result<Self, Failure> {
-        match route.login {
+    pub(crate) fn without_token(route: &Route) -> Result<Self, Failure> {
+        match route.asks_for_no_token() {
             true => Ok(Self { granted: Granted::default() }),
             false => Err(Failure::denied("this path needs a token")),
         }

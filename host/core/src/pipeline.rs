@@ -82,8 +82,7 @@ pub(crate) async fn handle(
     response
 }
 
-/// Serves a request in the way of its endpoint: without a token, as a login, or as its caller's
-/// policies allow.
+/// Serves a request in the way of its endpoint: without a token, or as its caller's policies allow.
 async fn dispatch(
     core: &Arc<Core>,
     table: &HostTable,
@@ -91,7 +90,7 @@ async fn dispatch(
     (destination, authenticated): (Result<&Destination<'_>, &Failure>, Result<&Caller, &Failure>),
     trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
-    let is_login = destination.is_ok_and(Destination::is_login);
+    let is_open_row = destination.is_ok_and(Destination::is_open_row);
     let public = destination.ok().and_then(Destination::public);
     match (public, authenticated) {
         // Its body is gone: what would be served is not what was asked for.
@@ -103,8 +102,8 @@ async fn dispatch(
         (Some(endpoint), Err(refused)) if refused.kind == Kind::PermissionDenied => {
             Box::pin(serve_public(core, table, request, endpoint, None, trail)).await
         }
-        (None, known) if is_login => {
-            Box::pin(serve_login(core, request, destination, known, trail)).await
+        (None, known) if is_open_row => {
+            Box::pin(serve_open_row(core, request, destination, known, trail)).await
         }
         (None, Ok(caller)) => {
             attempt_with_retries(core, request, destination, Some(caller), trail).await
@@ -147,9 +146,9 @@ async fn serve_public(
     api::serve_without_a_token(core, table, asked, caller).await
 }
 
-/// Serves a login, which asks for no token and takes no notice of one. A stranger who is let in is
-/// none.
-async fn serve_login(
+/// Serves a row of a mount that asks for no token, and takes no notice of one. A stranger who is
+/// answered is none.
+async fn serve_open_row(
     core: &Arc<Core>,
     request: &Request,
     destination: Result<&Destination<'_>, &Failure>,
@@ -166,7 +165,7 @@ async fn serve_login(
     served
 }
 
-/// What the caller may do, and for whom its token stands. A login asks for no token, and so for no
+/// What the caller may do, and for whom its token stands. A row that asks for no token asks for no
 /// policy.
 async fn rights_of(
     core: &Core,
@@ -241,7 +240,7 @@ async fn attempt(
     let known = folded.as_ref().ok();
     let permit = match &acl {
         Some(acl) => policy_check::permit(acl, request, destination, known, asked).await?,
-        None => Permit::for_login(route)?,
+        None => Permit::without_token(route)?,
     };
     progress.trail.permit(&permit);
     let (mut folded, creates) = (folded?, creates?);

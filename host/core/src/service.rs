@@ -143,9 +143,9 @@ impl Service {
             return BodyAdmission::Nothing;
         };
         if matches!(found, Ok(None))
-            && let Some(login) = core.mounts.login_row(head.verb, head.path)
+            && let Some(row) = core.mounts.open_row(head.verb, head.path)
         {
-            return BodyAdmission::fields_of(&login);
+            return BodyAdmission::fields_of(&row);
         }
         // What cannot be looked up now is told by the request itself, which looks again.
         match core.tokens.is_held(head.token, head.remote).await {

@@ -3,10 +3,10 @@
 use crate::bindings::auth_method::exports::bulkhead::plugin::auth;
 use crate::bindings::secrets_engine::bulkhead::plugin::types;
 
+pub use crate::bindings::auth_method::exports::bulkhead::plugin::auth::{Alias, HeldLogin, Login};
 pub use crate::bindings::raw_engine::exports::bulkhead::plugin::raw::{
     Header as RawHeader, Park, Reply as RawReply, Request as RawRequest,
 };
-pub use crate::bindings::auth_method::exports::bulkhead::plugin::auth::{Alias, HeldLogin, Login};
 pub use crate::bindings::secrets_engine::bulkhead::plugin::types::{
     Call, Caller, Context, Failure, Lease, Mount, RawAnswer, Secret,
 };

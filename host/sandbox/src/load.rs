@@ -11,7 +11,7 @@ use crate::instance_cache::Reuse;
 use crate::limits::ReuseBounds;
 use crate::sandbox::Sandbox;
 use crate::state::CallState;
-use crate::structure::World;
+use crate::structure::{World, interface_name};
 use bulkhead_wire::description::{DatabaseDescription, Description};
 use std::sync::Arc;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
@@ -53,7 +53,7 @@ impl Exports {
         };
         let interface = world.exported();
         let own = |function: &str| find(&interface, function);
-        let leased = |function: &str| find("bulkhead:plugin/leased@0.1.0", function);
+        let leased = |function: &str| find(&interface_name("leased"), function);
         let of_world = match world {
             World::AuthMethod => OfWorld::AuthMethod {
                 renew_login: own("renew-login")?,
@@ -65,7 +65,7 @@ impl Exports {
         };
         let (describe, migrate) = (own("describe")?, own("migrate")?);
         let (handle, wake) = (own("handle")?, own("wake")?);
-        let serve = find("bulkhead:plugin/raw@0.1.0", "serve").ok();
+        let serve = find(&interface_name("raw"), "serve").ok();
         Ok(Self { describe, migrate, handle, wake, of_world, serve })
     }
 }
@@ -207,7 +207,7 @@ fn link_mountable(
     let pre = link(component, &linkers.secrets_engines)?;
     secrets_engine::SecretsEnginePre::new(pre.clone())
         .map_err(|error| format!("the component is not a secrets engine: {error:#}"))?;
-    if component.get_export_index(None, "bulkhead:plugin/raw@0.1.0").is_some() {
+    if component.get_export_index(None, interface_name("raw")).is_some() {
         raw_engine::RawEnginePre::new(pre.clone())
             .map_err(|error| format!("the component's raw does not fit: {error:#}"))?;
     }

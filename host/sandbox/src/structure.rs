@@ -24,7 +24,7 @@ const PAGE: u64 = 64 << 10;
 
 /// Interfaces of ours: their package, and the version that this server speaks.
 const PLUGIN: &str = "bulkhead:plugin/";
-const VERSION: &str = "0.1.0";
+const VERSION: &str = "1.0.0";
 
 /// WASI interfaces that are linked (see `wasi.rs`), of any version 0.2.
 const WASI: [&str; 17] = [
@@ -301,7 +301,8 @@ fn push_name(names: &mut Vec<String>, name: &str, what: &str) -> Result<(), Stri
     Ok(())
 }
 
-fn interface_name(interface: &str) -> String {
+/// The name by which components import and export an interface of ours.
+pub(crate) fn interface_name(interface: &str) -> String {
     format!("{PLUGIN}{interface}@{VERSION}")
 }
 

@@ -28,7 +28,7 @@ fn export(name: &str) -> Result<Vec<u8>, TryFromIntError> {
 
 #[test]
 fn component_bytes() {
-    let engine = export("bulkhead:plugin/engine@0.1.0").unwrap();
+    let engine = export("bulkhead:plugin/engine@1.0.0").unwrap();
     let components = [
         guest("probe").unwrap(),
         guest("hostile").unwrap(),
@@ -47,7 +47,7 @@ fn component_bytes() {
     let words = [
         "\0asm\u{d}\0\u{1}\0",
         "\0asm\u{1}\0\0\0",
-        "bulkhead:plugin/database-users@0.1.0",
+        "bulkhead:plugin/database-users@1.0.0",
         "wasi:cli/stdout@0.2.0",
         "\u{7f}\u{7f}\u{7f}\u{7f}\u{1}",
         "\u{4}\u{4}\u{1}\u{70}\0\u{1}",

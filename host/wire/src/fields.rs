@@ -9,7 +9,7 @@
 mod tests;
 
 use crate::coercion::{coerce, forms, type_of};
-use crate::description::{Field, FieldKind, Route};
+use crate::description::{Field, FieldKind, Route, Verb};
 use crate::failure::{Failure, Kind, quoted};
 use crate::name::is_name;
 use serde_json::{Map, Value};
@@ -52,7 +52,8 @@ impl fmt::Debug for Folded {
     }
 }
 
-/// Folds what came with a call. `null` is absent; what the path says wins over the body.
+/// Folds what came with a call. `null` is absent, but for PATCH, where it removes a member; what
+/// the path says wins over the body.
 ///
 /// # Errors
 /// 400 for a value that its kind does not accept, or two different values under two names of one
@@ -180,7 +181,8 @@ fn assign<'a>(
     route: &'a Route,
     input: &'a Map<String, Value>,
 ) -> (Vec<(&'a Field, Vec<Spelling<'a>>)>, Vec<Spelling<'a>>) {
-    let given = || input.iter().filter(|(_, value)| !value.is_null());
+    let is_patch = route.verb == Verb::Patch;
+    let given = || input.iter().filter(|(_, value)| is_patch || !value.is_null());
     let named = route.fields.iter().filter_map(|field| {
         let spellings: Vec<Spelling<'_>> =
             given().filter(|(name, _)| answers_to(field, name)).collect();
@@ -199,7 +201,11 @@ fn answers_to(field: &Field, name: &str) -> bool {
 fn single_value(field: &Field, spellings: &[Spelling<'_>]) -> Result<Value, Failure> {
     let mut first: Option<(&String, Value)> = None;
     for (name, value) in spellings {
-        let coerced = coerce(field.kind, value).map_err(|got| refuse(field, name, value, got))?;
+        let coerced = match value {
+            // A merge patch removes a member by it (RFC 7396).
+            Value::Null => Value::Null,
+            value => coerce(field.kind, value).map_err(|got| refuse(field, name, value, got))?,
+        };
         match &first {
             Some((other, agreed)) if *agreed != coerced => {
                 let message = format!(

@@ -218,14 +218,21 @@ fn check(route: &Route) -> Result<(), String> {
     if route.asked_as.is_some() && route.verb != Verb::Read {
         return Err("asked_as: only a read is asked for as something else".to_owned());
     }
-    check_login(route)
+    check_open(route)
 }
 
-/// A login comes from a caller of whom nothing is known: what is checked or read for callers whom
-/// policy allows cannot be asked for with it.
-fn check_login(route: &Route) -> Result<(), String> {
+/// A row without a token serves callers of whom nothing is known: what is checked or read for
+/// callers whom policy allows cannot be asked for with it.
+fn check_open(route: &Route) -> Result<(), String> {
+    let mark = match (route.login, route.unauthenticated) {
+        (true, true) => return Err("login: it asks for no token; leave unauthenticated out".into()),
+        (true, false) => "login",
+        (false, true) => "unauthenticated",
+        (false, false) => return Ok(()),
+    };
     let cannot = [
-        ("answer anything but writes", route.verb != Verb::Write),
+        ("answer anything but writes", route.login && route.verb != Verb::Write),
+        ("answer anything but reads and writes", !matches!(route.verb, Verb::Read | Verb::Write)),
         ("need sudo", route.sudo),
         ("take open fields", route.open_fields),
         ("take bytes", route.raw),
@@ -233,8 +240,8 @@ fn check_login(route: &Route) -> Result<(), String> {
         ("reach a database plugin", route.nested),
         ("tell create from update", route.existence.is_some()),
     ];
-    match cannot.into_iter().find(|(_, is)| route.login && *is) {
-        Some((what, _)) => Err(format!("login: a login cannot {what}")),
+    match cannot.into_iter().find(|(_, is)| *is) {
+        Some((what, _)) => Err(format!("{mark}: a row without a token cannot {what}")),
         None => Ok(()),
     }
 }

@@ -21,8 +21,6 @@ pub struct Call {
     pub route: String,
     /// Captures and body fields by canonical name.
     pub fields: Map<String, Value>,
-    /// The call was parked and now runs again.
-    pub resumed: bool,
     /// The call is stopped at this time.
     pub deadline: StoreTime,
     /// Who called.
@@ -216,7 +214,6 @@ pub(crate) mod tests {
             operation: Operation::Update,
             route: "box/{name}".to_owned(),
             fields: fields.as_object().unwrap().clone(),
-            resumed: false,
             deadline: 0,
             caller: Caller::default(),
             mount: Mount::default(),

@@ -193,10 +193,10 @@ pub mod database_component;
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 #[doc(hidden)]
 pub mod engine_component;
-#[cfg(all(target_family = "wasm", feature = "raw"))]
-mod raw_component;
 #[cfg(all(target_family = "wasm", any(feature = "secrets-engine", feature = "auth-method")))]
 mod imports;
+#[cfg(all(target_family = "wasm", feature = "raw"))]
+mod raw_component;
 #[cfg(all(target_family = "wasm", any(feature = "secrets-engine", feature = "auth-method")))]
 mod translation;
 

@@ -28,6 +28,9 @@ pub struct Row {
     list: Option<&'static str>,
     open_fields: bool,
     login: bool,
+    unauthenticated: bool,
+    sudo: bool,
+    body_limit: u64,
     asked_as: Option<Operation>,
     leases: bool,
     nested: bool,
@@ -44,6 +47,12 @@ pub const fn read(path: &'static str, handler: Handler) -> Row {
 #[must_use]
 pub const fn write(path: &'static str, handler: Handler) -> Row {
     Row::new(Verb::Write, path, Some(handler))
+}
+
+/// A row for PATCH: a JSON merge patch, whose fields may be `null`.
+#[must_use]
+pub const fn patch(path: &'static str, handler: Handler) -> Row {
+    Row::new(Verb::Patch, path, Some(handler))
 }
 
 /// A row for DELETE.
@@ -74,6 +83,9 @@ impl Row {
             list: None,
             open_fields: false,
             login: false,
+            unauthenticated: false,
+            sudo: false,
+            body_limit: 0,
             asked_as: None,
             leases: false,
             nested: false,
@@ -123,6 +135,28 @@ impl Row {
         self
     }
 
+    /// Asks for no token: a document that everybody may read, or a question that everybody may
+    /// ask. Reads and writes only.
+    #[must_use]
+    pub const fn unauthenticated(mut self) -> Self {
+        self.unauthenticated = true;
+        self
+    }
+
+    /// Needs the capability `sudo` besides the ordinary one.
+    #[must_use]
+    pub const fn sudo(mut self) -> Self {
+        self.sudo = true;
+        self
+    }
+
+    /// Largest body in bytes; 1 MiB unless said, at most 32 MiB.
+    #[must_use]
+    pub const fn body_limit(mut self, bytes: u64) -> Self {
+        self.body_limit = bytes;
+        self
+    }
+
     /// A GET for which policy is asked as for `operation`: one that changes something, or lists.
     #[must_use]
     pub const fn asked_as(mut self, operation: Operation) -> Self {
@@ -167,6 +201,9 @@ impl Row {
             list: self.list.map(str::to_owned),
             open_fields: self.open_fields,
             login: self.login,
+            unauthenticated: self.unauthenticated,
+            sudo: self.sudo,
+            body_limit: self.body_limit,
             asked_as: self.asked_as,
             leases: self.leases,
             nested: self.nested,

@@ -240,7 +240,6 @@ impl<E: SecretsEngine> TestBed<E> {
             operation,
             route: route.path.clone(),
             fields: values,
-            resumed: false,
             deadline: self.deadline(),
             caller: self.caller.clone(),
             mount: self.mount.clone(),

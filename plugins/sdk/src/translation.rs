@@ -21,7 +21,6 @@ pub(crate) fn call(given: words::Call) -> Result<Call, Failure> {
         operation,
         route: given.route,
         fields,
-        resumed: given.resumed,
         deadline: given.deadline,
         caller: Caller {
             entity: given.caller.entity,

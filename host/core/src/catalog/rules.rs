@@ -98,11 +98,6 @@ fn row(route: &Route) -> Result<(), String> {
     if route.raw {
         return Err("raw: this version hands no bodies of bytes to plugins".to_owned());
     }
-    if route.unauthenticated {
-        return Err("unauthenticated: only the server's own endpoints are; an auth method marks \
-                    its rows with login"
-            .to_owned());
-    }
     if route.deadline > DEADLINE {
         return Err(format!("deadline: {} s; there may be at most {DEADLINE}", route.deadline));
     }
@@ -210,7 +205,6 @@ mod tests {
                 "\"sys\"",
             ),
             (&|route| route.raw = true, "raw"),
-            (&|route| route.unauthenticated = true, "login"),
             (&|route| route.deadline = 3_601, "deadline"),
             (&|route| route.body_limit = BODY + 1, "body_limit"),
             (&|route| route.about = "x".repeat(TEXT + 1), "1025 bytes"),

@@ -90,11 +90,11 @@ impl Mounts {
         }
     }
 
-    /// The row of a login that such a request would reach.
-    pub(crate) fn login_row(&self, verb: Verb, path: &str) -> Option<Route> {
+    /// The row without a token that such a request would reach.
+    pub(crate) fn open_row(&self, verb: Verb, path: &str) -> Option<Route> {
         let (mount, below) = self.route(path)?;
         let Match::Row { route, .. } = mount.plugin.table.find(verb, below) else { return None };
-        route.login.then(|| route.clone())
+        route.asks_for_no_token().then(|| route.clone())
     }
 
     /// The mount at `path`, in any phase.

@@ -209,7 +209,7 @@ impl<'a> AuditTrail<'a> {
             route,
             verdict: self.verdict.as_ref(),
             is_refused,
-            is_public: self.destination.is_some_and(|to| to.public().is_some() || to.is_login()),
+            is_public: self.destination.is_some_and(|to| to.public().is_some() || to.is_open_row()),
             now: self.core.store.now(),
         }
     }

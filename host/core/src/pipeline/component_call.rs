@@ -203,7 +203,6 @@ impl PermittedRequest<'_> {
             route: self.route.path.clone(),
             captures: self.destination.captures.clone(),
             fields: object_text(&self.folded.values)?,
-            resumed: false,
             deadline: deadline.store_time,
             caller: self.contract_caller(mount),
             mount: mount.for_plugin(self.core.lifetimes, left),

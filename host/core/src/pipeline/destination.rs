@@ -32,9 +32,9 @@ impl Destination<'_> {
         Some(PublicEndpoint { route, handler, captures: &self.captures })
     }
 
-    /// Whether it is a login of a mount: it asks for no token.
-    pub(super) fn is_login(&self) -> bool {
-        matches!(self.place, Place::Mount(..)) && self.route().is_some_and(|route| route.login)
+    /// Whether it is a row of a mount that asks for no token: a login, or one that is public.
+    pub(super) fn is_open_row(&self) -> bool {
+        matches!(self.place, Place::Mount(..)) && self.route().is_some_and(Route::asks_for_no_token)
     }
 
     /// Whether it is served also when no audit device records it.

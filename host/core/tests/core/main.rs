@@ -31,6 +31,7 @@ mod logins;
 mod metrics;
 mod mounts;
 mod oidc;
+mod open_rows;
 mod passwords;
 mod policies;
 mod probe;

@@ -66,7 +66,6 @@ pub(crate) fn call(operation: &str, route: &str, name: &str, fields: &serde_json
         route: route.into(),
         captures: vec![("name".into(), name.into())],
         fields: fields.to_string(),
-        resumed: false,
         deadline: u64::MAX,
         caller: Caller {
             entity: String::new(),

@@ -123,7 +123,7 @@ async fn an_import_that_cannot_refuse_stops_a_component_that_is_being_described(
     // The instance with `now: func() -> u64` is imported, and its function lowered to one of the
     // core.
     let instance_type = [&[0x42, 2, 1, 0x40, 0, 0, 0x77, 4, 0][..], &name("now"), &[1, 0]].concat();
-    let import = [&[0][..], &name("bulkhead:plugin/clock@0.1.0"), &[5, 0]].concat();
+    let import = [&[0][..], &name("bulkhead:plugin/clock@1.0.0"), &[5, 0]].concat();
     let alias = [&[1, 0, 0][..], &name("now")].concat();
     // call now, drop
     let body = [5, 0, 0x10, 0, 0x1a, END];

@@ -141,7 +141,6 @@ fn call(path: &str) -> Call {
         route,
         captures: vec![("name".to_owned(), name.to_owned())],
         fields: "{}".to_owned(),
-        resumed: false,
         deadline: u64::MAX,
         caller,
         mount,

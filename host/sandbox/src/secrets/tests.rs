@@ -39,7 +39,6 @@ fn call(captures: &[&str], fields: &Value) -> Call {
         route: String::new(),
         captures: captures.iter().map(|text| ("name".to_owned(), (*text).to_owned())).collect(),
         fields: fields.to_string(),
-        resumed: false,
         deadline: 0,
         caller,
         mount,

@@ -18,7 +18,7 @@ fn exports(names: &[&str]) -> Vec<u8> {
     section(11, &[number(names.len()), names.iter().flat_map(one).collect()].concat())
 }
 
-const ENGINE: &str = "bulkhead:plugin/engine@0.1.0";
+const ENGINE: &str = "bulkhead:plugin/engine@1.0.0";
 
 fn why(bytes: &[u8]) -> String {
     check(bytes).unwrap_err()
@@ -27,9 +27,9 @@ fn why(bytes: &[u8]) -> String {
 #[test]
 fn a_component_is_of_the_world_that_its_exports_tell() {
     assert_eq!(check(&component(&[exports(&[ENGINE])])), Ok(World::SecretsEngine));
-    let database = "bulkhead:plugin/database-users@0.1.0";
+    let database = "bulkhead:plugin/database-users@1.0.0";
     assert_eq!(check(&component(&[exports(&[database])])), Ok(World::DatabasePlugin));
-    let auth = "bulkhead:plugin/auth@0.1.0";
+    let auth = "bulkhead:plugin/auth@1.0.0";
     assert_eq!(check(&component(&[exports(&[auth])])), Ok(World::AuthMethod));
     for two in [[ENGINE, database], [ENGINE, auth], [auth, database]] {
         assert!(why(&component(&[exports(&two)])).contains("both"), "{two:?}");
@@ -62,11 +62,11 @@ fn a_component_cut_short_anywhere_is_refused() {
 fn imports_that_are_not_served_are_all_listed() {
     let names = [
         "wasi:cli/stdout@0.2.3",
-        "bulkhead:plugin/storage@0.1.0",
+        "bulkhead:plugin/storage@1.0.0",
         "wasi:filesystem/types@0.2.3",
         "wasi:sockets/tcp@0.2.3",
         "wasi:cli/stdout@0.3.0",
-        "bulkhead:plugin/sql@0.1.0",
+        "bulkhead:plugin/sql@1.0.0",
         "bulkhead:plugin/storage@0.2.0",
     ];
     let refused = why(&component(&[imports(&names), exports(&[ENGINE])]));
@@ -78,8 +78,8 @@ fn imports_that_are_not_served_are_all_listed() {
 
 #[test]
 fn an_auth_method_cannot_import_the_lease_book() {
-    let names = ["bulkhead:plugin/storage@0.1.0", "bulkhead:plugin/leases@0.1.0"];
-    let auth = exports(&["bulkhead:plugin/auth@0.1.0"]);
+    let names = ["bulkhead:plugin/storage@1.0.0", "bulkhead:plugin/leases@1.0.0"];
+    let auth = exports(&["bulkhead:plugin/auth@1.0.0"]);
     let refused = why(&component(&[imports(&names), auth]));
     assert!(refused.contains(names[1]) && !refused.contains(names[0]), "{refused}");
     assert!(check(&component(&[imports(&names), exports(&[ENGINE])])).is_ok());

@@ -292,6 +292,8 @@ fn a_login_is_a_write_of_a_caller_of_whom_nothing_is_known() {
         Table::new(vec![route])
     };
     assert!(login(&|_| {}).is_ok());
+    let both = login(&|route| route.unauthenticated = true);
+    assert!(both.unwrap_err().contains("leave unauthenticated out"));
     for change in [
         &(|route: &mut Route| route.verb = Verb::Read) as &dyn Fn(&mut Route),
         &|route| route.sudo = true,
@@ -302,6 +304,24 @@ fn a_login_is_a_write_of_a_caller_of_whom_nothing_is_known() {
         &|route| route.existence = Some("login".to_owned()),
     ] {
         let why = login(change).unwrap_err();
-        assert!(why.contains("a login cannot"), "{why}");
+        assert!(why.contains("a row without a token cannot"), "{why}");
+    }
+}
+
+#[test]
+fn a_public_row_reads_or_writes_and_is_open_to_nothing_that_policy_would_decide() {
+    let public = |verb: Verb, change: &dyn Fn(&mut Route)| {
+        let mut route = Route { unauthenticated: true, ..Route::new(verb, "keys", "shows keys") };
+        change(&mut route);
+        Table::new(vec![route])
+    };
+    for verb in [Verb::Read, Verb::Write] {
+        assert!(public(verb, &|_| {}).is_ok());
+        assert!(public(verb, &|route| route.sudo = true).is_err());
+        assert!(public(verb, &|route| route.leases = true).is_err());
+    }
+    for verb in [Verb::Patch, Verb::Delete, Verb::List] {
+        let why = public(verb, &|_| {}).unwrap_err();
+        assert!(why.contains("reads and writes"), "{why}");
     }
 }

@@ -7,13 +7,14 @@ mod lending;
 mod memory;
 mod outside;
 mod passwords;
+mod patched;
 mod proofs;
 mod rotation;
 
 use bulkhead_sdk::reservation::{Reservation, Unmade};
 use bulkhead_sdk::rotation::{Bounds, Settings};
 use bulkhead_sdk::stored::Stored;
-use bulkhead_sdk::table::{Field, Row, read, write};
+use bulkhead_sdk::table::{Field, Row, patch, read, write};
 use bulkhead_sdk::{
     Answer, Call, Context, Failure, Host, Kind, Lease, Metric, Reason, Renewal, SecretsEngine,
     intent,
@@ -77,6 +78,13 @@ impl SecretsEngine for Probe {
     const METRICS: &'static [Metric] = figures::METRICS;
     const TABLE: &'static [Row] = &[
         read("note/{name}", note).about("What was noted.").fields(&[NAME]),
+        patch("patched/{name}", patched::patch)
+            .about("Changes a record.")
+            .fields(&[NAME, patched::MEMBERS]),
+        read("patched/{name}", patched::read)
+            .about("Shows a record to everybody.")
+            .fields(&[NAME])
+            .unauthenticated(),
         write("timer/{name}", timer).about("Asks to be woken.").fields(&[NAME, AFTER]),
         write("rotate/{name}", rotation::rotate)
             .about("Changes something.")

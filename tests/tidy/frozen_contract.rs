@@ -1,0 +1,86 @@
+//! The released contract: a component that was built against it runs on every later server of the
+//! same major version.
+//!
+//! Each file of `tests/tidy/frozen` lists the items of one release, one a line. An item may be
+//! added to what components import; no item of a release changes or goes, and an interface that
+//! components export keeps exactly its items.
+
+use crate::sources::all;
+use std::collections::BTreeSet;
+
+/// Interfaces that components export.
+const EXPORTED: [&str; 5] = ["engine", "leased", "raw", "auth", "database-users"];
+
+#[test]
+fn the_released_contract_does_not_change() {
+    let files = all();
+    let contract = files.iter().filter(|file| file.path.ends_with(".wit"));
+    let now: BTreeSet<String> = contract.flat_map(|file| items(&file.text)).collect();
+    let released = std::fs::read_to_string("tidy/frozen/1.0.txt").expect("the list of 1.0");
+    let released: BTreeSet<String> = released.lines().map(str::to_owned).collect();
+    let changed: Vec<_> = released.difference(&now).collect();
+    assert!(
+        changed.is_empty(),
+        "these items of the released contract changed or are gone: {changed:#?}"
+    );
+    let is_export = |item: &&&String| {
+        let interface = item.split(": ").next().unwrap_or_default();
+        EXPORTED.contains(&interface) || item.contains(": export ")
+    };
+    let added: Vec<_> = now.difference(&released).filter(|item| is_export(&item)).collect();
+    assert!(
+        added.is_empty(),
+        "components of the release do not export these; make them an optional interface: {added:#?}"
+    );
+}
+
+/// The items of a file, each behind the name of its interface or world, without comments and with
+/// single spaces.
+fn items(text: &str) -> Vec<String> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let code = code.collect::<Vec<_>>().join(" ");
+    let (mut found, mut place, mut item, mut depth) = (Vec::new(), String::new(), String::new(), 0);
+    for letter in code.chars() {
+        match (letter, depth) {
+            ('{', 0) => {
+                place = item.split_whitespace().last().unwrap_or_default().to_owned();
+                (item, depth) = (String::new(), 1);
+                continue;
+            }
+            ('}', 1) => {
+                (item, depth) = (String::new(), 0);
+                continue;
+            }
+            ('{', _) => depth += 1,
+            ('}', _) => depth -= 1,
+            _ => {}
+        }
+        item.push(letter);
+        let is_use = item.trim_start().starts_with("use ");
+        if depth > 1 || !(letter == ';' || letter == '}' && !is_use) {
+            continue;
+        }
+        if depth == 1 && !is_use {
+            let words: Vec<_> = item.split_whitespace().collect();
+            found.push(format!("{place}: {}", words.join(" ")));
+        }
+        item.clear();
+    }
+    found
+}
+
+#[test]
+fn items_are_read_whole_and_without_comments() {
+    let text = "package a:b@1.0.0;\n/// About.\ninterface x {\n    use y.{z};\n    /// One { of.\n    \
+                record r {\n        a: u8, // why\n        b: u8,\n    }\n    type t = string;\n    \
+                f: func(\n        a: r,\n    ) -> t;\n}\nworld w {\n    import x;\n}\n";
+    assert_eq!(
+        items(text),
+        [
+            "x: record r { a: u8, b: u8, }",
+            "x: type t = string;",
+            "x: f: func( a: r, ) -> t;",
+            "w: import x;"
+        ]
+    );
+}
