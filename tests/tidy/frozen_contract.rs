@@ -71,9 +71,13 @@ fn items(text: &str) -> Vec<String> {
 
 #[test]
 fn items_are_read_whole_and_without_comments() {
-    let text = "package a:b@1.0.0;\n/// About.\ninterface x {\n    use y.{z};\n    /// One { of.\n    \
-                record r {\n        a: u8, // why\n        b: u8,\n    }\n    type t = string;\n    \
-                f: func(\n        a: r,\n    ) -> t;\n}\nworld w {\n    import x;\n}\n";
+    let text = "\
+        package a:b@1.0.0;\n\
+        /// About.\n\
+        interface x {\n    use y.{z};\n    /// One { of.\n\
+        record r {\n        a: u8, // why\n        b: u8,\n    }\n\
+        type t = string;\n    f: func(\n        a: r,\n    ) -> t;\n}\n\
+        world w {\n    import x;\n}\n";
     assert_eq!(
         items(text),
         [

@@ -1,5 +1,5 @@
-//! Permits: proof that this token may do this on this path, that the path asks for no token, or that
-//! due work was claimed.
+//! Permits: proof that this token may do this on this path, that the path asks for no token, or
+//! that due work was claimed.
 //!
 //! The attack this file stops: an unchecked call. A mount's component is had only in exchange for a
 //! permit, and only the functions below make one.

@@ -5,7 +5,7 @@ use crate::call::{Call, Context};
 use crate::database_plugin::StoreTime;
 use crate::host::Host;
 use crate::metric::Metric;
-use crate::raw::RawAccess;
+use crate::raw_access::RawAccess;
 use crate::table::{self, Row};
 use bulkhead_wire::description::Description;
 use bulkhead_wire::failure::{Failure, Kind};

@@ -166,6 +166,7 @@ pub mod login;
 pub mod metric;
 pub mod provider;
 pub mod raw;
+mod raw_access;
 pub mod refusal_codes;
 pub mod reservation;
 pub mod rotation;

@@ -9,9 +9,10 @@ use crate::call::Mount;
 use crate::database_plugin::StoreTime;
 use crate::engine::SecretsEngine;
 use crate::host::Host;
-use bulkhead_wire::description;
 use bulkhead_wire::failure::Failure;
 use std::time::Duration;
+
+pub use crate::raw_access::RawAccess;
 
 /// A secrets engine that answers plain HTTP. It says in [`SecretsEngine::RAW`] which headers it
 /// reads; the crate enables the SDK's feature `raw`.
@@ -21,28 +22,6 @@ pub trait RawEngine: SecretsEngine {
     /// # Errors
     /// The caller is told the failure as text. After a conflict the host runs the request again.
     fn serve(host: &dyn Host, request: &Request) -> Result<Reply, Failure>;
-}
-
-/// What an engine reads of the requests that it answers as plain HTTP.
-#[derive(Clone, Copy, Debug)]
-pub struct RawAccess {
-    /// Names of headers, in lower case.
-    pub headers: &'static [&'static str],
-    /// The headers among them whose values are secrets.
-    pub secret_headers: &'static [&'static str],
-    /// Largest body in bytes; 0 means 1 MiB.
-    pub body_limit: u64,
-}
-
-impl RawAccess {
-    pub(crate) fn described(self) -> description::RawAccess {
-        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        description::RawAccess {
-            headers: owned(self.headers),
-            secret_headers: owned(self.secret_headers),
-            body_limit: self.body_limit,
-        }
-    }
 }
 
 /// One request of plain HTTP. No `Debug`: headers and body may hold secrets.

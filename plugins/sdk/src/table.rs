@@ -135,8 +135,8 @@ impl Row {
         self
     }
 
-    /// Asks for no token: a document that everybody may read, or a question that everybody may
-    /// ask. Reads and writes only.
+    /// Asks for no token: every client may read the document, or ask the question. Reads and
+    /// writes only.
     #[must_use]
     pub const fn unauthenticated(mut self) -> Self {
         self.unauthenticated = true;
