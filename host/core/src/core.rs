@@ -13,6 +13,7 @@ use crate::log::{Log, cause};
 use crate::mounts::{Builtin, Mounts};
 use crate::oidc::Provider;
 use crate::paging::Listings;
+use crate::parking::Parking;
 use crate::policies::acl::Acl;
 use crate::policies::stored::Policies;
 use crate::process::Process;
@@ -42,6 +43,7 @@ pub(crate) struct Core {
     pub(crate) leases: Arc<Leases>,
     pub(crate) quotas: Quotas,
     pub(crate) listings: Arc<Listings>,
+    pub(crate) parking: Parking,
     pub(crate) background: Arc<Background>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) sealing: Sealing,
@@ -101,6 +103,7 @@ impl Core {
             tokens: Tokens::new(&background),
             quotas: Quotas::new(&settings.log),
             listings: Listings::new(settings.request_timeout),
+            parking: Parking::default(),
             claims: Arc::clone(&background.claims),
             sealing: background.sealing.clone(),
             lifetimes: Lifetimes {

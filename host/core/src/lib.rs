@@ -7,14 +7,15 @@
 //! reads the line here and holds the imports to it.
 //!
 //! ```text
-//! log → random → strangers → lockouts → lifetimes → paging → sealing → passwords → policies
-//! → background → permit → catalog → tables → identity → oidc → tokens → mounts → audit → leases
+//! log → random → strangers → lockouts → lifetimes → paging → parking → sealing → passwords
+//! → policies → background → permit → catalog → tables → identity → oidc → tokens → mounts → audit → leases
 //! → quotas → settings → process → core → host_services → logins → lifecycle → seal → api
 //! → pipeline → service
 //! ```
 //!
 //! - **strangers** knows how often callers without a token were answered, and never with what.
 //! - **lockouts** knows which names at auth methods failed how often, and never how.
+//! - **parking** knows which requests wait for a change, and never for which.
 //! - **policies** knows what a policy's text allows on a path, and never who holds it.
 //! - **background** knows rows that are due, the claims on them and the pauses between attempts,
 //!   and never what is done with a row.
@@ -52,6 +53,7 @@ mod logins;
 mod mounts;
 mod oidc;
 mod paging;
+mod parking;
 mod passwords;
 mod permit;
 mod pipeline;

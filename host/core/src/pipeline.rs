@@ -15,6 +15,9 @@ mod mount_listing;
 mod operation;
 mod permitted_request;
 mod policy_check;
+mod raw;
+
+pub(crate) use raw::handle_raw;
 
 use crate::api::{self, Found, HostTable, PublicEndpoint, PublicRequest};
 use crate::core::{Core, Rights};
@@ -284,5 +287,7 @@ fn serve<'a>(
             Box::pin(permitted.list_names(mount))
         }
         Place::Mount(_, mount) => Box::pin(permitted.call_component(mount, unit, effect)),
+        // It has no row, and comes here no further than its missing row.
+        Place::Raw(_) => Box::pin(async { Err(Failure::internal("plain HTTP has no row")) }),
     }
 }

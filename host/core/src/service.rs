@@ -17,13 +17,16 @@ use crate::tables::Tables;
 use bulkhead_sandbox::Runtime;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_store::{DataDirectory, Options, failpoint};
-use bulkhead_wire::description::{Route, Verb};
+use bulkhead_wire::description::{RawAccess, Route, Verb};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::name::MountPath;
+use bulkhead_wire::raw::{RawPlace, RawRequest, RawResponse};
 use bulkhead_wire::request::{Head, Request};
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// What of a request's body is read: its head decides, before anything is parsed for a stranger.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +49,13 @@ impl BodyAdmission {
         let names = fields.flat_map(|field| std::iter::once(&field.name).chain(&field.aliases));
         Self::Fields(names.cloned().collect())
     }
+}
+
+/// Largest body of plain HTTP, in bytes, where the component says nothing else.
+const RAW_BODY: u64 = 1 << 20;
+
+fn body_limit(access: &RawAccess) -> u64 {
+    if access.body_limit == 0 { RAW_BODY } else { access.body_limit }
 }
 
 /// The running service.
@@ -189,6 +199,49 @@ impl Service {
             Box::pin(self.seal.close_if(|open| Arc::ptr_eq(open, &core))).await;
         }
         response
+    }
+
+    /// The place of a request by its URL, if it is plain HTTP for a component: `path` is what
+    /// follows `/v1/`, as it was sent. A row of the component's table is none, for any verb.
+    #[must_use]
+    pub fn raw_place(&self, path: &str) -> Option<RawPlace> {
+        let core = self.seal.core()?;
+        let (mount, _) = core.mounts.route(path.trim_end_matches('/'))?;
+        let at = mount.record.path.as_str();
+        let below = path.strip_prefix(at)?.trim_matches('/');
+        let access = mount.plugin.engine.description().raw.as_ref()?;
+        let place = RawPlace {
+            mount: mount.record.path.clone(),
+            base: format!("/v1/{at}"),
+            body_limit: body_limit(access),
+        };
+        (!mount.plugin.table.knows(below)).then_some(place)
+    }
+
+    /// The place of all requests of a listener of the mount's own.
+    #[must_use]
+    pub fn own_raw_place(&self, mount: &MountPath) -> RawPlace {
+        let mounted = self.seal.core().and_then(|core| core.mounts.at(mount));
+        let access = mounted.and_then(|mount| mount.plugin.engine.description().raw.clone());
+        let body_limit = body_limit(&access.unwrap_or_default());
+        RawPlace { mount: mount.clone(), base: "/".to_owned(), body_limit }
+    }
+
+    /// Serves one request of plain HTTP. Never fails: each failure is a response. A future that is
+    /// dropped while the request waits for a change gives up its place; what runs then runs to its
+    /// end.
+    pub async fn handle_raw(self: &Arc<Self>, request: RawRequest) -> RawResponse {
+        let Some((core, in_flight)) = self.seal.enter().await else {
+            return RawResponse::failed(&sealed());
+        };
+        // Dropped with this future.
+        let (_here, gone) = oneshot::channel();
+        let service = Arc::clone(self);
+        let served = tokio::spawn(async move {
+            pipeline::handle_raw(core, &service.table, Arc::new(request), in_flight, gone).await
+        });
+        let panicked = |_| RawResponse::failed(&Failure::internal("internal error"));
+        served.await.unwrap_or_else(panicked)
     }
 
     /// Goes over to the audit files that are now at the places of the devices, after an operator

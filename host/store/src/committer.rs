@@ -160,7 +160,7 @@ impl Group {
     /// before is replaced or forgotten, and the worker for due records is told. Whether a request
     /// still waits for the answer changes nothing.
     async fn commit(self, commits: &AtomicU64) {
-        let OpenData { cache, folders, .. } = &*self.data;
+        let OpenData { cache, folders, watched, .. } = &*self.data;
         let written = || self.works.iter().flat_map(Work::addresses);
         cache.begin_writing(written());
         folders.begin_writing(written());
@@ -171,6 +171,7 @@ impl Group {
         };
         cache.end_writing(stored());
         folders.end_writing(written());
+        watched.ring(written());
         if let Some(due) = stored().filter_map(Work::earliest_due).min() {
             self.data.alarm.ring(due);
         }

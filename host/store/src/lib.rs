@@ -21,7 +21,7 @@
 //!   together, the database, one row and many;
 //! - `turns` → `revision` → `counted` → `work` → `stored` → `plan` → `committer`: who goes first,
 //!   what is asked, what may be written, and the one task that writes it to the `open_data` (with
-//!   `cache`, `folders`, `alarm`, and the `time_mark` of the `clock`);
+//!   `cache`, `folders`, `watched`, `alarm`, and the `time_mark` of the `clock`);
 //! - `store` → `unit`, `scan`: what the layers above ask;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: how a store is made and opened.
 //!
@@ -66,6 +66,7 @@ mod testing;
 mod time_mark;
 mod turns;
 mod unit;
+mod watched;
 mod work;
 
 pub use alarm::Alarm;
@@ -87,3 +88,4 @@ pub use sqlite::Flushing;
 pub use store::Store;
 pub use turns::Turn;
 pub use unit::{Finish, Unit};
+pub use watched::Watch;

@@ -20,6 +20,7 @@ use crate::sqlite::Database;
 use crate::stored::StoredBytes;
 use crate::time_mark::TimeMark;
 use crate::turns::Contended;
+use crate::watched::Watched;
 use crate::work::Reads;
 
 /// The database, the keys that open it, and what is kept of it in memory. A unit that waits for its
@@ -29,6 +30,7 @@ pub(crate) struct OpenData {
     pub(crate) seal: Seal,
     pub(crate) cache: Cache,
     pub(crate) folders: Folders,
+    pub(crate) watched: Arc<Watched>,
     pub(crate) alarm: Alarm,
     pub(crate) time: TimeMark,
     pub(crate) stored: StoredBytes,
@@ -52,6 +54,7 @@ impl OpenData {
             seal,
             cache: Cache::default(),
             folders: Folders::new()?,
+            watched: Arc::default(),
             alarm: Alarm::default(),
             time: TimeMark::new(clock),
             stored: StoredBytes::default(),

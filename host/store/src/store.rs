@@ -31,6 +31,7 @@ use crate::script::{Answers, Script};
 use crate::seal::{Hashes, Seal};
 use crate::sqlite::{Database, Ending};
 use crate::turns::{Contended, DUE_TURN_TIME, TURN_TIME, Turn, Turns};
+use crate::watched::Watch;
 use crate::work::{Outcome, Reads, Work};
 
 /// An open store. Reads and writes go through units of work ([`Store::begin`]); the other questions
@@ -160,6 +161,19 @@ impl Store {
     /// The same for due work, for which no caller waits.
     pub fn turn_of_due_work(&self) -> Turn {
         Turn::new(&self.turns, DUE_TURN_TIME)
+    }
+
+    /// Watches records of [`Space::Data`] by their full keys: the watch tells of each commit from
+    /// now on that puts or deletes one of them.
+    pub fn watch(&self, keys: Vec<String>) -> Watch {
+        self.data.watched.watch(keys)
+    }
+
+    /// A number of all data of `mount`: another one after each commit that puts or deletes any.
+    /// Equal numbers before a read and after the beginning of a watch say that the watch misses
+    /// nothing.
+    pub fn changes_of(&self, mount: &str) -> u64 {
+        self.data.folder(&format!("{mount}/"))
     }
 
     /// Rings for the worker on due records.

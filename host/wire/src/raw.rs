@@ -15,6 +15,8 @@ pub struct RawPlace {
     /// Path of the mount's root in the URL, with a slash at both ends: `/` on a listener of the
     /// mount's own, `/v1/acl/` on the server's.
     pub base: String,
+    /// Largest body, in bytes.
+    pub body_limit: u64,
 }
 
 /// One request.

@@ -93,6 +93,13 @@ impl Table {
         Match::Row { index, route, captures: capture(&route.path, path) }
     }
 
+    /// Whether a row answers on that path, to any verb.
+    #[must_use]
+    pub fn knows(&self, path: &str) -> bool {
+        let node = self.root.seek(Some(path).filter(|path| !path.is_empty()));
+        node.is_some_and(|node| !node.rows.is_empty())
+    }
+
     /// Whether some row marks a field of this name, or with this alias, as secret. What one row
     /// takes another shows, so that redaction asks the whole table.
     #[must_use]

@@ -7,7 +7,7 @@ use super::entry::PluginType;
 use super::table::Catalog;
 use bulkhead_sandbox::Ask;
 use bulkhead_sandbox::grants::ceiling;
-use bulkhead_wire::description::{DatabaseDescription, Description, Field, Route};
+use bulkhead_wire::description::{DatabaseDescription, Description, Field, RawAccess, Route};
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::metric;
 use bulkhead_wire::name::{MountPath, is_name};
@@ -27,6 +27,10 @@ const BODY: u64 = 32 << 20;
 const ASKS: usize = 256;
 /// Other names of a database plugin.
 const ALIASES: usize = 16;
+/// Headers of plain HTTP that a component reads.
+const HEADERS: usize = 16;
+/// Longest name of a header, in bytes.
+const NAME: usize = 64;
 
 /// Checks a name that a plugin is to be registered under.
 ///
@@ -80,11 +84,40 @@ pub(super) fn engine(description: &Description) -> Result<(), String> {
     }
     asks(&description.asks)?;
     metric::check(&description.metrics)?;
+    if let Some(access) = &description.raw {
+        raw(access).map_err(|why| format!("raw: {why}"))?;
+    }
     for route in &description.routes {
         row(route)
             .map_err(|why| format!("row {:?} of {}: {why}", route.verb, quoted(&route.path)))?;
     }
     Ok(())
+}
+
+/// Checks which headers of plain HTTP a component reads: none by which the host, or another
+/// service, knows a caller.
+fn raw(access: &RawAccess) -> Result<(), String> {
+    if access.headers.len() > HEADERS {
+        let count = access.headers.len();
+        return Err(format!("it reads {count} headers; there may be at most {HEADERS}"));
+    }
+    if access.body_limit > BODY {
+        return Err(format!("body_limit: {} bytes; at most {BODY}", access.body_limit));
+    }
+    for name in &access.headers {
+        let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if name.is_empty() || name.len() > NAME || !name.bytes().all(is_word) {
+            return Err(format!("{} is no header's name in lower case", quoted(name)));
+        }
+        let is_kept = ["x-vault-", "x-bulkhead-token", "cookie", "proxy-"];
+        if is_kept.iter().any(|kept| name.starts_with(kept)) {
+            return Err(format!("the header {name} reaches no component"));
+        }
+    }
+    match access.secret_headers.iter().find(|name| !access.headers.contains(name)) {
+        Some(name) => Err(format!("secret_headers: {} is not among headers", quoted(name))),
+        None => Ok(()),
+    }
 }
 
 fn row(route: &Route) -> Result<(), String> {
@@ -212,6 +245,21 @@ mod tests {
         ] {
             assert!(with(change).unwrap_err().contains(why), "{why}");
         }
+    }
+
+    #[test]
+    fn a_component_reads_no_header_by_which_the_host_knows_callers() {
+        let access = |headers: &[&str], secret: &[&str]| RawAccess {
+            headers: headers.iter().map(|name| (*name).to_owned()).collect(),
+            secret_headers: secret.iter().map(|name| (*name).to_owned()).collect(),
+            body_limit: 0,
+        };
+        assert_eq!(raw(&access(&["x-nomad-token", "authorization"], &["authorization"])), Ok(()));
+        for name in ["x-vault-token", "cookie", "proxy-authorization", "X-Other", "", "a b"] {
+            assert!(raw(&access(&[name], &[])).is_err(), "{name}");
+        }
+        assert!(raw(&access(&["a"], &["b"])).unwrap_err().contains("not among"));
+        assert!(raw(&access(&["a"; 17], &[])).unwrap_err().contains("at most 16"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::core::{Core, Parts};
 use crate::log::cause;
 use crate::mounts::Mounts;
 use crate::process::Process;
-use crate::sealing::Sealing;
+use crate::sealing::{Sealing, sealed};
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
 use bulkhead_wire::failure::Failure;
@@ -70,6 +70,7 @@ pub(crate) fn begin_due_work(core: &Arc<Core>) {
 /// which waits for its end.
 pub(crate) async fn stop(core: &Core) {
     core.sealing.begin();
+    core.parking.release(None, &sealed());
     if let Some(worker) = core.due_work.take()
         && worker.await.is_err()
     {

@@ -134,6 +134,12 @@ impl Mount {
         drop(self.requests.close().await);
     }
 
+    /// The failure of requests that waited behind it when it went.
+    pub(crate) fn gone(&self) -> Failure {
+        let path = &self.record.path;
+        Failure::new(Kind::NotFound, format!("the mount {path} was disabled or moved"))
+    }
+
     /// Lets no due work in any more, and waits until what is inside has ended. Due work that comes
     /// until the guard is dropped waits for that, and stays outside.
     pub(crate) async fn close_work(&self) -> Closed {

@@ -195,7 +195,7 @@ impl<'a> AuditTrail<'a> {
                     let (table, running) = (self.table.rows(), Builtin::running());
                     Described { table, route, captures, mount: &self.builtin, running }
                 }
-                Place::Mount(_, mount) => {
+                Place::Mount(_, mount) | Place::Raw(mount) => {
                     let (table, running) = (&mount.plugin.table, mount.running());
                     Described { table, route, captures, mount: &mount.record, running }
                 }
@@ -209,7 +209,9 @@ impl<'a> AuditTrail<'a> {
             route,
             verdict: self.verdict.as_ref(),
             is_refused,
-            is_public: self.destination.is_some_and(|to| to.public().is_some() || to.is_open_row()),
+            is_public: self.destination.is_some_and(|to| {
+                to.public().is_some() || to.is_open_row() || to.is_raw()
+            }),
             now: self.core.store.now(),
         }
     }

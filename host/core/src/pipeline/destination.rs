@@ -16,6 +16,8 @@ pub(super) enum Place<'a> {
     Host(&'a Endpoint),
     /// A row of a mount's route table, by its index.
     Mount(usize, Arc<Mount>),
+    /// A mount whose component answers plain HTTP, on a path without a row.
+    Raw(Arc<Mount>),
 }
 
 /// A request's place, and what its path carried.
@@ -37,6 +39,11 @@ impl Destination<'_> {
         matches!(self.place, Place::Mount(..)) && self.route().is_some_and(Route::asks_for_no_token)
     }
 
+    /// Whether it is plain HTTP, which asks for no token of the host.
+    pub(super) fn is_raw(&self) -> bool {
+        matches!(self.place, Place::Raw(_))
+    }
+
     /// Whether it is served also when no audit device records it.
     pub(super) fn goes_unrecorded(&self) -> bool {
         let Place::Host(endpoint) = &self.place else { return false };
@@ -47,7 +54,7 @@ impl Destination<'_> {
     pub(super) fn begin_unit(&self, core: &Core) -> Unit {
         match &self.place {
             Place::Host(_) => core.store.begin(),
-            Place::Mount(_, mount) => mount.begin(&core.store),
+            Place::Mount(_, mount) | Place::Raw(mount) => mount.begin(&core.store),
         }
     }
 
@@ -64,6 +71,7 @@ impl Destination<'_> {
         match &self.place {
             Place::Host(endpoint) => Some(&endpoint.route),
             Place::Mount(index, mount) => mount.plugin.table.routes().get(*index),
+            Place::Raw(_) => None,
         }
     }
 }

@@ -71,7 +71,7 @@ impl<'a> PermittedRequest<'a> {
 }
 
 /// Refuses a request of a mount that has had as many as it may.
-fn count_request(mount: &Mount) -> Result<(), Failure> {
+pub(super) fn count_request(mount: &Mount) -> Result<(), Failure> {
     mount.compartment.count_request(Instant::now()).map_err(|wait| {
         let (path, rate) =
             (&mount.record.path, mount.compartment.limits().rate.unwrap_or_default());

@@ -42,6 +42,11 @@ pub(crate) fn may_be_accessor(text: &str) -> bool {
     text.len() == ACCESSOR && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
+/// Whether a text begins as our tokens do.
+pub(crate) fn bears_our_prefix(text: &str) -> bool {
+    [SERVICE, BATCH].iter().any(|prefix| text.starts_with(prefix))
+}
+
 /// The accessor of a service token.
 pub(crate) fn accessor(hashes: &Hashes, token: &Secret) -> String {
     let hash = hashes.keyed_bytes(purpose::ACCESSOR, token.expose().as_bytes());

@@ -1,0 +1,222 @@
+//! Requests that wait for a change, without an instance: who waits, and for which run.
+//!
+//! Equal requests (the same in mount, method, path, query, headers and body) are one group, and one
+//! run of the component answers the whole group. A caller's headers are part of the comparison, so
+//! that callers with different tokens never share a run.
+//!
+//! The attack this file stops: waiting requests without end. There is a most of them in all, and a
+//! most of each client.
+
+use bulkhead_wire::client::Client;
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::raw::RawResponse;
+use bulkhead_wire::sync;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{Notify, watch};
+
+/// Most parked requests of the process.
+const MOST: usize = 10_000;
+/// Most parked requests of one client.
+const MOST_OF_A_CLIENT: usize = 1_000;
+
+/// Everything that waits.
+#[derive(Default)]
+pub(crate) struct Parking {
+    groups: Mutex<HashMap<String, Arc<Group>>>,
+    places: Arc<Mutex<HashMap<Client, usize>>>,
+}
+
+/// Equal requests that wait for the same run.
+pub(crate) struct Group {
+    name: String,
+    mount: String,
+    status: watch::Sender<Status>,
+    released: Notify,
+}
+
+/// The state of a group.
+#[derive(Clone)]
+enum Status {
+    Waiting,
+    Answered(Result<RawResponse, Failure>),
+}
+
+/// The right to wait, until it is dropped.
+pub(crate) struct ParkingPlace {
+    places: Arc<Mutex<HashMap<Client, usize>>>,
+    client: Client,
+}
+
+/// One request's share in its group.
+pub(crate) struct Seat(watch::Receiver<Status>);
+
+/// The end of a group's wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// No request waits any more.
+    Empty,
+    /// The group was released, and its requests have their answer.
+    Released,
+}
+
+impl Parking {
+    /// Takes a place for a request of `client`.
+    ///
+    /// # Errors
+    /// 429 where the client, or the process, has as many parked requests as it may.
+    pub(crate) fn take_place(&self, client: Client) -> Result<ParkingPlace, Failure> {
+        let mut places = sync::lock(&self.places);
+        if places.values().sum::<usize>() >= MOST {
+            return Err(full(format!("{MOST} requests wait for a change, the most of a server")));
+        }
+        let of_client = places.entry(client).or_default();
+        if *of_client >= MOST_OF_A_CLIENT {
+            let whole = format!("{MOST_OF_A_CLIENT} requests of this client wait for a change");
+            return Err(full(format!("{whole}, the most of a client")));
+        }
+        *of_client += 1;
+        Ok(ParkingPlace { places: Arc::clone(&self.places), client })
+    }
+
+    /// Joins the group of that name. The group is returned besides where this request made the
+    /// group: its maker lets the group run.
+    pub(crate) fn join(&self, name: &str, mount: &str) -> (Seat, Option<Arc<Group>>) {
+        let mut groups = sync::lock(&self.groups);
+        if let Some(group) = groups.get(name) {
+            return (Seat(group.status.subscribe()), None);
+        }
+        let (status, seat) = watch::channel(Status::Waiting);
+        let (name, mount) = (name.to_owned(), mount.to_owned());
+        let group = Arc::new(Group { name: name.clone(), mount, status, released: Notify::new() });
+        groups.insert(name, Arc::clone(&group));
+        (Seat(seat), Some(group))
+    }
+
+    /// Gives the group its answer. Requests that come later make a new group.
+    pub(crate) fn answer(&self, group: &Group, answer: Result<RawResponse, Failure>) {
+        let mut groups = sync::lock(&self.groups);
+        if groups.get(&group.name).is_some_and(|known| std::ptr::eq(&**known, group)) {
+            groups.remove(&group.name);
+        }
+        group.status.send_replace(Status::Answered(answer));
+    }
+
+    /// Waits until no request of the group waits any more, or until the group is released.
+    pub(crate) async fn rest(&self, group: &Group) -> Rest {
+        loop {
+            tokio::select! {
+                () = group.status.closed() => {}
+                () = group.released.notified() => return Rest::Released,
+            }
+            let mut groups = sync::lock(&self.groups);
+            // Looked at under the lock, which a request that joins has as well.
+            if group.status.receiver_count() == 0 {
+                groups.remove(&group.name);
+                return Rest::Empty;
+            }
+        }
+    }
+
+    /// Answers the waiting requests of one mount, or of all mounts, with a failure.
+    pub(crate) fn release(&self, mount: Option<&str>, failure: &Failure) {
+        let mut groups = sync::lock(&self.groups);
+        groups.retain(|_, group| {
+            if mount.is_some_and(|mount| group.mount != mount) {
+                return true;
+            }
+            group.status.send_replace(Status::Answered(Err(failure.clone())));
+            group.released.notify_one();
+            false
+        });
+    }
+
+    /// Requests that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        sync::lock(&self.places).values().sum()
+    }
+}
+
+impl Seat {
+    /// The answer of the group.
+    pub(crate) async fn answer(&mut self) -> Result<RawResponse, Failure> {
+        let status = self.0.wait_for(|status| matches!(status, Status::Answered(_))).await;
+        match status.map(|status| status.clone()) {
+            Ok(Status::Answered(answer)) => answer,
+            // The group's task ended by a panic, which is in the log.
+            _ => Err(Failure::internal("internal error")),
+        }
+    }
+}
+
+impl Drop for ParkingPlace {
+    fn drop(&mut self) {
+        let mut places = sync::lock(&self.places);
+        if let Some(of_client) = places.get_mut(&self.client) {
+            *of_client -= 1;
+            if *of_client == 0 {
+                places.remove(&self.client);
+            }
+        }
+    }
+}
+
+fn full(why: String) -> Failure {
+    let message = format!("{why}; ask without \"index\", or again when others are answered");
+    Failure { retry_after: Some(1_000), ..Failure::new(Kind::RateLimited, message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    fn answer(text: &str) -> Result<RawResponse, Failure> {
+        let body = Arc::new(text.as_bytes().to_vec());
+        Ok(RawResponse { status: 200, headers: Vec::new(), body })
+    }
+
+    fn client(last: u8) -> Client {
+        Client::of(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)))
+    }
+
+    #[tokio::test]
+    async fn equal_requests_have_one_group_and_later_ones_another() {
+        let parking = Parking::default();
+        let (mut one, made) = parking.join("a", "m");
+        let group = made.unwrap();
+        let (mut other, joined) = parking.join("a", "m");
+        assert!(joined.is_none());
+        parking.answer(&group, answer("x"));
+        assert!(one.answer().await == answer("x") && other.answer().await == answer("x"));
+        assert!(parking.join("a", "m").1.is_some(), "its run was over");
+    }
+
+    #[tokio::test]
+    async fn a_group_ends_with_its_last_request_or_when_it_is_released() {
+        let parking = Parking::default();
+        let (seat, made) = parking.join("a", "m");
+        drop(seat);
+        assert_eq!(parking.rest(&made.unwrap()).await, Rest::Empty);
+        let (mut seat, made) = parking.join("a", "m");
+        let group = made.unwrap();
+        parking.release(Some("other"), &Failure::denied("x"));
+        parking.release(Some("m"), &Failure::denied("gone"));
+        assert_eq!(parking.rest(&group).await, Rest::Released);
+        assert_eq!(seat.answer().await.unwrap_err().message, "gone");
+    }
+
+    #[test]
+    fn a_client_has_its_places_and_gives_them_back() {
+        let parking = Parking::default();
+        let taken: Vec<_> =
+            (0..MOST_OF_A_CLIENT).map(|_| parking.take_place(client(1)).unwrap()).collect();
+        let refused = parking.take_place(client(1)).err().unwrap();
+        assert_eq!(refused.kind, Kind::RateLimited);
+        let of_other = parking.take_place(client(2)).unwrap();
+        assert_eq!(parking.waiting(), MOST_OF_A_CLIENT + 1);
+        drop((taken, of_other));
+        assert_eq!(parking.waiting(), 0);
+        assert!(parking.take_place(client(1)).is_ok());
+    }
+}

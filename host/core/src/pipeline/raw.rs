@@ -1,0 +1,426 @@
+//! THE LIFE OF A REQUEST OF PLAIN HTTP, which its component authenticates itself.
+//!
+//! Found, limited, recorded and admitted like any other request, without a token of the host and
+//! without policy. A component that answers a park lets the request wait: it holds no instance, no
+//! admission and no place inside of its mount, and runs again when a key that it waits for is
+//! written (see [`crate::parking`]).
+//!
+//! The attack this file stops: a component that learns tokens of the host, or rules a connection
+//! of it. Only headers that its description names are handed on, and of its answer only headers
+//! that concern the answer.
+
+use super::audit_trail::{AuditTrail, Subject};
+use super::destination::{Destination, Place};
+use super::operation::operation;
+use super::permitted_request::count_request;
+use crate::api::HostTable;
+use crate::core::Core;
+use crate::host_services::CallServices;
+use crate::lifecycle::Attempts;
+use crate::mounts::{Mount, Phase};
+use crate::parking::Group;
+use crate::permit::Permit;
+use crate::sealing::{InFlight, sealed};
+use crate::tokens;
+use bulkhead_sandbox::contract::{Park, RawHeader, RawReply, RawRequest as ContractRequest};
+use bulkhead_sandbox::{CallTree, Effect, HostServices, Limits, Priority, Scope, SlotRequest};
+use bulkhead_store::Turn;
+use bulkhead_wire::client::Client;
+use bulkhead_wire::description::{RawAccess, Verb};
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::raw::{RawRequest, RawResponse};
+use bulkhead_wire::request::Request;
+use bulkhead_wire::response::{Body, Response};
+use serde_json::Map;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// Longest wait of one run.
+const LONGEST_WAIT: Duration = Duration::from_secs(660);
+/// Headers of an answer that are the listener's.
+const OF_THE_CONNECTION: [&str; 8] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "date",
+    "keep-alive",
+    "set-cookie",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Why a request runs, as the contract words it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Run {
+    First,
+    Changed,
+    Elapsed,
+}
+
+impl Run {
+    fn word(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Changed => "changed",
+            Self::Elapsed => "elapsed",
+        }
+    }
+}
+
+/// Serves one request of plain HTTP. `gone` resolves when its client went away.
+pub(crate) async fn handle_raw(
+    core: Arc<Core>,
+    table: &HostTable,
+    request: Arc<RawRequest>,
+    in_flight: InFlight,
+    gone: oneshot::Receiver<()>,
+) -> RawResponse {
+    let mount = match find(&core, &request) {
+        Ok(mount) => mount,
+        Err(failure) => return RawResponse::failed(&failure),
+    };
+    let remote = request.remote.0;
+    if let Err(refused) = core.process.strangers.admit(remote, &*core.log).await {
+        return RawResponse::failed(&refused);
+    }
+    let recorded = as_recorded(&request);
+    let destination = Destination { place: Place::Raw(Arc::clone(&mount)), captures: Vec::new() };
+    let mut trail = AuditTrail::begin(Subject {
+        core: &core,
+        table,
+        request: &recorded,
+        destination: Some(&destination),
+        caller: None,
+    });
+    let served = match trail.enter(operation(recorded.verb, false)).await {
+        Ok(()) => serve(&core, &mount, &request, in_flight, gone).await,
+        Err(unrecorded) => Err(unrecorded),
+    };
+    // A caller whom the component let in is no stranger.
+    if served.as_ref().is_ok_and(|answer| ![401, 403].contains(&answer.status)) {
+        core.process.strangers.give_back(remote);
+    }
+    leave(trail, served).await
+}
+
+/// The mount, if its component answers plain HTTP.
+fn find(core: &Core, request: &RawRequest) -> Result<Arc<Mount>, Failure> {
+    let path = &request.place.mount;
+    let mount = core.mounts.at(path).filter(|mount| {
+        mount.record.phase == Phase::Serving && mount.plugin.engine.description().raw.is_some()
+    });
+    mount.ok_or_else(|| {
+        core.mounts.unavailable_at(path.as_str()).unwrap_or_else(|| {
+            let message = format!("no engine at {path} answers requests of this kind");
+            Failure::new(Kind::NotFound, message)
+        })
+    })
+}
+
+/// The request as audit lines show it: without headers and body, which hold secrets of others.
+fn as_recorded(request: &RawRequest) -> Request {
+    let verb = match request.method.as_str() {
+        "POST" | "PUT" => Verb::Write,
+        "PATCH" => Verb::Patch,
+        "DELETE" => Verb::Delete,
+        _ => Verb::Read,
+    };
+    let (remote, remote_port) = request.remote;
+    Request {
+        id: request.id.clone(),
+        verb,
+        path: format!("{}{}", request.place.mount, request.path),
+        token: None,
+        fields: Map::new(),
+        raw: None,
+        body_bytes: request.body.len() as u64,
+        is_unread: false,
+        refusal: None,
+        remote,
+        remote_port,
+    }
+}
+
+/// The answer, if it could be recorded.
+async fn leave(trail: AuditTrail<'_>, served: Result<RawResponse, Failure>) -> RawResponse {
+    let (answer, told) = match served {
+        Ok(answer) => {
+            let body = Body::Raw { content_type: String::new(), bytes: Vec::new() };
+            let told = Response { status: answer.status, body, retry_after: None };
+            (answer, Ok(told))
+        }
+        Err(failure) => (RawResponse::failed(&failure), Err(failure)),
+    };
+    let is_failure = told.is_err();
+    let recorded = trail.leave(told).await;
+    match recorded.body {
+        Body::Errors(errors) if !is_failure || recorded.status != answer.status => {
+            let body = Arc::new(errors.join("\n").into_bytes());
+            RawResponse { status: recorded.status, headers: Vec::new(), body }
+        }
+        _ => answer,
+    }
+}
+
+/// Runs the request, and lets it wait where its component says so.
+async fn serve(
+    core: &Arc<Core>,
+    mount: &Arc<Mount>,
+    request: &Arc<RawRequest>,
+    in_flight: InFlight,
+    gone: oneshot::Receiver<()>,
+) -> Result<RawResponse, Failure> {
+    count_request(mount)?;
+    let seen = core.store.changes_of(&mount.record.uuid);
+    let reply = run(core, mount, request, Run::First).await?;
+    drop(in_flight);
+    let Some(park) = reply.park else { return respond(mount, reply) };
+    let _place = core.parking.take_place(Client::of(request.remote.0))?;
+    let wait = Duration::from_millis(park.wait.into()).min(LONGEST_WAIT);
+    let until = Instant::now() + wait;
+    let name = group_name(core, mount, request);
+    let (mut seat, made) = core.parking.join(&name, &mount.record.uuid);
+    if let Some(group) = made {
+        let waiting = Waiting { core: Arc::clone(core), request: Arc::clone(request), group };
+        tokio::spawn(waiting.drive(mount.record.uuid.clone(), park, seen));
+    }
+    tokio::select! {
+        answer = seat.answer() => return answer,
+        () = tokio::time::sleep_until(until) => {}
+        _ = gone => return Err(Failure::new(Kind::Unavailable, "the client went away")),
+    }
+    drop(seat);
+    let (mount, _in_flight) = again(core, &mount.record.uuid)?;
+    respond(&mount, run(core, &mount, request, Run::Elapsed).await?)
+}
+
+/// A name that equal requests of a mount have, and no others.
+fn group_name(core: &Core, mount: &Mount, request: &RawRequest) -> String {
+    let access = mount.plugin.engine.description().raw.clone().unwrap_or_default();
+    let mut text = Vec::new();
+    let mut add = |part: &[u8]| {
+        text.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        text.extend_from_slice(part);
+    };
+    add(mount.record.uuid.as_bytes());
+    for part in [&request.method, &request.place.base, &request.path, &request.query] {
+        add(part.as_bytes());
+    }
+    for header in handed_on(&access, request) {
+        add(header.name.as_bytes());
+        add(header.value.as_bytes());
+    }
+    add(&request.body);
+    core.store.keyed_hash("parked", &text)
+}
+
+/// A group of equal requests that wait.
+struct Waiting {
+    core: Arc<Core>,
+    request: Arc<RawRequest>,
+    group: Arc<Group>,
+}
+
+impl Waiting {
+    /// Runs the request again at each change, until it is answered or no caller waits. `seen` is
+    /// the number of the mount's data before the first run.
+    async fn drive(self, uuid: String, park: Park, seen: u64) {
+        let Self { core, request, group } = self;
+        let full = |keys: &[String]| keys.iter().map(|key| format!("{uuid}/{key}")).collect();
+        let mut keys = park.keys;
+        let mut watch = core.store.watch(full(&keys));
+        let mut is_behind = core.store.changes_of(&uuid) != seen;
+        loop {
+            if !is_behind {
+                tokio::select! {
+                    () = watch.changed() => {}
+                    _ = core.parking.rest(&group) => return,
+                }
+            }
+            let seen = core.store.changes_of(&uuid);
+            let answer = match run_again(&core, &uuid, &request).await {
+                Ok((_, RawReply { park: Some(park), .. })) if park.keys == keys => {
+                    is_behind = false;
+                    continue;
+                }
+                Ok((_, RawReply { park: Some(park), .. })) => {
+                    keys = park.keys;
+                    watch = core.store.watch(full(&keys));
+                    is_behind = core.store.changes_of(&uuid) != seen;
+                    continue;
+                }
+                Ok((mount, reply)) => respond(&mount, reply),
+                Err(failure) => Err(failure),
+            };
+            return core.parking.answer(&group, answer);
+        }
+    }
+}
+
+/// Runs a request that waited, in the mount as it is now.
+async fn run_again(
+    core: &Arc<Core>,
+    uuid: &str,
+    request: &RawRequest,
+) -> Result<(Arc<Mount>, RawReply), Failure> {
+    let (mount, _in_flight) = again(core, uuid)?;
+    let reply = run(core, &mount, request, Run::Changed).await?;
+    Ok((mount, reply))
+}
+
+/// The mount as it is now, and the right to work in it.
+///
+/// # Errors
+/// 503 once the service is being sealed, 404 where the mount is gone.
+fn again(core: &Core, uuid: &str) -> Result<(Arc<Mount>, InFlight), Failure> {
+    let in_flight = core.sealing.enter()?;
+    if core.sealing.has_begun() {
+        return Err(sealed());
+    }
+    let gone = || Failure::new(Kind::NotFound, "the mount was disabled or moved");
+    Ok((core.mounts.by_uuid(uuid).ok_or_else(gone)?, in_flight))
+}
+
+/// Runs the component, and runs it again on a conflict while nothing outside was changed.
+async fn run(
+    core: &Arc<Core>,
+    mount: &Arc<Mount>,
+    request: &RawRequest,
+    run: Run,
+) -> Result<RawReply, Failure> {
+    let _inside = mount.enter().ok_or_else(|| mount.gone())?;
+    let until = Instant::now() + time_limit(core, mount);
+    let mut attempts = Attempts::for_caller(core, until);
+    loop {
+        let mut effect = Effect::Pure;
+        let call = RawCall { core, mount, request, run, until };
+        let served = Box::pin(call.attempt(attempts.next(), &mut effect)).await;
+        if effect >= Effect::Effect || !attempts.continue_after(&served).await {
+            return served;
+        }
+    }
+}
+
+fn time_limit(core: &Core, mount: &Mount) -> Duration {
+    let usual = core.process.settings.request_timeout;
+    [mount.compartment.limits().deadline, Limits::CEILING.deadline]
+        .into_iter()
+        .flatten()
+        .fold(usual, Duration::min)
+}
+
+/// One run of a component for a request.
+struct RawCall<'a> {
+    core: &'a Arc<Core>,
+    mount: &'a Arc<Mount>,
+    request: &'a RawRequest,
+    run: Run,
+    until: Instant,
+}
+
+impl RawCall<'_> {
+    async fn attempt(&self, turn: &Turn, effect: &mut Effect) -> Result<RawReply, Failure> {
+        let Self { core, mount, .. } = *self;
+        let unit = mount.begin(&core.store).in_turn(turn);
+        let pass = mount.may_call()?;
+        let client = Client::of(self.request.remote.0);
+        let wanted = SlotRequest {
+            compartment: &mount.compartment,
+            slots: 1,
+            priority: Priority::Foreground,
+            caller: Some(client),
+            deadline: self.until,
+        };
+        let _admission = core.sandbox.admit(wanted).await?;
+        let services = CallServices::new(core, mount, None, "");
+        let engine = &mount.plugin.engine;
+        let access = engine.description().raw.clone().unwrap_or_default();
+        let tree = Arc::new(CallTree::of(client));
+        let headers = handed_on(&access, self.request);
+        for header in headers.iter().filter(|header| access.secret_headers.contains(&header.name)) {
+            let value = header.value.trim();
+            tree.secrets.add_told(value.rsplit(' ').next().unwrap_or(value));
+        }
+        let opened = core.mounts.open(mount, &Permit::for_raw(&access));
+        let scope = Scope {
+            compartment: opened.compartment,
+            grants: opened.grants,
+            reuse: opened.reuse,
+            deadline: self.until,
+            slots: 1,
+            services: Arc::clone(&services) as Arc<dyn HostServices>,
+            tree: Arc::clone(&tree),
+        };
+        let mut done = engine.serve(scope, unit, &self.contract_request(headers)).await;
+        mount.note_end(&*core.log, pass, done.ended);
+        *effect = tree.effect();
+        if *effect == Effect::Effect {
+            done.unit.insist();
+        }
+        let settled = match done.result {
+            Ok(reply) => done.unit.commit().await.map(|_| reply).map_err(Failure::from),
+            Err(failure) => Err(failure),
+        };
+        services.release_guards().await;
+        settled
+    }
+
+    /// The request as the contract words it.
+    fn contract_request(&self, headers: Vec<RawHeader>) -> ContractRequest {
+        let Self { core, mount, request, .. } = *self;
+        let left = self.until.saturating_duration_since(Instant::now());
+        let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        ContractRequest {
+            id: request.id.clone(),
+            method: request.method.clone(),
+            base: request.place.base.clone(),
+            path: request.path.clone(),
+            query: request.query.clone(),
+            headers,
+            body: request.body.clone(),
+            run: self.run.word().to_owned(),
+            deadline: core.store.now().saturating_add(left),
+            remote_address: request.remote.0.to_string(),
+            mount: mount.for_plugin(core.lifetimes, None),
+            ext: Vec::new(),
+        }
+    }
+}
+
+/// The headers that the component reads, without those that bear a token of the host.
+fn handed_on(access: &RawAccess, request: &RawRequest) -> Vec<RawHeader> {
+    let headers = request.headers.iter().filter(|(name, value)| {
+        access.headers.contains(name)
+            && !(name == "authorization" && value.split(' ').any(tokens::keys::bears_our_prefix))
+    });
+    headers.map(|(name, value)| RawHeader { name: name.clone(), value: value.clone() }).collect()
+}
+
+/// The component's answer as it leaves.
+///
+/// # Errors
+/// 500 that names the component, for an answer that HTTP does not know.
+fn respond(mount: &Mount, reply: RawReply) -> Result<RawResponse, Failure> {
+    let wrong = |what: &str| {
+        let title = mount.plugin.engine.identity().title();
+        Failure::internal(format!("{title} answered {what}"))
+    };
+    if !(200..=599).contains(&reply.status) {
+        return Err(wrong("an impossible status"));
+    }
+    let mut headers = Vec::with_capacity(reply.headers.len());
+    for RawHeader { name, value } in reply.headers {
+        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let is_value = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte);
+        if name.is_empty() || !name.bytes().all(is_token) || !value.bytes().all(is_value) {
+            return Err(wrong("a header that cannot be sent"));
+        }
+        if OF_THE_CONNECTION.iter().any(|of| name.eq_ignore_ascii_case(of)) {
+            return Err(wrong("a header that is the server's to send"));
+        }
+        headers.push((name, value));
+    }
+    Ok(RawResponse { status: reply.status, headers, body: Arc::new(reply.body) })
+}

@@ -1,0 +1,110 @@
+//! Keys that requests wait for: a commit that puts or deletes one of them rings a bell.
+//!
+//! The fault this file stops: a wake-up that is lost. A bell rings after the commit can be read and
+//! before the commit is acknowledged, and stays rung until its owner looks. Commits pay nothing
+//! while no key is watched.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
+
+use bulkhead_wire::sync;
+
+use crate::record::{Address, Space};
+
+/// The bells of every watched key of [`Space::Data`].
+#[derive(Default)]
+pub(crate) struct Watched {
+    bells: Mutex<HashMap<String, Vec<Arc<Notify>>>>,
+    /// Watched keys: read without the lock.
+    keys: AtomicUsize,
+}
+
+/// A bell that rings when one of its keys is put or deleted, until it is dropped.
+pub struct Watch {
+    watched: Arc<Watched>,
+    keys: Vec<String>,
+    bell: Arc<Notify>,
+}
+
+impl Watched {
+    /// Watches full keys: the mount's uuid, a slash, and the component's key.
+    pub(crate) fn watch(self: &Arc<Self>, keys: Vec<String>) -> Watch {
+        let bell = Arc::new(Notify::new());
+        let mut bells = sync::lock(&self.bells);
+        for key in &keys {
+            bells.entry(key.clone()).or_default().push(Arc::clone(&bell));
+        }
+        self.keys.store(bells.len(), Ordering::SeqCst);
+        Watch { watched: Arc::clone(self), keys, bell }
+    }
+
+    /// Rings the bells of what a commit wrote.
+    pub(crate) fn ring<'a>(&self, written: impl Iterator<Item = &'a Address>) {
+        if self.keys.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let bells = sync::lock(&self.bells);
+        let data = written.filter(|address| address.space == Space::Data);
+        for bell in data.filter_map(|address| bells.get(&address.key)).flatten() {
+            bell.notify_one();
+        }
+    }
+}
+
+impl Watch {
+    /// Resolves after a commit since the beginning, or since the last call, wrote one of the keys.
+    pub async fn changed(&self) {
+        self.bell.notified().await;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut bells = sync::lock(&self.watched.bells);
+        for key in &self.keys {
+            let Some(of_key) = bells.get_mut(key) else { continue };
+            of_key.retain(|bell| !Arc::ptr_eq(bell, &self.bell));
+            if of_key.is_empty() {
+                bells.remove(key);
+            }
+        }
+        self.watched.keys.store(bells.len(), Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+
+    fn address(space: Space, key: &str) -> Address {
+        Address::new(space, key)
+    }
+
+    #[tokio::test]
+    async fn a_bell_rings_for_its_keys_and_remembers_that_it_rang() {
+        let watched = Arc::new(Watched::default());
+        let watch = watched.watch(vec!["m/a".to_owned(), "m/b".to_owned()]);
+        watched.ring([address(Space::Data, "m/c"), address(Space::Core, "m/a")].iter());
+        assert!(watch.changed().now_or_never().is_none());
+        watched.ring([address(Space::Data, "m/b")].iter());
+        assert!(watch.changed().now_or_never().is_some());
+        assert!(watch.changed().now_or_never().is_none(), "a ring counts once");
+    }
+
+    #[tokio::test]
+    async fn a_bell_that_is_dropped_leaves_the_others() {
+        let watched = Arc::new(Watched::default());
+        let (one, other) =
+            (watched.watch(vec!["m/a".to_owned()]), watched.watch(vec!["m/a".to_owned()]));
+        drop(one);
+        watched.ring([address(Space::Data, "m/a")].iter());
+        assert!(other.changed().now_or_never().is_some());
+        drop(other);
+        assert_eq!(watched.keys.load(Ordering::SeqCst), 0);
+        assert!(sync::lock(&watched.bells).is_empty());
+    }
+}
