@@ -12,10 +12,14 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 WASM := $(TARGET)/wasm32-wasip2/plugin
 PLUGINS := $(TARGET)/plugins
 # The SDK builds one world at a time, so cargo is called once per world.
-SECRETS_ENGINES := cluster database directory
-AUTH_METHODS := cloud-a cloud-b
-DATABASE_PLUGINS := database-postgresql database-mysql
-COMPONENTS := $(SECRETS_ENGINES) $(AUTH_METHODS) $(DATABASE_PLUGINS)
+# `plugins/official.txt` names the components and their worlds; an engine that answers plain HTTP
+# has the word `raw` behind its name, and exports one interface more.
+official = $(shell sed -n 's/^$(1)$$/\1/p' plugins/official.txt)
+SECRETS_ENGINES := $(call official,secrets-engine \([^ ]*\))
+RAW_ENGINES := $(call official,secrets-engine \([^ ]*\) raw)
+AUTH_METHODS := $(call official,auth-method \([^ ]*\))
+DATABASE_PLUGINS := $(call official,database-plugin \([^ ]*\))
+COMPONENTS := $(SECRETS_ENGINES) $(RAW_ENGINES) $(AUTH_METHODS) $(DATABASE_PLUGINS)
 # Every native build names the whole workspace: with `-p x` cargo chooses fewer features for some
 # dependencies and compiles them, and everything above them, a second time.
 CARGO_BUILD := cargo build --workspace
@@ -69,6 +73,7 @@ endef
 
 plugins: toolchain ## target/plugins/*.wasm
 	$(call components,$(addprefix bulkhead-,$(SECRETS_ENGINES)),$(PLUGINS))
+	$(call components,$(addprefix bulkhead-,$(RAW_ENGINES)),$(PLUGINS))
 	$(call components,$(addprefix bulkhead-,$(AUTH_METHODS)),$(PLUGINS))
 	$(call components,$(addprefix bulkhead-,$(DATABASE_PLUGINS)),$(PLUGINS))
 

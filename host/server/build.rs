@@ -7,35 +7,33 @@
 #![allow(clippy::print_stdout, reason = "cargo is told things on standard output")]
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What the binary embeds, as `make plugins` and `make build` leave it.
-const FILES: [&str; 14] = [
-    "cloud-a.wasm",
-    "cloud-a.cwasm",
-    "cloud-b.wasm",
-    "cloud-b.cwasm",
-    "cluster.wasm",
-    "cluster.cwasm",
-    "database.wasm",
-    "database.cwasm",
-    "database-postgresql.wasm",
-    "database-postgresql.cwasm",
-    "database-mysql.wasm",
-    "database-mysql.cwasm",
-    "directory.wasm",
-    "directory.cwasm",
-];
+/// Names the official components, one a line, behind the world of each.
+const LIST: &str = "../../plugins/official.txt";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let plugins = plugins_directory()?;
     println!("cargo::rustc-check-cfg=cfg(official_components)");
-    println!("cargo::rustc-env=BULKHEAD_PLUGINS={}", plugins.display());
-    let mut complete = true;
-    for file in FILES.map(|name| plugins.join(name)) {
-        println!("cargo::rerun-if-changed={}", file.display());
-        complete &= file.is_file();
+    println!("cargo::rerun-if-changed={LIST}");
+    let list = std::fs::read_to_string(LIST)?;
+    let names = list.lines().filter_map(|line| line.split(' ').nth(1));
+    let (mut complete, mut officials) = (true, String::from("&[\n"));
+    for name in names {
+        let [wasm, compiled] = ["wasm", "cwasm"].map(|kind| plugins.join(format!("{name}.{kind}")));
+        for file in [&wasm, &compiled] {
+            println!("cargo::rerun-if-changed={}", file.display());
+            complete &= file.is_file();
+        }
+        writeln!(
+            officials,
+            "Official {{ wasm: include_bytes!({wasm:?}), compiled: include_bytes!({compiled:?}) }},"
+        )?;
     }
+    officials.push_str("]\n");
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    std::fs::write(out.join("officials.rs"), officials)?;
     if complete {
         println!("cargo::rustc-cfg=official_components");
     }

@@ -269,6 +269,8 @@ fn spawn(binary: &Path, mode: &Mode, data: &Path, environment: &[(&str, String)]
                 "--dev",
                 "--dev-listen-address",
                 FREE_PORT,
+                "--dev-scheduler-listen-address",
+                "off",
                 "--dev-root-token-id",
                 ROOT,
                 "--data-dir",

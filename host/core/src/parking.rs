@@ -12,7 +12,7 @@ use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::raw::RawResponse;
 use bulkhead_wire::sync;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{Notify, watch};
 
 /// Most parked requests of the process.
@@ -24,6 +24,8 @@ const MOST_OF_A_CLIENT: usize = 1_000;
 #[derive(Default)]
 pub(crate) struct Parking {
     groups: Mutex<HashMap<String, Arc<Group>>>,
+    /// Why no request may wait any more.
+    closed: OnceLock<Failure>,
     places: Arc<Mutex<HashMap<Client, usize>>>,
 }
 
@@ -64,8 +66,12 @@ impl Parking {
     /// Takes a place for a request of `client`.
     ///
     /// # Errors
-    /// 429 where the client, or the process, has as many parked requests as it may.
+    /// 429 where the client, or the process, has as many parked requests as it may; the reason
+    /// once the parking is closed.
     pub(crate) fn take_place(&self, client: Client) -> Result<ParkingPlace, Failure> {
+        if let Some(closed) = self.closed.get() {
+            return Err(closed.clone());
+        }
         let mut places = sync::lock(&self.places);
         if places.values().sum::<usize>() >= MOST {
             return Err(full(format!("{MOST} requests wait for a change, the most of a server")));
@@ -83,6 +89,10 @@ impl Parking {
     /// group: its maker lets the group run.
     pub(crate) fn join(&self, name: &str, mount: &str) -> (Seat, Option<Arc<Group>>) {
         let mut groups = sync::lock(&self.groups);
+        // Looked at under the lock: what closes comes before or behind.
+        if let Some(closed) = self.closed.get() {
+            return (Seat(watch::channel(Status::Answered(Err(closed.clone()))).1), None);
+        }
         if let Some(group) = groups.get(name) {
             return (Seat(group.status.subscribe()), None);
         }
@@ -118,11 +128,21 @@ impl Parking {
         }
     }
 
-    /// Answers the waiting requests of one mount, or of all mounts, with a failure.
-    pub(crate) fn release(&self, mount: Option<&str>, failure: &Failure) {
+    /// Answers every waiting request with a failure, and lets none wait from now on.
+    pub(crate) fn close(&self, failure: &Failure) {
+        self.closed.get_or_init(|| failure.clone());
+        self.release_if(|_| true, failure);
+    }
+
+    /// Answers the waiting requests of one mount with a failure.
+    pub(crate) fn release(&self, mount: &str, failure: &Failure) {
+        self.release_if(|group| group.mount == mount, failure);
+    }
+
+    fn release_if(&self, is_meant: impl Fn(&Group) -> bool, failure: &Failure) {
         let mut groups = sync::lock(&self.groups);
         groups.retain(|_, group| {
-            if mount.is_some_and(|mount| group.mount != mount) {
+            if !is_meant(group) {
                 return true;
             }
             group.status.send_replace(Status::Answered(Err(failure.clone())));
@@ -200,10 +220,10 @@ mod tests {
         assert_eq!(parking.rest(&made.unwrap()).await, Rest::Empty);
         let (mut seat, made) = parking.join("a", "m");
         let group = made.unwrap();
-        parking.release(Some("other"), &Failure::denied("x"));
-        parking.release(Some("m"), &Failure::denied("gone"));
+        parking.release("other", &Failure::denied("x"));
+        parking.release("m", &Failure::denied("gone"));
         assert_eq!(parking.rest(&group).await, Rest::Released);
-        assert_eq!(seat.answer().await.unwrap_err().message, "gone");
+        assert_eq!(seat.answer().await.err().unwrap().message, "gone");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use bulkhead_sandbox::Runtime;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_store::{DataDirectory, Options, failpoint};
 use bulkhead_wire::description::{RawAccess, Route, Verb};
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::raw::{RawPlace, RawRequest, RawResponse};
 use bulkhead_wire::request::{Head, Request};
@@ -53,6 +53,10 @@ impl BodyAdmission {
 
 /// Largest body of plain HTTP, in bytes, where the component says nothing else.
 const RAW_BODY: u64 = 1 << 20;
+
+fn stopping() -> Failure {
+    Failure::new(Kind::Unavailable, "the server stops; ask again")
+}
 
 fn body_limit(access: &RawAccess) -> u64 {
     if access.body_limit == 0 { RAW_BODY } else { access.body_limit }
@@ -242,6 +246,14 @@ impl Service {
         });
         let panicked = |_| RawResponse::failed(&Failure::internal("internal error"));
         served.await.unwrap_or_else(panicked)
+    }
+
+    /// Answers every request that waits for a change, and lets none wait from now on: for the end
+    /// of the process.
+    pub fn end_waiting(&self) {
+        if let Some(core) = self.seal.core() {
+            core.parking.close(&stopping());
+        }
     }
 
     /// Goes over to the audit files that are now at the places of the devices, after an operator

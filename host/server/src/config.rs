@@ -14,7 +14,7 @@ mod section;
 mod tls;
 mod unix;
 
-pub(crate) use listener::{DEFAULT_ADDRESS, ListenerConfig};
+pub(crate) use listener::{DEFAULT_ADDRESS, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig};
 pub(crate) use outbound::OutboundSettings;
 pub(crate) use section::ConfigError;
 pub(crate) use tls::{Transport, plain_beyond_loopback};
@@ -85,6 +85,10 @@ const SEAL_UNSERVED: [(&str, &str); 1] = [(
 pub(crate) struct Config {
     /// Where and how it listens.
     pub(crate) listener: ListenerConfig,
+    /// Where the scheduler's API has a listener of its own.
+    pub(crate) scheduler: Option<ListenerConfig>,
+    /// Its address may be taken: the server then serves without it.
+    pub(crate) scheduler_is_optional: bool,
     /// Where its data are.
     pub(crate) data: PathBuf,
     /// What records its requests.
@@ -111,6 +115,8 @@ impl Config {
     pub(crate) fn at(address: &str, data: &Path) -> Self {
         Self {
             listener: ListenerConfig::at(address),
+            scheduler: None,
+            scheduler_is_optional: false,
             data: data.to_path_buf(),
             audit: AuditSettings::default(),
             surroundings: Surroundings::default(),
@@ -149,6 +155,8 @@ impl Config {
         let (default_lease_ttl, max_lease_ttl) = lifetimes(file)?;
         Ok(Self {
             listener: ListenerConfig::of(file)?,
+            scheduler: ListenerConfig::scheduler_of(file)?,
+            scheduler_is_optional: false,
             data: data_directory(file)?,
             audit: audit::settings(file)?,
             surroundings: ambient::settings(file)?,

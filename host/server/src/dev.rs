@@ -1,9 +1,9 @@
 //! `bulkhead server --dev`: an open server for trying things out, from the command line to a served
 //! socket and back to nothing.
 
-use crate::config::{Config, Transport};
+use crate::config::{Config, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig, Transport};
 use crate::dev_tls;
-use crate::options::{DevOptions, DevTransport};
+use crate::options::{DevOptions, DevScheduler, DevTransport};
 use crate::process::{self, Process, Server};
 use bulkhead_core::Service;
 use bulkhead_core::audit::AuditSettings;
@@ -50,6 +50,18 @@ async fn serve(
         ..Config::at(&options.listen, data.path())
     };
     config.listener.transport = transport;
+    config.scheduler_is_optional = options.scheduler == DevScheduler::Usual;
+    let scheduler = match &options.scheduler {
+        DevScheduler::Off => None,
+        DevScheduler::Usual => Some(DEFAULT_SCHEDULER_ADDRESS),
+        DevScheduler::At(address) => Some(address.as_str()),
+    };
+    let transport = config.listener.transport.clone();
+    let listener = |address| {
+        let scheduler = ListenerConfig::of_scheduler(address)?;
+        Ok::<_, String>(ListenerConfig { transport: transport.clone(), ..scheduler })
+    };
+    config.scheduler = scheduler.map(listener).transpose()?;
     let server = Server::start(process, config, "with --dev-listen-address HOST:PORT").await?;
     let prepared = match open(server.service(), &token).await {
         Ok(unseal_key) => {
@@ -58,6 +70,7 @@ async fn serve(
             let opened = Opened {
                 program: &program,
                 urls: &urls,
+                scheduler_urls: &server.scheduler_urls(),
                 ca_file: ca_file.as_deref(),
                 token: &token,
                 unseal_key: &unseal_key,
@@ -145,6 +158,7 @@ impl DataDirectory {
 struct Opened<'a> {
     program: &'a str,
     urls: &'a [String],
+    scheduler_urls: &'a [String],
     ca_file: Option<&'a Path>,
     token: &'a Secret,
     unseal_key: &'a Secret,
@@ -154,7 +168,7 @@ struct Opened<'a> {
 
 impl Opened<'_> {
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { program, urls, ca_file, token, unseal_key, data, config } = self;
+        let Self { program, urls, scheduler_urls, ca_file, token, unseal_key, data, config } = self;
         let token = token.expose();
         let fate = match data {
             DataDirectory::Temporary(_) => "removed when this server ends",
@@ -167,6 +181,9 @@ impl Opened<'_> {
             if ca_file.is_some() { "" } else { "plain HTTP, " }
         )?;
         process::print_urls(urls, out)?;
+        for url in *scheduler_urls {
+            writeln!(out, "scheduler API on {url}")?;
+        }
         writeln!(out, "root token: {token}")?;
         writeln!(out, "unseal key: {}", unseal_key.expose())?;
         writeln!(out, "data: {} ({fate})", data.path().display())?;
@@ -237,6 +254,7 @@ mod tests {
         let opened = Opened {
             program: "bulkhead",
             urls: &urls,
+            scheduler_urls: &[],
             ca_file: None,
             token,
             unseal_key,

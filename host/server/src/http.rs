@@ -19,6 +19,8 @@ use bulkhead_core::{BodyAdmission, Service};
 use bulkhead_wire::client::Client;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::name::MountPath;
+use bulkhead_wire::raw::{RawPlace, RawRequest, RawResponse};
 use bulkhead_wire::request::{Head, Request};
 use bulkhead_wire::response::Response;
 
@@ -49,6 +51,16 @@ pub(crate) trait Answerer: Send + Sync + 'static {
 
     /// Returns whether a request has a token that holds. No use of the token is taken.
     fn has_token(&self, head: &Head<'_>) -> impl Future<Output = bool> + Send;
+
+    /// The place of plain HTTP at `path`, which follows `/v1/` as it was sent.
+    fn raw_place(&self, path: &str) -> Option<RawPlace>;
+
+    /// The place of everything on a listener of the mount's own.
+    fn own_raw_place(&self, mount: &MountPath) -> RawPlace;
+
+    /// Answers one request of plain HTTP. Dropped while the request waits, it gives up its place.
+    fn answer_raw(self: Arc<Self>, request: RawRequest)
+    -> impl Future<Output = RawResponse> + Send;
 }
 
 impl Answerer for Service {
@@ -62,6 +74,18 @@ impl Answerer for Service {
 
     async fn has_token(&self, head: &Head<'_>) -> bool {
         Self::has_token(self, head).await
+    }
+
+    fn raw_place(&self, path: &str) -> Option<RawPlace> {
+        Self::raw_place(self, path)
+    }
+
+    fn own_raw_place(&self, mount: &MountPath) -> RawPlace {
+        Self::own_raw_place(self, mount)
+    }
+
+    async fn answer_raw(self: Arc<Self>, request: RawRequest) -> RawResponse {
+        self.handle_raw(request).await
     }
 }
 
@@ -77,11 +101,13 @@ pub(crate) struct Arrival {
 
 /// Serves requests of every connection of a listener.
 pub(crate) struct HttpFrontend<A> {
-    answerer: Arc<A>,
-    config: ListenerConfig,
-    body_budget: Arc<BodyBudget>,
+    pub(crate) answerer: Arc<A>,
+    pub(crate) config: ListenerConfig,
+    /// The mount whose own listener it is.
+    pub(crate) own_mount: Option<MountPath>,
+    pub(crate) body_budget: Arc<BodyBudget>,
     answer_budget: Arc<AnswerBudget>,
-    concurrency: Arc<ClientConcurrency>,
+    pub(crate) concurrency: Arc<ClientConcurrency>,
     /// Each request's task holds a clone, so that the receiver learns when the last has ended.
     work: mpsc::Sender<()>,
 }
@@ -111,7 +137,8 @@ impl<A: Answerer> HttpFrontend<A> {
         let body_budget = BodyBudget::new(config.body_max);
         let concurrency = ClientConcurrency::new(config.connections_per_address);
         let answer_budget = Arc::default();
-        Self { answerer, config, body_budget, answer_budget, concurrency, work }
+        let own_mount = config.own_mount.clone();
+        Self { answerer, config, own_mount, body_budget, answer_budget, concurrency, work }
     }
 
     /// Whether `peer` stands for many clients.
@@ -130,6 +157,10 @@ impl<A: Answerer> HttpFrontend<A> {
         B: Body<Data = Bytes>,
     {
         let (head, body) = request.into_parts();
+        if let Some(place) = self.raw_place(&head) {
+            let reply = Box::pin(self.serve_raw(&head, body, arrival, place)).await;
+            return without_forbidden_body(reply, &head.method);
+        }
         let (mut reply, is_last) = match self.parse(&head, body, arrival).await {
             // A proxy in front may have seen the end of such a body somewhere else.
             Ok(parsed) => {

@@ -5,8 +5,8 @@
 //!
 //! Modules import leftwards only: `proxies`, `headers`, `target`, `log`, `hardening`, `tls`,
 //! `client_usage`, `client_concurrency`, `body_budget`, `connection_slots`, `write_timeout`,
-//! `detach_on_drop`, `error_body`, `answer_budget`, `answer_body`, `config`, `body`, `http`,
-//! `connection`, `listener`, `options`, `process`, `dev_tls`, `dev`, `production`, `inspect`,
+//! `detach_on_drop`, `error_body`, `answer_budget`, `answer_body`, `config`, `body`, `compression`,
+//! `http`, `raw`, `connection`, `listener`, `options`, `process`, `dev_tls`, `dev`, `production`, `inspect`,
 //! `compile_worker`.
 
 mod answer_body;
@@ -16,6 +16,7 @@ mod body_budget;
 mod client_concurrency;
 mod client_usage;
 pub mod compile_worker;
+mod compression;
 mod config;
 mod connection;
 mod connection_slots;
@@ -33,6 +34,7 @@ pub mod options;
 pub mod process;
 pub mod production;
 pub mod proxies;
+mod raw;
 pub mod target;
 mod tls;
 mod write_timeout;

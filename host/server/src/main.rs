@@ -23,40 +23,12 @@ compile_error!("official components are missing: run `make build`");
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The components of every Bulkhead, as wasm and as code compiled when the binary was built.
+/// The components of every Bulkhead, as wasm and as code compiled when the binary was built:
+/// `plugins/official.txt` names them.
 #[cfg(official_components)]
-const OFFICIALS: [Official; 7] = [
-    Official {
-        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cloud-a.wasm")),
-        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cloud-a.cwasm")),
-    },
-    Official {
-        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cloud-b.wasm")),
-        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cloud-b.cwasm")),
-    },
-    Official {
-        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cluster.wasm")),
-        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cluster.cwasm")),
-    },
-    Official {
-        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database.wasm")),
-        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database.cwasm")),
-    },
-    Official {
-        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database-postgresql.wasm")),
-        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database-postgresql.cwasm")),
-    },
-    Official {
-        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database-mysql.wasm")),
-        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database-mysql.cwasm")),
-    },
-    Official {
-        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/directory.wasm")),
-        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/directory.cwasm")),
-    },
-];
+const OFFICIALS: &[Official] = include!(concat!(env!("OUT_DIR"), "/officials.rs"));
 #[cfg(not(official_components))]
-const OFFICIALS: [Official; 0] = [];
+const OFFICIALS: &[Official] = &[];
 
 pub(crate) fn main() -> ExitCode {
     let mut args = std::env::args_os();

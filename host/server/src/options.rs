@@ -41,6 +41,10 @@ and the key that opens its data lies beside the data. Not for real secrets.
                                (or BULKHEAD_DEV_ROOT_TOKEN_ID, which no process list shows)
   --dev-listen-address ADDR    default 127.0.0.1:8200; port 0 takes a free one
                                (or BULKHEAD_DEV_LISTEN_ADDRESS)
+  --dev-scheduler-listen-address ADDR
+                               where the scheduler's API is served besides; off leaves it out;
+                               default 127.0.0.1:4646, if that is free
+                               (or BULKHEAD_DEV_SCHEDULER_LISTEN_ADDRESS)
   --data-dir DIR               keep the data in DIR, and open it again next time;
                                without it they go to a directory that is removed at the end
 ";
@@ -98,6 +102,19 @@ pub struct DevOptions {
     pub data: Option<PathBuf>,
     /// What its connections are protected with.
     pub tls: DevTransport,
+    /// The listener of the scheduler's API.
+    pub scheduler: DevScheduler,
+}
+
+/// The listener of the scheduler's API in dev mode.
+#[derive(Debug, PartialEq, Eq)]
+pub enum DevScheduler {
+    /// At the usual address, if that is free.
+    Usual,
+    /// There is none.
+    Off,
+    /// At this address.
+    At(String),
 }
 
 /// What the connections of a dev server are protected with.
@@ -139,6 +156,9 @@ pub fn parse(args: impl Iterator<Item = OsString>, env: Env<'_>) -> Result<Actio
             Long("dev") => typed.dev = true,
             Long("dev-root-token-id") => typed.token = Some(text_value(&mut parser)?),
             Long("dev-listen-address") => typed.dev_listen = Some(text_value(&mut parser)?),
+            Long("dev-scheduler-listen-address") => {
+                typed.dev_scheduler = Some(text_value(&mut parser)?)
+            }
             Long("dev-tls") => typed.dev_tls = true,
             Long("dev-tls-san") => typed.names.push(text_value(&mut parser)?),
             Long("tls-disable") => typed.tls_disable = true,
@@ -179,6 +199,7 @@ struct Arguments {
     dev: bool,
     token: Option<String>,
     dev_listen: Option<String>,
+    dev_scheduler: Option<String>,
     listen: Option<String>,
     data: Option<PathBuf>,
     config: Option<PathBuf>,
@@ -239,7 +260,14 @@ impl Arguments {
         let either = |name: &str| [format!("BULKHEAD_DEV_{name}"), format!("VAULT_DEV_{name}")];
         let token = typed_or_set(self.token, env, &either("ROOT_TOKEN_ID"))?;
         let listen = typed_or_set(self.dev_listen, env, &either("LISTEN_ADDRESS"))?;
+        let own = ["BULKHEAD_DEV_SCHEDULER_LISTEN_ADDRESS".to_owned()];
+        let scheduler = typed_or_set(self.dev_scheduler, env, &own)?;
         Ok(DevOptions {
+            scheduler: match scheduler.as_deref() {
+                None => DevScheduler::Usual,
+                Some("off") => DevScheduler::Off,
+                Some(address) => DevScheduler::At(address.to_owned()),
+            },
             listen: listen.unwrap_or_else(|| DEFAULT_ADDRESS.to_owned()),
             root_token: token.map(check_token).transpose()?,
             data: self.data,
@@ -260,6 +288,11 @@ impl Arguments {
                 "--dev-listen-address is for dev mode: add --dev, or write --listen-address"
                     .to_owned(),
             );
+        }
+        if self.dev_scheduler.is_some() {
+            return Err("--dev-scheduler-listen-address is for dev mode: add --dev, or write \
+                        listener \"scheduler\" { address = … } into a configuration file"
+                .to_owned());
         }
         if self.dev_tls || !self.names.is_empty() {
             return Err("--dev-tls is for dev mode: add --dev, or write tls_cert_file and \

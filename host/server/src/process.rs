@@ -1,7 +1,7 @@
 //! A server's process, in either mode: what it brings along, where it is, how it starts and how
 //! it ends.
 
-use crate::config::Config;
+use crate::config::{Config, ListenerConfig};
 use crate::hardening::raise_descriptor_limit;
 use crate::listener::{self, Door, Limits};
 use crate::tls::Tls;
@@ -12,6 +12,7 @@ use std::convert::Infallible;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
 /// What the process brings along.
 pub struct Process {
@@ -29,6 +30,8 @@ pub(crate) struct Server {
     service: Arc<Service>,
     config: Config,
     doors: Vec<Door>,
+    /// The scheduler's own listener.
+    scheduler: Option<(ListenerConfig, Vec<Door>)>,
     signals: Signals,
     log: Arc<dyn Log>,
 }
@@ -50,14 +53,16 @@ impl Server {
             Signals::catch().map_err(|error| format!("signals cannot be received: {error}"))?;
         let outbound = config.outbound.load(&|name| std::env::var_os(name))?;
         let doors = Door::open_all(&config.listener, elsewhere, &log).await?;
+        let scheduler = open_scheduler(&config, &log).await?;
+        let of_scheduler = scheduler.iter().flat_map(|(_, doors)| doors);
         let settings = Settings {
-            own_addresses: doors.iter().filter_map(Door::address).collect(),
+            own_addresses: doors.iter().chain(of_scheduler).filter_map(Door::address).collect(),
             outbound,
             own_url: doors.iter().find_map(Door::dialled_url).unwrap_or_default(),
             ..service_settings(&config, officials, &log)
         };
         let service = Service::start(settings).await.map_err(|failure| failure.message)?;
-        Ok(Self { service, config, doors, signals, log })
+        Ok(Self { service, config, doors, scheduler, signals, log })
     }
 
     /// The service, for what a mode does before it is served.
@@ -75,29 +80,73 @@ impl Server {
         self.doors.iter().map(Door::url).collect()
     }
 
+    /// Where the scheduler's own listener is.
+    pub(crate) fn scheduler_urls(&self) -> Vec<String> {
+        self.scheduler.iter().flat_map(|(_, doors)| doors).map(Door::url).collect()
+    }
+
     /// Serves until SIGTERM or SIGINT, if what the mode did before went well; ends the service in
     /// either case.
     ///
     /// # Errors
     /// That of `prepared`.
     pub(crate) async fn serve(self, prepared: Result<(), String>) -> Result<(), String> {
-        let Self { service, config, doors, signals, log } = self;
+        let Self { service, config, doors, scheduler, signals, log } = self;
         if prepared.is_err() {
             service.stop().await;
             return prepared;
         }
-        let tls = doors.iter().find_map(Door::tls).cloned();
-        let stop = signals.until_stopped(&service, tls, &log);
-        let limits = Limits {
-            config: config.listener,
-            connections: listener::connection_limit(raise_descriptor_limit(), &log),
+        let every_door = doors.iter().chain(scheduler.iter().flat_map(|(_, doors)| doors));
+        let tls = every_door.filter_map(Door::tls).cloned().collect();
+        let listeners = 1 + u64::from(scheduler.is_some());
+        let connections = listener::connection_limit(raise_descriptor_limit() / listeners, &log);
+        let (stopping, stopped) = watch::channel(false);
+        let stop = || {
+            let mut stopped = stopped.clone();
+            // An error means that the sender is gone, which is an end, too.
+            async move { _ = stopped.wait_for(|stopped| *stopped).await }
         };
-        let complete =
-            listener::serve(doors, Arc::clone(&service), limits, Arc::clone(&log), stop).await;
+        let serve = |doors, config| {
+            let limits = Limits { config, connections };
+            listener::serve(doors, Arc::clone(&service), limits, Arc::clone(&log), stop())
+        };
+        let of_scheduler = async {
+            match scheduler {
+                Some((config, doors)) => serve(doors, config).await,
+                None => true,
+            }
+        };
+        let signalled = async {
+            signals.until_stopped(&service, tls, &log).await;
+            service.end_waiting();
+            stopping.send_replace(true);
+        };
+        let (of_api, of_scheduler, ()) =
+            tokio::join!(serve(doors, config.listener), of_scheduler, signalled);
+        let complete = of_api && of_scheduler;
         service.stop().await;
         let level = if complete { "info" } else { "warn" };
         log.line(level, "stopped", &[("all-requests-answered", complete.to_string())]);
         Ok(())
+    }
+}
+
+/// The scheduler's own listener, where there is one. An address that only dev mode chose may be
+/// taken by another server of the same user.
+async fn open_scheduler(
+    config: &Config,
+    log: &Arc<dyn Log>,
+) -> Result<Option<(ListenerConfig, Vec<Door>)>, String> {
+    let Some(listener) = &config.scheduler else { return Ok(None) };
+    let elsewhere = "in listener \"scheduler\" { address = \"HOST:PORT\" }, or with \
+                     --dev-scheduler-listen-address HOST:PORT";
+    match Door::open_all(listener, elsewhere, log).await {
+        Ok(doors) => Ok(Some((listener.clone(), doors))),
+        Err(why) if config.scheduler_is_optional => {
+            log.line("warn", "scheduler-not-listening", &[("cause", why)]);
+            Ok(None)
+        }
+        Err(why) => Err(why),
     }
 }
 
@@ -151,7 +200,7 @@ impl Signals {
     }
 
     /// Ends with SIGTERM or SIGINT. A device that hangs while it is reopened holds up neither.
-    async fn until_stopped(self, service: &Service, tls: Option<Arc<Tls>>, log: &Arc<dyn Log>) {
+    async fn until_stopped(self, service: &Service, tls: Vec<Arc<Tls>>, log: &Arc<dyn Log>) {
         let Self { mut terminate, mut interrupt, hangup } = self;
         let name = tokio::select! {
             _ = terminate.recv() => "SIGTERM",
@@ -168,7 +217,7 @@ impl Signals {
 async fn renew_at_each(
     mut hangup: Signal,
     service: &Service,
-    tls: Option<Arc<Tls>>,
+    tls: Vec<Arc<Tls>>,
     log: &Arc<dyn Log>,
 ) -> Infallible {
     while hangup.recv().await.is_some() {
@@ -178,7 +227,7 @@ async fn renew_at_each(
         ];
         log.line("info", "reopening-audit", &pairs);
         service.reopen_audit().await;
-        if let Some(tls) = &tls {
+        for tls in &tls {
             tls.renew(log).await;
         }
     }

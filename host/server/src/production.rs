@@ -32,8 +32,13 @@ pub async fn run(
     let prepared = match server.service().is_initialised().await {
         Ok(initialized) => {
             let urls = server.urls();
-            let sealed =
-                Sealed { program: &program, urls: &urls, config: server.config(), initialized };
+            let sealed = Sealed {
+                program: &program,
+                urls: &urls,
+                scheduler_urls: &server.scheduler_urls(),
+                config: server.config(),
+                initialized,
+            };
             sealed.print(out).map_err(|error| format!("standard output cannot be written: {error}"))
         }
         Err(failure) => Err(failure.message),
@@ -48,8 +53,10 @@ pub async fn run(
 /// What is wrong with a file, or that `out` cannot be written.
 pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
     let config = Config::read(file)?;
-    if let Transport::Tls(settings) = &config.listener.transport {
-        tls::check(settings)?;
+    for listener in [Some(&config.listener), config.scheduler.as_ref()].into_iter().flatten() {
+        if let Transport::Tls(settings) = &listener.transport {
+            tls::check(settings)?;
+        }
     }
     config.outbound.load(&|name| std::env::var_os(name))?;
     let written =
@@ -81,13 +88,14 @@ fn load_config(source: ConfigSource) -> Result<(Config, String), String> {
 struct Sealed<'a> {
     program: &'a str,
     urls: &'a [String],
+    scheduler_urls: &'a [String],
     config: &'a Config,
     initialized: bool,
 }
 
 impl Sealed<'_> {
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { program, urls, config, initialized } = self;
+        let Self { program, urls, scheduler_urls, config, initialized } = self;
         let (state, next) = if *initialized {
             (
                 "initialised, sealed",
@@ -98,6 +106,9 @@ impl Sealed<'_> {
         };
         writeln!(out, "Bulkhead {}\n", env!("CARGO_PKG_VERSION"))?;
         process::print_urls(urls, out)?;
+        for url in *scheduler_urls {
+            writeln!(out, "scheduler API on {url}")?;
+        }
         writeln!(out, "data: {} ({state})", config.data.display())?;
         for device in &config.audit.devices {
             writeln!(out, "audit log: {}", device.file.display())?;
@@ -129,7 +140,13 @@ mod tests {
         if initialized {
             config.audit = AuditSettings::within(Path::new("/var/log"));
         }
-        let sealed = Sealed { program: "bulkhead", urls: &urls, config: &config, initialized };
+        let sealed = Sealed {
+            program: "bulkhead",
+            urls: &urls,
+            scheduler_urls: &[],
+            config: &config,
+            initialized,
+        };
         let mut out = Vec::new();
         sealed.print(&mut out).unwrap();
         String::from_utf8(out).unwrap()

@@ -3,16 +3,17 @@
 use crate::bootstrap;
 use crate::policies;
 use crate::refusal::Refusal;
-use crate::reply::{Reply, Sent};
+use crate::reply::{PLAIN_TEXT, Reply};
 use crate::request::{ApiRequest, Method};
-use crate::{roles, tokens};
+use crate::{roles, system, tokens};
 use bulkhead_sdk::Failure;
+use bulkhead_sdk::raw::Reply as Sent;
 
 /// Serves one request.
 ///
 /// # Errors
 /// Failures of the host: conflicts, and a store that cannot be read.
-pub fn serve(request: &ApiRequest<'_>) -> Result<Sent, Failure> {
+pub(crate) fn serve(request: &ApiRequest<'_>) -> Result<Sent, Failure> {
     match route(request) {
         Ok(reply) => Ok(reply.sent()),
         Err(Refusal::Answered { status, text }) => Ok(refused(status, text)),
@@ -22,9 +23,9 @@ pub fn serve(request: &ApiRequest<'_>) -> Result<Sent, Failure> {
 
 /// A refusal as it is sent: one line of text, without an envelope.
 fn refused(status: u16, text: String) -> Sent {
-    let content_type = ("Content-Type".to_owned(), "text/plain; charset=utf-8".to_owned());
+    let content_type = ("Content-Type".to_owned(), PLAIN_TEXT.to_owned());
     let headers = if text.is_empty() { Vec::new() } else { vec![content_type] };
-    Sent { status, headers, body: text.into_bytes() }
+    Sent { status, headers, body: text.into_bytes(), park: None }
 }
 
 fn route(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
@@ -43,6 +44,15 @@ fn route(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
             token(request, &rest.join("/"), method)
         }
         (["acl", "bootstrap"], Method::Write) => bootstrap::bootstrap(request),
+        (["regions"], Method::Read) => system::regions(request),
+        (["status", "leader"], Method::Read) => system::leader(request),
+        (["status", "peers"], Method::Read) => system::peers(request),
+        (["agent", "health"], Method::Read) => system::health(request),
+        (["system", "gc"], Method::Write) => system::collect_garbage(request),
+        (
+            ["regions"] | ["status", "leader" | "peers"] | ["agent", "health"] | ["system", "gc"],
+            _,
+        ) => Err(Refusal::method()),
         (["acl", "roles" | "role" | "policies" | "tokens" | "token" | "bootstrap"], _) => {
             Err(Refusal::method())
         }

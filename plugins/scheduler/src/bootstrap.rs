@@ -10,19 +10,21 @@ use crate::reply::Reply;
 use crate::request::ApiRequest;
 use crate::token::{ShownToken, Token, TokenType};
 use crate::tokens;
-use bulkhead_sdk::Failure;
+use bulkhead_sdk::{Answer, Call, Failure, Host};
 
 /// The key of the record that a bootstrap was done.
 const DONE: &str = "bootstrap";
+/// Its value while an operator permits one more bootstrap.
+const AGAIN: &[u8] = b"false";
 
 /// `POST /v1/acl/bootstrap`. No token is asked for, and none is looked at.
 ///
 /// # Errors
 /// 400 where the bootstrap was done, or the secret in the body is none.
 pub(crate) fn bootstrap(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    let secret = given_secret(&request.body)?;
+    let secret = given_secret(request.body())?;
     let storage = request.storage();
-    if let Some(done) = storage.entry_bytes(DONE)? {
+    if let Some(done) = storage.entry_bytes(DONE)?.filter(|done| done.value != AGAIN) {
         let text = format!("ACL bootstrap already done (reset index: {})", done.modified);
         return Err(Refusal::invalid(text));
     }
@@ -65,4 +67,17 @@ fn random_uuid(request: &ApiRequest<'_>) -> Result<String, Failure> {
     let random = request.host.random().bytes(16);
     let random = random.try_into().map_err(|_| Failure::internal("16 random bytes"))?;
     Ok(uuid_of(random))
+}
+
+/// Lets the ACL system be bootstrapped once more: for operators who lost every management token.
+/// Tokens that hold go on to hold.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn permit_again(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    if host.storage().get_bytes(DONE)?.is_none() {
+        return Ok(Answer::nothing().warn(["no bootstrap was done yet: nothing is changed".into()]));
+    }
+    host.storage().put_plain(DONE, &false)?;
+    Ok(Answer::nothing())
 }

@@ -83,7 +83,7 @@ pub(crate) fn authenticate(request: &ApiRequest<'_>) -> Result<Caller, Refusal> 
 /// # Errors
 /// Those of the store.
 pub(crate) fn look_up(request: &ApiRequest<'_>) -> Result<Result<Caller, BadToken>, Failure> {
-    let Some(secret) = presented(&request.headers) else { return Ok(Ok(Caller::Anonymous)) };
+    let Some(secret) = presented(request.headers()) else { return Ok(Ok(Caller::Anonymous)) };
     if !is_uuid(&secret) {
         return Ok(Err(BadToken::Unknown));
     }

@@ -2,9 +2,10 @@
 //! them.
 //!
 //! The component answers plain HTTP and authenticates its callers by tokens of its own: no token of
-//! the server is asked for here, and none is seen.
+//! the server is asked for, and none is seen. One file for each noun of the URL; beside them
+//! `request` reads, `api` routes, `reply` answers, `caller` authenticates, `index` numbers.
 
-pub mod api;
+mod api;
 mod body;
 mod bootstrap;
 mod caller;
@@ -15,11 +16,54 @@ mod names;
 mod policies;
 mod policy;
 mod policy_rules;
+mod prefix;
 mod query;
 mod refusal;
-pub mod reply;
-pub mod request;
+mod reply;
+mod request;
 mod role;
 mod roles;
+mod system;
+#[cfg(test)]
+mod tests;
 mod token;
 mod tokens;
+
+use bulkhead_sdk::raw::{RawAccess, RawEngine, Reply, Request};
+use bulkhead_sdk::table::{Row, write};
+use bulkhead_sdk::{Context, Failure, Host, SecretsEngine};
+use request::ApiRequest;
+
+/// The engine.
+pub struct Scheduler;
+
+impl SecretsEngine for Scheduler {
+    const NAME: &'static str = "scheduler";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const SCHEMA: u32 = 1;
+    const ABOUT: &'static str = "Serves the ACL API of a workload scheduler.";
+    const INDEXED: bool = true;
+    const RAW: Option<RawAccess> = Some(RawAccess {
+        headers: &["x-nomad-token", "x-scheduler-token", "authorization"],
+        secret_headers: &["x-nomad-token", "x-scheduler-token", "authorization"],
+        body_limit: 1 << 20,
+    });
+    const TABLE: &'static [Row] = &[write("bootstrap-reset", bootstrap::permit_again)
+        .about("Lets the scheduler's ACL system be bootstrapped once more.")
+        .sudo()];
+
+    fn wake(host: &dyn Host, _context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
+        tokens::expire(host, key)
+    }
+}
+
+impl RawEngine for Scheduler {
+    fn serve(host: &dyn Host, request: &Request) -> Result<Reply, Failure> {
+        match ApiRequest::read(host, request) {
+            Ok(read) => api::serve(&read),
+            Err(redirect) => Ok(redirect),
+        }
+    }
+}
+
+bulkhead_sdk::export_secrets_engine!(Scheduler);

@@ -32,28 +32,6 @@ pub(crate) fn uuid_of(mut random: [u8; 16]) -> String {
     format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
 }
 
-/// The hexadecimal digits of an identifier's prefix, in lower case and without its hyphens
-/// (decision F1).
-///
-/// # Errors
-/// The contract's text where the prefix has another character or an odd number of digits.
-pub(crate) fn hexadecimal_prefix(prefix: &str) -> Result<String, &'static str> {
-    let hyphens = prefix.bytes().filter(|byte| *byte == b'-').count();
-    let digits: String = prefix.chars().filter(|c| *c != '-').collect();
-    let is_hexadecimal = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if hyphens > 4 || !is_hexadecimal || digits.len() % 2 == 1 {
-        return Err("invalid prefix: must be an even number of hexadecimal characters");
-    }
-    Ok(digits.to_ascii_lowercase())
-}
-
-/// Whether the identifier `id` begins with the digits of [`hexadecimal_prefix`].
-#[must_use]
-pub(crate) fn has_digits(id: &str, digits: &str) -> bool {
-    let mut of_id = id.bytes().filter(|byte| *byte != b'-').map(|byte| byte.to_ascii_lowercase());
-    digits.bytes().all(|digit| of_id.next() == Some(digit))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,18 +54,5 @@ mod tests {
         for text in ["", "ffffffffffff4fffbfffffffffffffffffff", &id[1..], "leader"] {
             assert!(!is_uuid(text), "{text}");
         }
-    }
-
-    #[test]
-    fn a_prefix_has_an_even_number_of_digits() {
-        let id = "ab12cd34-1111-4222-8333-444455556666";
-        for prefix in ["", "ab", "AB12", "ab12cd34-11", "ab12-cd34", id] {
-            let digits = hexadecimal_prefix(prefix).unwrap();
-            assert!(has_digits(id, &digits), "{prefix}");
-        }
-        for prefix in ["a", "zz", "ab1", "ab------", "please"] {
-            assert!(hexadecimal_prefix(prefix).is_err(), "{prefix}");
-        }
-        assert!(!has_digits(id, "ac") && !has_digits("ab", "ab12"));
     }
 }

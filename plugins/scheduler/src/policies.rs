@@ -14,7 +14,7 @@ use bulkhead_sdk::host::Storage;
 use std::collections::BTreeSet;
 
 const NOT_FOUND: &str = "ACL policy not found";
-/// The policy of callers without a token, which everybody may read.
+/// The policy of callers without a token. Every caller may read it.
 const ANONYMOUS: &str = "anonymous";
 
 /// `GET /v1/acl/policies`.
@@ -61,7 +61,7 @@ fn listed(
 ) -> Result<Reply, Refusal> {
     let index = Table::Policies.index(request.storage())?;
     let reply = Reply::read(&stubs, index, request.is_pretty())?;
-    Ok(reply.watching(vec![Table::Policies.marker().to_owned()], query))
+    Ok(reply.watching(vec![Table::Policies.marker().to_owned()], query, request.wait(query)))
 }
 
 /// The policies that are there among `names`.
@@ -104,10 +104,14 @@ pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusa
         return Err(Refusal::denied());
     }
     let entry = if is_name(name) { storage.entry::<Policy>(&Policy::key(name))? } else { None };
-    let entry = entry.ok_or_else(|| Refusal::not_found(NOT_FOUND))?;
+    let Some(entry) = entry else {
+        let reply = Reply::missing(NOT_FOUND, Table::Policies.index(storage)?);
+        let marker = vec![Table::Policies.marker().to_owned()];
+        return Ok(reply.watching(marker, &query, request.wait(&query)));
+    };
     let index = entry.modified;
     let reply = Reply::read(&ShownPolicy::of(name, entry), index, request.is_pretty())?;
-    Ok(reply.watching(vec![Policy::key(name)], &query))
+    Ok(reply.watching(vec![Policy::key(name)], &query, request.wait(&query)))
 }
 
 /// `POST /v1/acl/policy/:name`. Every write is a change, even of the same text.
@@ -115,7 +119,7 @@ pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusa
 /// # Errors
 /// 400 and 403, as the scheduler words them; nothing is stored.
 pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
-    let policy = Policy::read(name, &request.body)?;
+    let policy = Policy::read(name, request.body())?;
     authenticate(request)?.demand_management()?;
     policy.check(name)?;
     let storage = request.storage();

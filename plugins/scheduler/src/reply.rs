@@ -3,94 +3,110 @@
 use crate::query::ReadQuery;
 use crate::refusal::Refusal;
 use bulkhead_sdk::Failure;
+use bulkhead_sdk::raw::{Park, Reply as Sent};
 use serde::Serialize;
 use serde_json::ser::PrettyFormatter;
 use std::time::Duration;
 
-/// An answer with status 200.
-pub struct Reply {
-    /// JSON; `None` for an empty body without a content type.
-    body: Option<Vec<u8>>,
-    index: u64,
+/// An answer of an endpoint.
+pub(crate) struct Reply {
+    status: u16,
+    body: Content,
+    /// `None` where no index is told.
+    index: Option<u64>,
     is_read: bool,
     /// What a blocked read waits for, if the caller asked for an index that was not reached.
-    pub park: Option<Park>,
+    park: Option<Park>,
     next_token: Option<String>,
 }
 
-/// A read that waits until one of the mount's keys is written after an index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Park {
-    /// Keys of the mount's storage.
-    pub keys: Vec<String>,
-    /// The index that the caller knows.
-    pub after: u64,
-    /// How long to wait at most.
-    pub wait: Duration,
-}
-
-/// An answer ready to be sent.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// HTTP status.
-    pub status: u16,
-    /// Names and values.
-    pub headers: Vec<(String, String)>,
-    /// Bytes as they go out, before compression.
-    pub body: Vec<u8>,
+/// The body of an answer.
+enum Content {
+    /// No byte, and no content type.
+    Nothing,
+    Json(Vec<u8>),
+    /// One sentence.
+    Text(&'static str),
 }
 
 /// Headers have two names: the scheduler's own, and the name of the API document.
 const PREFIXES: [&str; 2] = ["X-Nomad-", "X-Scheduler-"];
 
 impl Reply {
+    fn new(body: Content, index: Option<u64>) -> Self {
+        Self { status: 200, body, index, is_read: false, park: None, next_token: None }
+    }
+
     /// The answer of a read at `index`.
     ///
     /// # Errors
     /// Internal for what is no JSON.
-    pub fn read(value: &impl Serialize, index: u64, is_pretty: bool) -> Result<Self, Refusal> {
-        let body = Some(json(value, is_pretty)?);
-        Ok(Self { body, index, is_read: true, park: None, next_token: None })
+    pub(crate) fn read(
+        value: &impl Serialize,
+        index: u64,
+        is_pretty: bool,
+    ) -> Result<Self, Refusal> {
+        Ok(Self { is_read: true, ..Self::written(value, index, is_pretty)? })
+    }
+
+    /// The answer of a read of what is not there, at the table's `index`.
+    #[must_use]
+    pub(crate) fn missing(text: &'static str, index: u64) -> Self {
+        Self { status: 404, is_read: true, ..Self::new(Content::Text(text), Some(index)) }
     }
 
     /// The answer of a write at `index` that shows what was written.
     ///
     /// # Errors
     /// Internal for what is no JSON.
-    pub fn written(value: &impl Serialize, index: u64, is_pretty: bool) -> Result<Self, Refusal> {
-        let body = Some(json(value, is_pretty)?);
-        Ok(Self { body, index, is_read: false, park: None, next_token: None })
+    pub(crate) fn written(
+        value: &impl Serialize,
+        index: u64,
+        is_pretty: bool,
+    ) -> Result<Self, Refusal> {
+        Ok(Self::new(Content::Json(json(value, is_pretty)?), Some(index)))
+    }
+
+    /// An answer outside of the mount's history.
+    ///
+    /// # Errors
+    /// Internal for what is no JSON.
+    pub(crate) fn plain(value: &impl Serialize, is_pretty: bool) -> Result<Self, Refusal> {
+        Ok(Self::new(Content::Json(json(value, is_pretty)?), None))
     }
 
     /// The answer of a write at `index` without an object.
     #[must_use]
-    pub const fn done(index: u64) -> Self {
-        Self { body: None, index, is_read: false, park: None, next_token: None }
+    pub(crate) const fn done(index: u64) -> Self {
+        let (status, body, index) = (200, Content::Nothing, Some(index));
+        Self { status, body, index, is_read: false, park: None, next_token: None }
     }
 
     /// Blocks the read on `keys` if the caller knows this index already.
     #[must_use]
-    pub fn watching(mut self, keys: Vec<String>, query: &ReadQuery) -> Self {
-        let is_known = query.index > 0 && self.index <= query.index;
-        self.park = is_known.then(|| Park { keys, after: query.index, wait: query.wait });
+    pub(crate) fn watching(mut self, keys: Vec<String>, query: &ReadQuery, wait: Duration) -> Self {
+        let is_known = query.index > 0 && self.index.is_some_and(|index| index <= query.index);
+        self.park = is_known.then_some(Park { keys, after: query.index, wait });
         self
     }
 
     /// Tells where the next page begins.
     #[must_use]
-    pub fn continued(mut self, next_token: Option<String>) -> Self {
+    pub(crate) fn continued(mut self, next_token: Option<String>) -> Self {
         self.next_token = next_token;
         self
     }
 
     /// The answer as it is sent.
     #[must_use]
-    pub fn sent(self) -> Sent {
+    pub(crate) fn sent(self) -> Sent {
         let mut headers = Vec::new();
         let mut tell = |name: &str, value: String| {
             headers.extend(PREFIXES.map(|prefix| (format!("{prefix}{name}"), value.clone())));
         };
-        tell("Index", self.index.to_string());
+        if let Some(index) = self.index {
+            tell("Index", index.to_string());
+        }
         if self.is_read {
             tell("LastContact", "0".to_owned());
             tell("KnownLeader", "true".to_owned());
@@ -98,13 +114,18 @@ impl Reply {
         if let Some(next_token) = self.next_token {
             tell("NextToken", next_token);
         }
-        let body = self.body.map(|body| {
-            headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
-            body
-        });
-        Sent { status: 200, headers, body: body.unwrap_or_default() }
+        let (kind, body) = match self.body {
+            Content::Nothing => (None, Vec::new()),
+            Content::Json(json) => (Some("application/json"), json),
+            Content::Text(text) => (Some(PLAIN_TEXT), text.as_bytes().to_vec()),
+        };
+        headers.extend(kind.map(|kind| ("Content-Type".to_owned(), kind.to_owned())));
+        Sent { status: self.status, headers, body, park: self.park }
     }
 }
+
+/// The content type of sentences.
+pub(crate) const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 /// The value as JSON, compact or with four spaces and a newline at its end.
 fn json(value: &impl Serialize, is_pretty: bool) -> Result<Vec<u8>, Refusal> {

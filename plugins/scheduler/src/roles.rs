@@ -5,8 +5,9 @@
 
 use crate::caller::authenticate;
 use crate::index::{Table, latest};
-use crate::names::{has_digits, hexadecimal_prefix, is_name, is_uuid, uuid_of};
+use crate::names::{is_name, is_uuid, uuid_of};
 use crate::policy::Policy;
+use crate::prefix::Prefix;
 use crate::query::{ReadQuery, read_query};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -23,12 +24,12 @@ const NOT_FOUND: &str = "ACL role not found";
 /// 400 and 403, as the scheduler words them.
 pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     let query = read_query(request.pairs())?;
-    let digits = hexadecimal_prefix(&query.prefix).map_err(Refusal::invalid)?;
+    let prefix = Prefix::read(&query.prefix, request.is_lenient())?;
     let caller = authenticate(request)?;
     let storage = request.storage();
     let mut roles = Vec::new();
     let mut show = |id: &str, entry: Entry<Role>| {
-        if has_digits(id, &digits) {
+        if prefix.begins(id) {
             roles.push(ShownRole::of(id, entry));
         }
     };
@@ -47,7 +48,7 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
         }
     }
     let reply = Reply::read(&roles, Table::Roles.index(storage)?, request.is_pretty())?;
-    Ok(reply.watching(vec![Table::Roles.marker().to_owned()], &query))
+    Ok(reply.watching(vec![Table::Roles.marker().to_owned()], &query, request.wait(&query)))
 }
 
 /// `GET /v1/acl/role/:id`.
@@ -80,10 +81,14 @@ pub(crate) fn read_by_name(request: &ApiRequest<'_>, name: &str) -> Result<Reply
 
 fn show(request: &ApiRequest<'_>, id: &str, query: &ReadQuery) -> Result<Reply, Refusal> {
     let storage = request.storage();
-    let entry = entry_of(storage, id)?.ok_or_else(|| Refusal::not_found(NOT_FOUND))?;
+    let Some(entry) = entry_of(storage, id)? else {
+        let reply = Reply::missing(NOT_FOUND, Table::Roles.index(storage)?);
+        let marker = vec![Table::Roles.marker().to_owned()];
+        return Ok(reply.watching(marker, query, request.wait(query)));
+    };
     let index = entry.modified;
     let reply = Reply::read(&ShownRole::of(id, entry), index, request.is_pretty())?;
-    Ok(reply.watching(vec![Role::key(id)], query))
+    Ok(reply.watching(vec![Role::key(id)], query, request.wait(query)))
 }
 
 /// `POST /v1/acl/role`, and `POST /v1/acl/role/:id` where `id` is given.
@@ -91,7 +96,7 @@ fn show(request: &ApiRequest<'_>, id: &str, query: &ReadQuery) -> Result<Reply, 
 /// # Errors
 /// 400 and 403, as the scheduler words them; nothing is stored.
 pub(crate) fn write(request: &ApiRequest<'_>, id: Option<&str>) -> Result<Reply, Refusal> {
-    let GivenRole { id: given_id, role } = GivenRole::read(&request.body)?;
+    let GivenRole { id: given_id, role } = GivenRole::read(request.body())?;
     if id.is_some_and(|id| id != given_id) {
         return Err(Refusal::invalid("ACL role ID does not match request path"));
     }

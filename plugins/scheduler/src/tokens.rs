@@ -9,7 +9,8 @@ use crate::caller::{
 };
 use crate::given_token::GivenToken;
 use crate::index::{Table, latest};
-use crate::names::{has_digits, hexadecimal_prefix, is_uuid, uuid_of};
+use crate::names::{is_uuid, uuid_of};
+use crate::prefix::Prefix;
 use crate::query::{ReadQuery, first, read_query};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -19,6 +20,10 @@ use bulkhead_sdk::host::{Entry, Storage};
 use bulkhead_sdk::{Failure, Host};
 
 const NOT_FOUND: &str = "ACL token not found";
+/// What a timer's key begins with.
+const EXPIRY: &str = "expire/";
+/// Milliseconds after its creation for which an expired token is kept.
+const YOUNG: u64 = 3_600_000;
 
 /// `GET /v1/acl/tokens`.
 ///
@@ -26,18 +31,18 @@ const NOT_FOUND: &str = "ACL token not found";
 /// 400 and 403, as the scheduler words them.
 pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     let query = read_query(request.pairs())?;
-    let digits = hexadecimal_prefix(&query.prefix).map_err(Refusal::invalid)?;
+    let prefix = Prefix::read(&query.prefix, request.is_lenient())?;
     authenticate(request)?.demand_management()?;
     let is_global_only = first(request.pairs(), "global").is_some_and(|value| value == "true");
     let storage = request.storage();
     let mut found = Vec::new();
     storage.scan::<Token>("token/", |accessor, entry| {
-        if has_digits(accessor, &digits) && (entry.value.global || !is_global_only) {
+        if prefix.begins(accessor) && (entry.value.global || !is_global_only) {
             found.push((accessor.to_owned(), entry));
         }
         Ok(())
     })?;
-    let is_by_accessor = !digits.is_empty() || is_global_only;
+    let is_by_accessor = !prefix.is_empty() || is_global_only;
     let (page, next) = page(found, &query, is_by_accessor);
     let mut stubs = Vec::new();
     for (accessor, entry) in page {
@@ -45,7 +50,11 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
         stubs.push(ShownToken::stub(&accessor, entry, links));
     }
     let reply = Reply::read(&stubs, Table::Tokens.index(storage)?, request.is_pretty())?;
-    Ok(reply.continued(next).watching(vec![Table::Tokens.marker().to_owned()], &query))
+    Ok(reply.continued(next).watching(
+        vec![Table::Tokens.marker().to_owned()],
+        &query,
+        request.wait(&query),
+    ))
 }
 
 type Found = Vec<(String, Entry<Token>)>;
@@ -99,9 +108,16 @@ pub(crate) fn read(request: &ApiRequest<'_>, accessor: &str) -> Result<Reply, Re
     if !is_own && !caller.is_management() {
         return Err(Refusal::denied());
     }
-    let entry = entry_of(request.storage(), accessor)?;
-    let entry = entry.ok_or_else(|| Refusal::not_found(NOT_FOUND))?;
-    Ok(show(request, accessor, entry)?.watching(vec![Token::key(accessor)], &query))
+    let Some(entry) = entry_of(request.storage(), accessor)? else {
+        let reply = Reply::missing(NOT_FOUND, Table::Tokens.index(request.storage())?);
+        let marker = vec![Table::Tokens.marker().to_owned()];
+        return Ok(reply.watching(marker, &query, request.wait(&query)));
+    };
+    Ok(show(request, accessor, entry)?.watching(
+        vec![Token::key(accessor)],
+        &query,
+        request.wait(&query),
+    ))
 }
 
 fn tell_expired(bad: BadToken) -> Refusal {
@@ -128,7 +144,7 @@ fn entry_of(storage: &dyn Storage, accessor: &str) -> Result<Option<Entry<Token>
 /// # Errors
 /// 400 and 403, as the scheduler words them; nothing is stored.
 pub(crate) fn write(request: &ApiRequest<'_>, accessor: Option<&str>) -> Result<Reply, Refusal> {
-    let given = GivenToken::read(&request.body)?;
+    let given = GivenToken::read(request.body())?;
     if accessor.is_some_and(|accessor| accessor != given.accessor) {
         return Err(Refusal::invalid("ACL token accessor does not match request path"));
     }
@@ -179,7 +195,10 @@ pub(crate) fn put(host: &dyn Host, accessor: &str, token: &Token) -> Result<u64,
     host.storage().put(&Token::key(accessor), token)?;
     index_secret(host, &token.secret, accessor)?;
     if let Some(expires) = token.expires {
-        host.clock().schedule(&expiry_timer(accessor), expires, "expiry")?;
+        // A token that ends young is removed when it is an hour old: clients that poll its
+        // accessor learn that it is over.
+        let removed = expires.max(token.created.saturating_add(YOUNG)).saturating_add(1);
+        host.clock().schedule(&expiry_timer(accessor), removed, "expiry")?;
     }
     Table::Tokens.touch(host.storage())?;
     host.storage().checkpoint()
@@ -188,7 +207,7 @@ pub(crate) fn put(host: &dyn Host, accessor: &str, token: &Token) -> Result<u64,
 /// The timer that removes an expired token.
 #[must_use]
 pub(crate) fn expiry_timer(accessor: &str) -> String {
-    format!("expire/{accessor}")
+    format!("{EXPIRY}{accessor}")
 }
 
 fn written(
@@ -224,4 +243,41 @@ pub(crate) fn remove(host: &dyn Host, accessor: &str, token: &Token) -> Result<(
     forget_secret(host, &token.secret)?;
     host.clock().cancel(&expiry_timer(accessor))?;
     Table::Tokens.touch(host.storage())
+}
+
+/// Removes the token of a timer, if it is over.
+///
+/// # Errors
+/// Those of the store; internal for a key of no timer.
+pub(crate) fn expire(host: &dyn Host, key: &str) -> Result<(), Failure> {
+    let accessor = key.strip_prefix(EXPIRY).ok_or_else(|| {
+        Failure::internal(format!("the scheduler was woken for {key:?}, which it did not schedule"))
+    })?;
+    let Some(entry) = entry_of(host.storage(), accessor)? else { return Ok(()) };
+    if entry.value.is_expired(host.clock().now()) {
+        remove(host, accessor, &entry.value)?;
+    }
+    Ok(())
+}
+
+/// Removes every token that is over, and tells the index of the commit.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn remove_expired(host: &dyn Host) -> Result<u64, Failure> {
+    let (storage, now) = (host.storage(), host.clock().now());
+    let mut expired = Vec::new();
+    storage.scan::<Token>("token/", |accessor, entry| {
+        if entry.value.is_expired(now) {
+            expired.push((accessor.to_owned(), entry.value));
+        }
+        Ok(())
+    })?;
+    if expired.is_empty() {
+        return latest(storage);
+    }
+    for (accessor, token) in &expired {
+        remove(host, accessor, token)?;
+    }
+    storage.checkpoint()
 }

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// Of the first that could not be ended; never 500, because the remedy is the caller's.
 pub(super) async fn end_all(core: &Arc<Core>, mount: &Mount) -> Result<(), Failure> {
     mount.close_requests().await;
-    core.parking.release(Some(&mount.record.uuid), &mount.gone());
+    core.parking.release(&mount.record.uuid, &mount.gone());
     core.tokens.end_logins_of(&mount.record.uuid).await?;
     let all = [Below { mount: &mount.record.uuid, below: "" }];
     core.leases.end_below(&all, OnFailure::Stays).await.map_err(|failure| match failure.kind {

@@ -70,7 +70,7 @@ pub(crate) fn begin_due_work(core: &Arc<Core>) {
 /// which waits for its end.
 pub(crate) async fn stop(core: &Core) {
     core.sealing.begin();
-    core.parking.release(None, &sealed());
+    core.parking.close(&sealed());
     if let Some(worker) = core.due_work.take()
         && worker.await.is_err()
     {

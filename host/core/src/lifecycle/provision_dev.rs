@@ -18,15 +18,22 @@ pub(crate) async fn provision_dev(core: &Core, root_token: &Secret) -> Result<()
     for (kind, name) in core.catalog.official_mountable() {
         let path = match kind {
             PluginType::Auth => MountPath::below_auth(&name),
-            _ => MountPath::new(&name),
+            _ => MountPath::new(default_path(&name)),
         };
         mount_default(core, &name, path.map_err(Failure::internal)?).await?;
     }
     Ok(())
 }
 
-/// Mounts a plugin at the contract's default path, which is its name; an auth method's is below
-/// `auth/`.
+/// The default path of an engine in the API: its name, unless its clients know another path.
+fn default_path(name: &str) -> &str {
+    match name {
+        "scheduler" => "acl",
+        name => name,
+    }
+}
+
+/// Mounts a plugin at its default path in the API.
 async fn mount_default(core: &Core, kind: &str, path: MountPath) -> Result<(), Failure> {
     if core.mounts.route(path.as_str().trim_end_matches('/')).is_some() {
         return Ok(());

@@ -209,9 +209,9 @@ impl<'a> AuditTrail<'a> {
             route,
             verdict: self.verdict.as_ref(),
             is_refused,
-            is_public: self.destination.is_some_and(|to| {
-                to.public().is_some() || to.is_open_row() || to.is_raw()
-            }),
+            is_public: self
+                .destination
+                .is_some_and(|to| to.public().is_some() || to.is_open_row() || to.is_raw()),
             now: self.core.store.now(),
         }
     }

@@ -29,7 +29,9 @@ pub(super) async fn creates(
     let key = route::fill(pattern, &destination.captures);
     let address = match &destination.place {
         Place::Host(_) => Address::new(Space::Core, key),
-        Place::Mount(_, mount) | Place::Raw(mount) => Address::new(Space::Data, format!("{}/{key}", mount.record.uuid)),
+        Place::Mount(_, mount) | Place::Raw(mount) => {
+            Address::new(Space::Data, format!("{}/{key}", mount.record.uuid))
+        }
     };
     Ok(unit.get(&address).await?.is_none())
 }

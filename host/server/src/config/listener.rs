@@ -1,4 +1,4 @@
-//! `listener "tcp"` and `listener "unix"`: where the server listens, what it lets in, and which
+//! `listener "tcp"`, `listener "unix"` and `listener "scheduler"`: where the server listens, what it lets in, and which
 //! proxies it trusts.
 
 use super::section::{ConfigError, LabelledBlock, Section, Value, Words};
@@ -8,6 +8,7 @@ use crate::proxies::TrustedProxies;
 use bulkhead_sandbox::Limits;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
+use bulkhead_wire::name::MountPath;
 use std::time::Duration;
 
 /// Default of the largest body, in bytes (decision P18). A route's own, smaller limit is checked by
@@ -55,11 +56,34 @@ const WORDS: Words = Words {
     unserved: &[],
 };
 
-/// Kinds of listeners to come.
-const UNSERVED: [(&str, &str); 1] = [(
-    "scheduler",
-    "this version serves no scheduler API; leave the block out, or nobody would listen there",
-)];
+/// The same for the scheduler's listener, with its mount.
+const SCHEDULER_WORDS: Words = Words {
+    keys: &[
+        "mount",
+        "address",
+        "trusted_proxies",
+        "max_request_size",
+        "request_timeout",
+        "max_connections_per_address",
+        "tls_disable",
+        "tls_cert_file",
+        "tls_key_file",
+        "tls_min_version",
+        "tls_max_version",
+        "tls_cipher_suites",
+        "tls_client_ca_file",
+        "tls_require_and_verify_client_cert",
+        "tls_disable_client_certs",
+    ],
+    blocks: &[],
+    unserved: &[],
+};
+
+/// Where the scheduler's API is served unless the operator says something else (decision P1).
+pub(crate) const DEFAULT_SCHEDULER_ADDRESS: &str = "127.0.0.1:4646";
+
+/// Path of the mount whose listener that is.
+const SCHEDULER_MOUNT: &str = "acl";
 
 /// How a listener is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +104,8 @@ pub(crate) struct ListenerConfig {
     /// Most connections of one address at a time; those of trusted proxies are not counted, but the
     /// requests of each client behind them are, and are as many.
     pub(crate) connections_per_address: usize,
+    /// The mount to which everything goes that comes here, as plain HTTP.
+    pub(crate) own_mount: Option<MountPath>,
 }
 
 impl ListenerConfig {
@@ -94,12 +120,35 @@ impl ListenerConfig {
             body_max: BODY_MAX,
             request_time: Duration::from_secs(REQUEST_TIME),
             connections_per_address: usize::try_from(CONNECTIONS).unwrap_or(usize::MAX),
+            own_mount: None,
         }
+    }
+
+    /// A listener of the scheduler's mount on `address` with nothing else configured.
+    ///
+    /// # Errors
+    /// None for the default mount, whose path is one.
+    pub(crate) fn of_scheduler(address: &str) -> Result<Self, String> {
+        Ok(Self { own_mount: Some(MountPath::new(SCHEDULER_MOUNT)?), ..Self::at(address) })
+    }
+
+    /// The file's listener of the scheduler, if it has one.
+    pub(super) fn scheduler_of(file: &Section<'_>) -> Result<Option<Self>, ConfigError> {
+        let [_, _, block] = file.blocks_of_kinds("listener", ["tcp", "unix", "scheduler"], &[])?;
+        let Some(block) = block else { return Ok(None) };
+        let section = block.section(&SCHEDULER_WORDS)?;
+        let config = Self::from_section(&section, DEFAULT_SCHEDULER_ADDRESS)?;
+        let path = section.value("mount").map_or(Ok(SCHEDULER_MOUNT), |value| value.text())?;
+        let own_mount = MountPath::new(path).map_err(|why| {
+            let value = section.value("mount");
+            value.map_or_else(|| file.error(why.clone()), |value| value.error(why.clone()))
+        })?;
+        Ok(Some(Self { own_mount: Some(own_mount), ..config }))
     }
 
     /// The file's listeners: on 127.0.0.1:8200 when it has none.
     pub(super) fn of(file: &Section<'_>) -> Result<Self, ConfigError> {
-        let [tcp, unix] = file.blocks_of_kinds("listener", ["tcp", "unix"], &UNSERVED)?;
+        let [tcp, unix, _] = file.blocks_of_kinds("listener", ["tcp", "unix", "scheduler"], &[])?;
         let unix = unix.map(|block| unix::settings(&block)).transpose()?;
         let config = match tcp {
             Some(block) => Self::from_block(&block)?,
@@ -110,11 +159,13 @@ impl ListenerConfig {
     }
 
     fn from_block(block: &LabelledBlock<'_>) -> Result<Self, ConfigError> {
-        let section = block.section(&WORDS)?;
-        let address =
-            section.value("address").map_or(Ok(DEFAULT_ADDRESS), |value| parse_address(&value))?;
+        Self::from_section(&block.section(&WORDS)?, DEFAULT_ADDRESS)
+    }
+
+    fn from_section(section: &Section<'_>, usual: &str) -> Result<Self, ConfigError> {
+        let address = section.value("address").map_or(Ok(usual), |value| parse_address(&value))?;
         let mut config = Self::at(address);
-        config.transport = tls::transport(&section, address)?;
+        config.transport = tls::transport(section, address)?;
         if let Some(value) = section.value("trusted_proxies") {
             config.proxies = parse_proxies(&value)?;
         }

@@ -74,6 +74,12 @@ impl Config {
         if let Some(address) = &listener.address {
             writeln!(f, "listens on {address}, {}", listener.transport)?;
         }
+        if let Some(scheduler) = &self.scheduler {
+            let address = scheduler.address.as_deref().unwrap_or_default();
+            let mount = scheduler.own_mount.as_ref().map(|mount| mount.as_str());
+            let mount = mount.unwrap_or_default();
+            writeln!(f, "serves mount {mount} alone on {address}, {}", scheduler.transport)?;
+        }
         if let Some(unix) = &listener.unix {
             let named = |word: &str, name: &Option<String>| {
                 name.as_ref().map(|name| format!(", {word} {name}")).unwrap_or_default()

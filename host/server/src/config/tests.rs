@@ -108,6 +108,7 @@ fn every_setting_is_read() {
         is_trusted_proxy: false,
     });
     let listener = ListenerConfig {
+        own_mount: None,
         address,
         transport,
         unix,
@@ -183,11 +184,6 @@ fn an_unknown_word_is_refused_with_the_nearest_known_one() {
 #[test]
 fn what_this_version_does_not_serve_is_refused_with_the_reason_and_never_ignored() {
     refuse_all(&[
-        (
-            "listener \"scheduler\" {\n  address = \"127.0.0.1:4646\"\n}",
-            2,
-            &["scheduler", "leave the block out"],
-        ),
         ("storage \"postgres\" {\n  url = \"postgres://db\"\n}", 2, &["postgres", "SQLite"]),
         ("seal \"static\" { key_file = \"/k\" }", 2, &["static", "shamir"]),
         ("audit \"socket\" \"s\" { address = \"127.0.0.1:1\" }", 2, &["socket", "audit \"file\""]),

@@ -64,6 +64,25 @@ struct Echo {
 }
 
 impl Answerer for Echo {
+    fn raw_place(&self, path: &str) -> Option<RawPlace> {
+        let mount = MountPath::new("acl").unwrap();
+        path.starts_with("acl/").then(|| RawPlace {
+            mount,
+            base: "/v1/acl/".to_owned(),
+            body_limit: 16,
+        })
+    }
+
+    fn own_raw_place(&self, mount: &MountPath) -> RawPlace {
+        RawPlace { mount: mount.clone(), base: "/".to_owned(), body_limit: 16 }
+    }
+
+    async fn answer_raw(self: Arc<Self>, request: RawRequest) -> RawResponse {
+        let body = [request.path.as_bytes(), b"?", request.query.as_bytes(), b" ", &request.body];
+        let headers = vec![("X-Method".to_owned(), request.method)];
+        RawResponse { status: 200, headers, body: Arc::new(body.concat()) }
+    }
+
     async fn admit_body(&self, head: &Head<'_>) -> BodyAdmission {
         match head.path {
             "stranger" => BodyAdmission::Nothing,

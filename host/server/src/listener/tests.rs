@@ -5,6 +5,8 @@ use crate::config::UnixSettings;
 use crate::log::testing::Lines;
 use crate::proxies::TrustedProxies;
 use bulkhead_core::BodyAdmission;
+use bulkhead_wire::name::MountPath;
+use bulkhead_wire::raw::{RawPlace, RawRequest, RawResponse};
 use bulkhead_wire::request::{Head, Request};
 use bulkhead_wire::response::{Body, Response};
 use serde_json::json;
@@ -31,6 +33,25 @@ struct Gate {
 }
 
 impl Answerer for Gate {
+    fn raw_place(&self, path: &str) -> Option<RawPlace> {
+        let mount = MountPath::new("acl").unwrap();
+        path.starts_with("acl/").then(|| RawPlace {
+            mount,
+            base: "/v1/acl/".to_owned(),
+            body_limit: 16,
+        })
+    }
+
+    fn own_raw_place(&self, mount: &MountPath) -> RawPlace {
+        RawPlace { mount: mount.clone(), base: "/".to_owned(), body_limit: 16 }
+    }
+
+    async fn answer_raw(self: Arc<Self>, request: RawRequest) -> RawResponse {
+        let body = [request.path.as_bytes(), b"?", request.query.as_bytes(), b" ", &request.body];
+        let headers = vec![("X-Method".to_owned(), request.method)];
+        RawResponse { status: 200, headers, body: Arc::new(body.concat()) }
+    }
+
     async fn admit_body(&self, _: &Head<'_>) -> BodyAdmission {
         BodyAdmission::Whole
     }

@@ -36,6 +36,9 @@ pub(super) async fn families(core: &Core) -> Result<Families, Failure> {
         "leases whose end was refused so often that an operator has to look",
         vec![gauge(irrevocable, None)],
     );
+    let waiting = core.parking.waiting() as u64;
+    let about = "requests of plain HTTP that wait for a change, without an instance";
+    add("core_parked_requests", about, vec![gauge(waiting, None)]);
     let quotas = core.quotas.usage(&core.store).await?;
     let each = |value: fn(&Usage) -> u64| {
         quotas.iter().map(|quota| gauge(value(quota), Some(("name", &quota.name)))).collect()

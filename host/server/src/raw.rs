@@ -1,0 +1,132 @@
+//! Requests of plain HTTP for a component: from the wire to a [`RawRequest`], and back.
+//!
+//! They pass the same limits as every request, and are read no further: no token, no fields, no
+//! envelope. A request that waits for a change is given up when its client goes away; hyper then
+//! drops the future here.
+
+use crate::answer_body::UnsentBody;
+use crate::body;
+use crate::compression;
+use crate::config::ListenerConfig;
+use crate::headers;
+use crate::http::{Answerer, Arrival, HttpFrontend, Reply};
+use bulkhead_core::random;
+use bulkhead_wire::client::Client;
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::raw::{RawPlace, RawRequest, RawResponse};
+use bulkhead_wire::response::Content;
+use hyper::body::{Body, Bytes};
+use hyper::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, HeaderName, HeaderValue, TRANSFER_ENCODING, VARY,
+};
+use hyper::http::request::Parts;
+use hyper::{StatusCode, Version};
+
+impl<A: Answerer> HttpFrontend<A> {
+    /// The place of a request, if it is plain HTTP: all of them on a listener of the mount's own.
+    pub(crate) fn raw_place(&self, head: &Parts) -> Option<RawPlace> {
+        match &self.own_mount {
+            Some(mount) => Some(self.answerer.own_raw_place(mount)),
+            None => self.answerer.raw_place(head.uri.path().strip_prefix("/v1/")?),
+        }
+    }
+
+    /// Serves one request of plain HTTP.
+    pub(crate) async fn serve_raw<B>(
+        &self,
+        head: &Parts,
+        body: B,
+        arrival: Arrival,
+        place: RawPlace,
+    ) -> Reply
+    where
+        B: Body<Data = Bytes>,
+    {
+        let (response, client, is_last) = match self.receive_raw(head, body, arrival, place).await {
+            Ok((request, held)) => {
+                let client = Client::of(request.remote.0);
+                let response = Box::pin(self.answerer.clone().answer_raw(request)).await;
+                drop(held);
+                (response, client, head.headers.contains_key(TRANSFER_ENCODING))
+            }
+            // The body may be unread: what follows on this connection could be taken for a
+            // request.
+            Err(failure) => {
+                let client = Client::of(arrival.origin.address().ip());
+                (RawResponse::failed(&failure), client, true)
+            }
+        };
+        let mut reply = into_reply(head, response, client);
+        if is_last && head.version < Version::HTTP_2 {
+            reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        reply
+    }
+
+    /// The request, and what is held while it is served.
+    async fn receive_raw<B>(
+        &self,
+        head: &Parts,
+        body: B,
+        arrival: Arrival,
+        place: RawPlace,
+    ) -> Result<(RawRequest, impl Send), Failure>
+    where
+        B: Body<Data = Bytes>,
+    {
+        headers::check_size(&head.headers)?;
+        headers::check_server(head)?;
+        let remote = self.config.proxies.client(arrival.origin, &head.headers)?;
+        let is_counted = self.trusts(arrival.origin) || head.version >= Version::HTTP_2;
+        let counted = is_counted.then(|| self.concurrency.admit(remote.ip())).transpose()?;
+        let body_max = self.config.body_max.min(place.body_limit);
+        let config = ListenerConfig { body_max, ..self.config.clone() };
+        let mut memory = self.body_budget.begin(remote.ip());
+        let body = match body.is_end_stream() {
+            true => Vec::new(),
+            false => body::read_body(&head.headers, body, &config, &mut memory).await?,
+        };
+        let path = head.uri.path();
+        let path = path.strip_prefix(place.base.as_str()).unwrap_or_default().to_owned();
+        let headers = head.headers.iter().filter_map(|(name, value)| {
+            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+        });
+        let request = RawRequest {
+            id: random::uuid()?,
+            method: head.method.as_str().to_owned(),
+            path,
+            query: head.uri.query().unwrap_or_default().to_owned(),
+            headers: headers.collect(),
+            body,
+            remote: (remote.ip(), remote.port()),
+            place,
+        };
+        Ok((request, (memory, counted)))
+    }
+}
+
+/// Puts an answer into HTTP, compressed as its client asks.
+fn into_reply(head: &Parts, response: RawResponse, client: Client) -> Reply {
+    let RawResponse { status, headers, body } = response;
+    let coding = compression::asked(&head.headers).filter(|_| !body.is_empty());
+    let content = match coding {
+        Some(coding) => Content::Own(coding.compress(&body)),
+        None => Content::Shared(body),
+    };
+    let body = UnsentBody::new(content, client);
+    let mut reply = hyper::Response::new(body);
+    // The core lets no other status and no other header pass.
+    *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let sent = reply.headers_mut();
+    for (name, value) in headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            sent.append(name, value);
+        }
+    }
+    sent.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    sent.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if let Some(coding) = coding {
+        sent.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.word()));
+    }
+    reply
+}

@@ -1,0 +1,54 @@
+//! The few endpoints outside of the ACL system that generic clients ask for.
+
+use crate::caller::authenticate;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::request::ApiRequest;
+use crate::tokens;
+use serde_json::json;
+
+/// Name of the region that a mount without another one serves.
+pub(crate) const REGION: &str = "global";
+
+/// `GET /v1/regions`. No token is asked for.
+///
+/// # Errors
+/// Internal for what is no JSON.
+pub(crate) fn regions(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+    Reply::plain(&json!([REGION]), request.is_pretty())
+}
+
+/// `GET /v1/status/leader`. No token is asked for.
+///
+/// # Errors
+/// Internal for what is no JSON.
+pub(crate) fn leader(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+    Reply::plain(&json!("127.0.0.1:4647"), request.is_pretty())
+}
+
+/// `GET /v1/status/peers`. No token is asked for.
+///
+/// # Errors
+/// Internal for what is no JSON.
+pub(crate) fn peers(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+    Reply::plain(&json!(["127.0.0.1:4647"]), request.is_pretty())
+}
+
+/// `GET /v1/agent/health`. No token is asked for.
+///
+/// # Errors
+/// Internal for what is no JSON.
+pub(crate) fn health(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+    let health = json!({ "server": { "message": "ok", "ok": true } });
+    Reply::plain(&health, request.is_pretty())
+}
+
+/// `PUT /v1/system/gc`: removes expired tokens at once, however young.
+///
+/// # Errors
+/// 403.
+pub(crate) fn collect_garbage(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+    authenticate(request)?.demand_management()?;
+    let index = tokens::remove_expired(request.host)?;
+    Ok(Reply::done(index))
+}

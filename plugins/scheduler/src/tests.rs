@@ -1,0 +1,1 @@
+//! The API on the test bed, request by request.
