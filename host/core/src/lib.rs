@@ -8,8 +8,8 @@
 //!
 //! ```text
 //! log → random → strangers → lockouts → lifetimes → paging → parking → sealing → passwords
-//! → policies → background → permit → catalog → tables → identity → oidc → tokens → mounts → audit → leases
-//! → quotas → settings → process → core → host_services → logins → lifecycle → seal → api
+//! → policies → background → permit → catalog → tables → identity → oidc → tokens → mounts → audit
+//! → leases → quotas → settings → process → core → host_services → logins → lifecycle → seal → api
 //! → pipeline → service
 //! ```
 //!

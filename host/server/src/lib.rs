@@ -6,8 +6,8 @@
 //! Modules import leftwards only: `proxies`, `headers`, `target`, `log`, `hardening`, `tls`,
 //! `client_usage`, `client_concurrency`, `body_budget`, `connection_slots`, `write_timeout`,
 //! `detach_on_drop`, `error_body`, `answer_budget`, `answer_body`, `config`, `body`, `compression`,
-//! `http`, `raw`, `connection`, `listener`, `options`, `process`, `dev_tls`, `dev`, `production`, `inspect`,
-//! `compile_worker`.
+//! `http`, `raw`, `connection`, `listener`, `options`, `process`, `dev_tls`, `dev`, `production`,
+//! `inspect`, `compile_worker`.
 
 mod answer_body;
 mod answer_budget;

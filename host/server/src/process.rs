@@ -5,7 +5,7 @@ use crate::config::{Config, ListenerConfig};
 use crate::hardening::raise_descriptor_limit;
 use crate::listener::{self, Door, Limits};
 use crate::tls::Tls;
-use bulkhead_core::log::Log;
+use bulkhead_core::log::{Log, cause};
 use bulkhead_core::{Official, Service, Settings};
 use bulkhead_sandbox::Outbound;
 use std::convert::Infallible;
@@ -142,8 +142,13 @@ async fn open_scheduler(
                      --dev-scheduler-listen-address HOST:PORT";
     match Door::open_all(listener, elsewhere, log).await {
         Ok(doors) => Ok(Some((listener.clone(), doors))),
-        Err(why) if config.scheduler_is_optional => {
-            log.line("warn", "scheduler-not-listening", &[("cause", why)]);
+        Err(_) if config.scheduler_is_optional => {
+            let pairs = [
+                ("address", listener.address.clone().unwrap_or_default()),
+                cause(&"another program has the address"),
+                ("remedy", "--dev-scheduler-listen-address HOST:PORT".to_owned()),
+            ];
+            log.line("warn", "scheduler-not-listening", &pairs);
             Ok(None)
         }
         Err(why) => Err(why),

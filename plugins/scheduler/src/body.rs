@@ -1,7 +1,7 @@
 //! Request bodies: the first JSON value, its keys in any case.
 //!
-//! Clients of the scheduler write keys in several spellings, and its own decoder ignores case. Where
-//! two spellings of one key occur, the later one counts.
+//! Clients of the scheduler write keys in several spellings, and its own decoder ignores case. The
+//! later of two spellings of one key counts.
 
 use crate::refusal::Refusal;
 use serde::de::{MapAccess, SeqAccess, Visitor};

@@ -232,11 +232,14 @@ fn labelled(kind: &Labelled, item: &Item, body: &Body) -> Result<Value, String> 
     let level = level(kind.noun, kind.levels, body)?;
     let mut capabilities = capabilities(kind.noun, kind.capabilities, body)?;
     capabilities.extend((kind.expand)(&level).iter().map(|word| (*word).to_owned()));
-    let mut shown = json!({ "Name": label, "Policy": level, "Capabilities": capabilities });
-    if kind.block == "namespace" {
-        shown["Variables"] = variables(body)?;
-    }
-    Ok(shown)
+    Ok(match kind.block {
+        "namespace" => {
+            let variables = variables(body)?;
+            json!({ "Name": label, "Policy": level, "Capabilities": capabilities,
+                    "Variables": variables })
+        }
+        _ => json!({ "Name": label, "Policy": level, "Capabilities": capabilities }),
+    })
 }
 
 /// The level of a block; empty where it has none.

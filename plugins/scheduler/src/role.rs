@@ -148,8 +148,9 @@ mod tests {
 
     #[test]
     fn a_role_is_read_with_each_policy_once() {
-        let body = br#"{"ID":"i","name":"ops","Hash":"x","Policies":[{"Name":"b"},{"name":"a"},{"Name":"b"}]}"#;
-        let GivenRole { id, role } = GivenRole::read(body).unwrap();
+        let links = r#"[{"Name":"b"},{"name":"a"},{"Name":"b"}]"#;
+        let body = format!(r#"{{"ID":"i","name":"ops","Hash":"x","Policies":{links}}}"#);
+        let GivenRole { id, role } = GivenRole::read(body.as_bytes()).unwrap();
         assert_eq!((id.as_str(), role.name.as_str()), ("i", "ops"));
         assert_eq!(role.policies, ["b", "a"]);
     }

@@ -1,8 +1,8 @@
 //! ACL tokens as they are stored and shown.
 //!
-//! A token is found by a keyed hash of its secret and never by a part of it, so that no answer tells
-//! how much of a guess was right. The secret itself is in the sealed record only, because the API
-//! shows it to its owner.
+//! A token is found by a keyed hash of its secret and never by a part of the secret, so that no
+//! answer tells how much of a guess was right. The secret itself is in the sealed record only,
+//! because the API shows the secret to its owner.
 
 use crate::content_hash::content_hash;
 use bulkhead_sdk::Failure;

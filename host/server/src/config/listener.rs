@@ -1,5 +1,5 @@
-//! `listener "tcp"`, `listener "unix"` and `listener "scheduler"`: where the server listens, what it lets in, and which
-//! proxies it trusts.
+//! `listener "tcp"`, `listener "unix"` and `listener "scheduler"`: where the server listens, what
+//! it lets in, and which proxies it trusts.
 
 use super::section::{ConfigError, LabelledBlock, Section, Value, Words};
 use super::tls::{self, Transport};
