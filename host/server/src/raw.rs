@@ -88,8 +88,9 @@ impl<A: Answerer> HttpFrontend<A> {
         };
         let path = head.uri.path();
         let path = path.strip_prefix(place.base.as_str()).unwrap_or_default().to_owned();
-        let headers = head.headers.iter().filter_map(|(name, value)| {
-            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+        // Bytes that are no text stay in place: a token that cannot be read is not the same as none.
+        let headers = head.headers.iter().map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
         let request = RawRequest {
             id: random::uuid()?,

@@ -6,7 +6,7 @@ use crate::query::go_duration;
 use crate::refusal::{Problems, Refusal};
 use crate::role::Role;
 use crate::roles;
-use crate::token::{Token, TokenType};
+use crate::token::{Token, TokenType, go_duration_text};
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::Storage;
@@ -187,13 +187,14 @@ impl GivenToken {
         let expires = self.expires.or(after.map(|milliseconds| now.saturating_add(milliseconds)))?;
         problems.demand(expires >= now, "expiration time cannot be before create time");
         let life = expires.saturating_sub(now);
+        let was = go_duration_text(Duration::from_millis(life));
         problems.demand(
             life <= LONGEST_LIFE,
-            "expiration time cannot be more than 24h0m0s in the future",
+            format!("expiration time cannot be more than 24h0m0s in the future (was {was})"),
         );
         problems.demand(
             life >= SHORTEST_LIFE,
-            "expiration time cannot be less than 1m0s in the future",
+            format!("expiration time cannot be less than 1m0s in the future (was {was})"),
         );
         Some(expires)
     }

@@ -19,6 +19,7 @@ mod policy_rules;
 mod prefix;
 mod query;
 mod refusal;
+mod region;
 mod reply;
 mod request;
 mod role;

@@ -4,7 +4,7 @@ use crate::caller::{Caller, authenticate};
 use crate::index::Table;
 use crate::names::is_name;
 use crate::policy::{Policy, PolicyStub, ShownPolicy};
-use crate::query::{ReadQuery, read_query};
+use crate::query::ReadQuery;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::request::ApiRequest;
@@ -22,7 +22,7 @@ const ANONYMOUS: &str = "anonymous";
 /// # Errors
 /// 400 and 403, as the scheduler words them.
 pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    let query = read_query(request.pairs())?;
+    let query = request.read_query()?;
     let caller = authenticate(request)?;
     if caller.is_management() {
         let mut stubs = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
 /// # Errors
 /// 400 and 403, as the scheduler words them.
 pub(crate) fn list_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    let query = read_query(request.pairs())?;
+    let query = request.read_query()?;
     let caller = authenticate(request)?;
     if caller.token().is_none() {
         return Err(Refusal::denied());
@@ -81,7 +81,10 @@ fn stubs_of(
 /// Names of policies that the caller's token has, by itself and by its roles; in order.
 fn reachable(storage: &dyn Storage, caller: &Caller) -> Result<BTreeSet<String>, Failure> {
     let mut names = BTreeSet::new();
-    let Some(token) = caller.token() else { return Ok(names) };
+    let Some(token) = caller.token() else {
+        names.insert(ANONYMOUS.to_owned());
+        return Ok(names);
+    };
     names.extend(token.policies.iter().cloned());
     for id in &token.roles {
         let role = storage.get::<Role>(&Role::key(id))?;
@@ -95,7 +98,7 @@ fn reachable(storage: &dyn Storage, caller: &Caller) -> Result<BTreeSet<String>,
 /// # Errors
 /// 400, 403 and 404, as the scheduler words them.
 pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
-    let query = read_query(request.pairs())?;
+    let query = request.read_query()?;
     let caller = authenticate(request)?;
     let storage = request.storage();
     let may =

@@ -39,6 +39,12 @@ impl Refusal {
         Self::Answered { status: 403, text: "Permission denied".to_owned() }
     }
 
+    /// 500 in the words that clients look for: no such region is known.
+    #[must_use]
+    pub(crate) fn no_path() -> Self {
+        Self::Answered { status: 500, text: "No path to region".to_owned() }
+    }
+
     /// 405: the path has no such method.
     #[must_use]
     pub(crate) fn method() -> Self {

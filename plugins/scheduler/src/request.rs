@@ -1,6 +1,8 @@
 //! One request to the scheduler's API, as the host hands it over.
 
-use crate::query::{Pairs, ReadQuery, is_pretty};
+use crate::query::{Pairs, ReadQuery, is_pretty, read_query};
+use crate::refusal::Refusal;
+use crate::region::REGION;
 use bulkhead_sdk::Host;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::Storage;
@@ -86,6 +88,18 @@ impl<'a> ApiRequest<'a> {
     #[must_use]
     pub(crate) fn pairs(&self) -> &Pairs {
         &self.query
+    }
+
+    /// The parameters of a read.
+    ///
+    /// # Errors
+    /// 400 for the first parameter that cannot be read; 500 for a region that is not served.
+    pub(crate) fn read_query(&self) -> Result<ReadQuery, Refusal> {
+        let query = read_query(&self.query)?;
+        match query.region.as_str() {
+            "" | REGION => Ok(query),
+            _ => Err(Refusal::no_path()),
+        }
     }
 
     /// Headers that carry a token, in their order, with names in lower case.

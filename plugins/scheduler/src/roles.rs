@@ -8,7 +8,7 @@ use crate::index::{Table, latest};
 use crate::names::{is_name, is_uuid, uuid_of};
 use crate::policy::Policy;
 use crate::prefix::Prefix;
-use crate::query::{ReadQuery, read_query};
+use crate::query::ReadQuery;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::request::ApiRequest;
@@ -23,7 +23,7 @@ const NOT_FOUND: &str = "ACL role not found";
 /// # Errors
 /// 400 and 403, as the scheduler words them.
 pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    let query = read_query(request.pairs())?;
+    let query = request.read_query()?;
     let prefix = Prefix::read(&query.prefix, request.is_lenient())?;
     let caller = authenticate(request)?;
     let storage = request.storage();
@@ -56,9 +56,12 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
 /// # Errors
 /// 400, 403 and 404, as the scheduler words them.
 pub(crate) fn read(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal> {
-    let query = read_query(request.pairs())?;
+    let query = request.read_query()?;
     let caller = authenticate(request)?;
-    if !caller.is_management() && !caller.has_role(id) {
+    // A link whose role is gone opens nothing, not even the answer that the role is gone.
+    let may = caller.is_management()
+        || (caller.has_role(id) && entry_of(request.storage(), id)?.is_some());
+    if !may {
         return Err(Refusal::denied());
     }
     show(request, id, &query)
@@ -69,7 +72,7 @@ pub(crate) fn read(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal>
 /// # Errors
 /// 400, 403 and 404, as the scheduler words them.
 pub(crate) fn read_by_name(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
-    let query = read_query(request.pairs())?;
+    let query = request.read_query()?;
     let caller = authenticate(request)?;
     let id = id_of(request.storage(), name)?;
     let is_linked = id.as_ref().is_some_and(|id| caller.has_role(id));

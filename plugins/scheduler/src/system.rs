@@ -2,13 +2,11 @@
 
 use crate::caller::authenticate;
 use crate::refusal::Refusal;
+use crate::region::REGION;
 use crate::reply::Reply;
 use crate::request::ApiRequest;
 use crate::tokens;
 use serde_json::json;
-
-/// Name of the region that a mount without another one serves.
-pub(crate) const REGION: &str = "global";
 
 /// `GET /v1/regions`. No token is asked for.
 ///

@@ -105,12 +105,12 @@ pub(crate) struct RoleLink {
 #[derive(PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct ShownToken {
-    #[serde(rename = "ExpirationTTL", skip_serializing_if = "Option::is_none")]
-    expiration_ttl: Option<String>,
+    #[serde(rename = "ExpirationTTL")]
+    expiration_ttl: String,
     #[serde(rename = "AccessorID")]
     accessor_id: String,
-    #[serde(rename = "SecretID", skip_serializing_if = "Option::is_none")]
-    secret_id: Option<String>,
+    #[serde(rename = "SecretID")]
+    secret_id: String,
     name: String,
     r#type: TokenType,
     policies: Option<Vec<String>>,
@@ -127,26 +127,16 @@ impl ShownToken {
     /// The token `accessor` with everything that its owner may see.
     #[must_use]
     pub(crate) fn whole(accessor: &str, entry: Entry<Token>, roles: Vec<RoleLink>) -> Self {
-        let ttl = go_duration_text(Duration::from_nanos(entry.value.ttl_nanoseconds));
-        let secret = entry.value.secret.clone();
-        let stub = Self::stub(accessor, entry, roles);
-        Self { expiration_ttl: Some(ttl), secret_id: Some(secret), ..stub }
-    }
-
-    /// The token in a list: without its secret.
-    #[must_use]
-    pub(crate) fn stub(accessor: &str, entry: Entry<Token>, roles: Vec<RoleLink>) -> Self {
         let Entry { value: token, created, modified } = entry;
-        let is_client = token.kind == TokenType::Client;
         Self {
-            expiration_ttl: None,
+            expiration_ttl: go_duration_text(Duration::from_nanos(token.ttl_nanoseconds)),
             accessor_id: accessor.to_owned(),
-            secret_id: None,
             hash: Some(token.hash()),
+            secret_id: token.secret,
             name: token.name,
             r#type: token.kind,
-            policies: is_client.then_some(token.policies),
-            roles: is_client.then_some(roles),
+            policies: (token.kind == TokenType::Client).then_some(token.policies),
+            roles: Some(roles).filter(|roles| !roles.is_empty()),
             global: token.global,
             create_time: shown_time(token.created),
             expiration_time: token.expires.map(shown_time),
@@ -159,9 +149,9 @@ impl ShownToken {
     #[must_use]
     pub(crate) fn anonymous() -> Self {
         Self {
-            expiration_ttl: Some(String::new()),
+            expiration_ttl: String::new(),
             accessor_id: "anonymous".to_owned(),
-            secret_id: Some(String::new()),
+            secret_id: String::new(),
             name: "Anonymous Token".to_owned(),
             r#type: TokenType::Client,
             policies: Some(vec!["anonymous".to_owned()]),
@@ -172,6 +162,45 @@ impl ShownToken {
             expiration_time: None,
             create_index: 0,
             modify_index: 0,
+        }
+    }
+}
+
+/// A token in a list: without its secret, and with keys in the order of the alphabet.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct TokenStub {
+    #[serde(rename = "AccessorID")]
+    accessor_id: String,
+    create_index: u64,
+    create_time: String,
+    expiration_time: Option<String>,
+    global: bool,
+    hash: String,
+    modify_index: u64,
+    name: String,
+    policies: Option<Vec<String>>,
+    roles: Option<Vec<RoleLink>>,
+    r#type: TokenType,
+}
+
+impl TokenStub {
+    /// The token `accessor`.
+    #[must_use]
+    pub(crate) fn of(accessor: &str, entry: Entry<Token>, roles: Vec<RoleLink>) -> Self {
+        let Entry { value: token, created, modified } = entry;
+        Self {
+            accessor_id: accessor.to_owned(),
+            create_index: created,
+            create_time: shown_time(token.created),
+            expiration_time: token.expires.map(shown_time),
+            global: token.global,
+            hash: token.hash(),
+            modify_index: modified,
+            name: token.name,
+            policies: Some(token.policies).filter(|policies| !policies.is_empty()),
+            roles: Some(roles).filter(|roles| !roles.is_empty()),
+            r#type: token.kind,
         }
     }
 }
@@ -198,7 +227,7 @@ fn shown_time(at: StoreTime) -> String {
 }
 
 /// A duration in Go's form: `1h0m0s`, `1m0s`, `1.5s`; empty for none.
-fn go_duration_text(duration: Duration) -> String {
+pub(crate) fn go_duration_text(duration: Duration) -> String {
     if duration.is_zero() {
         return String::new();
     }

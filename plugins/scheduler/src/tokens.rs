@@ -11,11 +11,11 @@ use crate::given_token::GivenToken;
 use crate::index::{Table, latest};
 use crate::names::{is_uuid, uuid_of};
 use crate::prefix::Prefix;
-use crate::query::{ReadQuery, first, read_query};
+use crate::query::{ReadQuery, first};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::request::ApiRequest;
-use crate::token::{ShownToken, Token, live_links};
+use crate::token::{ShownToken, Token, TokenStub, live_links};
 use bulkhead_sdk::host::{Entry, Storage};
 use bulkhead_sdk::{Failure, Host};
 
@@ -30,9 +30,13 @@ const YOUNG: u64 = 3_600_000;
 /// # Errors
 /// 400 and 403, as the scheduler words them.
 pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    let query = read_query(request.pairs())?;
+    let query = request.read_query()?;
     let prefix = Prefix::read(&query.prefix, request.is_lenient())?;
     authenticate(request)?.demand_management()?;
+    if !query.filter.is_empty() {
+        let text = "filter is not served; list by prefix, or leave it out and choose yourself";
+        return Err(Refusal::invalid(text));
+    }
     let is_global_only = first(request.pairs(), "global").is_some_and(|value| value == "true");
     let storage = request.storage();
     let mut found = Vec::new();
@@ -47,7 +51,7 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     let mut stubs = Vec::new();
     for (accessor, entry) in page {
         let links = live_links(storage, &entry.value)?;
-        stubs.push(ShownToken::stub(&accessor, entry, links));
+        stubs.push(TokenStub::of(&accessor, entry, links));
     }
     let reply = Reply::read(&stubs, Table::Tokens.index(storage)?, request.is_pretty())?;
     Ok(reply.continued(next).watching(
@@ -90,7 +94,7 @@ fn page(mut found: Found, query: &ReadQuery, is_by_accessor: bool) -> (Found, Op
 /// # Errors
 /// 400 and 403, as the scheduler words them.
 pub(crate) fn read_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    read_query(request.pairs())?;
+    request.read_query()?;
     match look_up(request)?.map_err(tell_expired)? {
         Caller::Anonymous => Reply::read(&ShownToken::anonymous(), 0, request.is_pretty()),
         Caller::Known { accessor, token } => show(request, &accessor, *token),
@@ -102,7 +106,7 @@ pub(crate) fn read_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
 /// # Errors
 /// 400, 403 and 404, as the scheduler words them.
 pub(crate) fn read(request: &ApiRequest<'_>, accessor: &str) -> Result<Reply, Refusal> {
-    let query = read_query(request.pairs())?;
+    let query = request.read_query()?;
     let caller = look_up(request)?.map_err(tell_expired)?;
     let is_own = matches!(&caller, Caller::Known { accessor: own, .. } if own == accessor);
     if !is_own && !caller.is_management() {

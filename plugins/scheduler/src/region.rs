@@ -1,0 +1,4 @@
+//! The region that a mount serves.
+
+/// Name of the region.
+pub(crate) const REGION: &str = "global";
