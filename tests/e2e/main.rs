@@ -40,6 +40,7 @@ mod readme;
 mod refusals;
 mod restored;
 mod root_rotation;
+mod scheduler;
 mod sealed;
 mod sealed_process;
 mod secrecy;

@@ -269,8 +269,6 @@ fn spawn(binary: &Path, mode: &Mode, data: &Path, environment: &[(&str, String)]
                 "--dev",
                 "--dev-listen-address",
                 FREE_PORT,
-                "--dev-scheduler-listen-address",
-                "off",
                 "--dev-root-token-id",
                 ROOT,
                 "--data-dir",
@@ -287,6 +285,7 @@ fn spawn(binary: &Path, mode: &Mode, data: &Path, environment: &[(&str, String)]
         .env_clear()
         .envs(HOSTILE_ENVIRONMENT)
         .env("HOME", data)
+        .env("BULKHEAD_DEV_SCHEDULER_LISTEN_ADDRESS", "off")
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -23,6 +23,7 @@ pub mod operators;
 pub mod paths;
 pub mod postgres;
 pub mod preload;
+pub mod scheduler;
 pub mod server_script;
 pub mod signer;
 pub mod socket;

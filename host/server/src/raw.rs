@@ -42,7 +42,8 @@ impl<A: Answerer> HttpFrontend<A> {
     where
         B: Body<Data = Bytes>,
     {
-        let (response, client, is_last) = match self.receive_raw(head, body, arrival, place).await {
+        let received = Box::pin(self.receive_raw(head, body, arrival, place)).await;
+        let (response, client, is_last) = match received {
             Ok((request, held)) => {
                 let client = Client::of(request.remote.0);
                 let response = Box::pin(self.answerer.clone().answer_raw(request)).await;

@@ -108,7 +108,7 @@ pub(crate) fn write(request: &ApiRequest<'_>, id: Option<&str>) -> Result<Reply,
     let storage = request.storage();
     let (id, before) = target(request, given_id, &role)?;
     for policy in &role.policies {
-        if storage.get_bytes(&Policy::key(policy))?.is_none() {
+        if !is_name(policy) || storage.get_bytes(&Policy::key(policy))?.is_none() {
             return Err(Refusal::invalid(format!("cannot find policy {policy}")));
         }
     }

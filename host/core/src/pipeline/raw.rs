@@ -69,7 +69,7 @@ pub(crate) async fn handle_raw(
         Err(failure) => return RawResponse::failed(&failure),
     };
     let remote = request.remote.0;
-    if let Err(refused) = core.process.strangers.admit(remote, &*core.log).await {
+    if let Err(refused) = Box::pin(core.process.strangers.admit(remote, &*core.log)).await {
         return RawResponse::failed(&refused);
     }
     let recorded = as_recorded(&request);
@@ -81,15 +81,17 @@ pub(crate) async fn handle_raw(
         destination: Some(&destination),
         caller: None,
     });
-    let served = match trail.enter(operation(recorded.verb, false)).await {
-        Ok(()) => serve(&core, &mount, &request, in_flight, gone).await,
+    // On the heap, piece by piece: a request that waits is as large as the largest piece of its
+    // future that is not.
+    let served = match Box::pin(trail.enter(operation(recorded.verb, false))).await {
+        Ok(()) => Box::pin(serve(&core, &mount, &request, in_flight, gone)).await,
         Err(unrecorded) => Err(unrecorded),
     };
     // A caller whom the component let in is no stranger.
     if served.as_ref().is_ok_and(|answer| ![401, 403].contains(&answer.status)) {
         core.process.strangers.give_back(remote);
     }
-    leave(trail, served).await
+    Box::pin(leave(trail, served)).await
 }
 
 /// The mount, if its component answers plain HTTP.
@@ -137,7 +139,7 @@ async fn serve(
 ) -> Result<RawResponse, Failure> {
     count_request(mount)?;
     let seen = core.store.changes_of(&mount.record.uuid);
-    let reply = run(core, mount, request, Run::First).await?;
+    let reply = Box::pin(run(core, mount, request, Run::First)).await?;
     drop(in_flight);
     let Some(park) = reply.park else { return respond(mount, reply) };
     let _place = core.parking.take_place(Client::of(request.remote.0))?;
@@ -156,7 +158,7 @@ async fn serve(
     }
     drop(seat);
     let (mount, _in_flight) = again(core, &mount.record.uuid)?;
-    respond(&mount, run(core, &mount, request, Run::Elapsed).await?)
+    respond(&mount, Box::pin(run(core, &mount, request, Run::Elapsed)).await?)
 }
 
 /// A name that equal requests of a mount have, and no others.
@@ -203,7 +205,7 @@ impl Waiting {
                 }
             }
             let seen = core.store.changes_of(&uuid);
-            let answer = match run_again(&core, &uuid, &request).await {
+            let answer = match Box::pin(run_again(&core, &uuid, &request)).await {
                 Ok((_, RawReply { park: Some(park), .. })) if park.keys == keys => {
                     is_behind = false;
                     continue;

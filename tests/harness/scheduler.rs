@@ -1,0 +1,215 @@
+//! The scheduler's API as its clients see it: plain HTTP on a listener of its own.
+
+use crate::Bulkhead;
+use crate::paths::{Folder, binary};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+use tokio::net::TcpSocket;
+
+/// Longest wait for an answer: longer than any test lets a request wait.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server with the scheduler's listener, bootstrapped.
+pub struct Scheduler {
+    pub server: Bulkhead,
+    /// Secret of the bootstrap token.
+    pub management: String,
+}
+
+/// An answer as it came.
+#[derive(Clone, Debug)]
+pub struct PlainAnswer {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// A request as it goes.
+#[derive(Clone, Default)]
+pub struct PlainRequest {
+    pub method: String,
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    /// The address of this machine from which it goes.
+    pub from: Option<Ipv4Addr>,
+}
+
+impl Scheduler {
+    /// Starts a server and bootstraps its ACL system.
+    ///
+    /// # Panics
+    /// When either fails.
+    pub fn start() -> Self {
+        let mut server = Bulkhead::prepared(binary(), Folder::new("scheduler"));
+        start(&mut server);
+        let mut scheduler = Self { server, management: String::new() };
+        let boot = scheduler.ask("PUT", "/v1/acl/bootstrap", "", &Value::Null);
+        assert_eq!(boot.status, 200, "{}", boot.text());
+        scheduler.management = boot.json()["SecretID"].as_str().expect("a secret").to_owned();
+        scheduler
+    }
+
+    /// Starts the server again on its data.
+    pub fn start_again(&mut self) {
+        start(&mut self.server);
+    }
+
+    /// Where the scheduler's API is served.
+    ///
+    /// # Panics
+    /// When the server did not say.
+    pub fn address(&self) -> SocketAddr {
+        scheduler_address(&self.server)
+    }
+
+    /// Asks with that token; empty for none. `Null` is no body.
+    pub fn ask(&self, method: &str, path: &str, token: &str, body: &Value) -> PlainAnswer {
+        let mut request = PlainRequest::new(method, path).with_token(token);
+        if !body.is_null() {
+            request.body = body.to_string().into_bytes();
+        }
+        request.send(self.address())
+    }
+
+    /// Asks with the management token, and expects success.
+    ///
+    /// # Panics
+    /// On any other status than 200.
+    #[track_caller]
+    pub fn manage(&self, method: &str, path: &str, body: &Value) -> PlainAnswer {
+        let answer = self.ask(method, path, &self.management, body);
+        assert_eq!(answer.status, 200, "{method} {path}: {}", answer.text());
+        answer
+    }
+}
+
+fn start(server: &mut Bulkhead) {
+    let listener = ("BULKHEAD_DEV_SCHEDULER_LISTEN_ADDRESS", "127.0.0.1:0".to_owned());
+    let started = server.start_with(&[listener]);
+    started.unwrap_or_else(|status| panic!("ended with {status}:\n{}", server.printed()));
+}
+
+/// Where that server serves the scheduler's API, as it said last.
+///
+/// # Panics
+/// When it did not say.
+pub fn scheduler_address(server: &Bulkhead) -> SocketAddr {
+    let (found, _) = crate::wait::until("the server has a scheduler listener", PATIENCE, || {
+        let printed = server.printed();
+        let (_, rest) = printed.rsplit_once("scheduler API on ")?;
+        let (line, _) = rest.split_once('\n')?;
+        line.split_once("://")?.1.trim().parse().ok()
+    });
+    found
+}
+
+impl PlainRequest {
+    /// A request without headers and body.
+    pub fn new(method: &str, path: &str) -> Self {
+        Self { method: method.to_owned(), path: path.to_owned(), ..Self::default() }
+    }
+
+    /// The request with a token; empty for none.
+    #[must_use]
+    pub fn with_token(self, token: &str) -> Self {
+        if token.is_empty() { self } else { self.with_header("X-Nomad-Token", token) }
+    }
+
+    /// The request with one header more.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sends it, and does not wait for the answer.
+    ///
+    /// # Panics
+    /// When no server listens.
+    pub fn begin(&self, to: SocketAddr) -> TcpStream {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+        let connected = runtime.expect("a runtime").block_on(async {
+            let socket = TcpSocket::new_v4()?;
+            if let Some(from) = self.from {
+                socket.bind((from, 0).into())?;
+            }
+            socket.connect(to).await?.into_std()
+        });
+        let mut stream = connected.expect("the server listens");
+        stream.set_nonblocking(false).expect("a socket takes the option");
+        let mut bytes = format!("{} {} HTTP/1.1\r\nHost: x\r\n", self.method, self.path);
+        for (name, value) in &self.headers {
+            bytes.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !self.body.is_empty() || ["PUT", "POST"].contains(&self.method.as_str()) {
+            bytes.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
+        }
+        bytes.push_str("Connection: close\r\n\r\n");
+        let sent = stream.write_all(bytes.as_bytes()).and_then(|()| stream.write_all(&self.body));
+        sent.expect("the server takes a request");
+        stream
+    }
+
+    /// Sends it and waits for the answer.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn send(&self, to: SocketAddr) -> PlainAnswer {
+        PlainAnswer::receive(self.begin(to))
+    }
+}
+
+impl PlainAnswer {
+    /// The answer on a connection that ends with it.
+    ///
+    /// # Panics
+    /// When none comes.
+    pub fn receive(mut stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes the option");
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("an answer in time");
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let mut lines = head.lines();
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+        let headers = lines.filter_map(|line| line.split_once(": "));
+        let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+        let body = bytes[end + 4..].to_vec();
+        Self { status: status.expect("a status"), headers: headers.collect(), body }
+    }
+
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let name = name.to_ascii_lowercase();
+        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Panics
+    /// When it is none.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.text()))
+    }
+
+    /// The index that it tells.
+    ///
+    /// # Panics
+    /// When it tells none.
+    #[track_caller]
+    pub fn index(&self) -> u64 {
+        let told = self.header("x-nomad-index").and_then(|index| index.parse().ok());
+        told.unwrap_or_else(|| panic!("no index: {} {}", self.status, self.text()))
+    }
+}
