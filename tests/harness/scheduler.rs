@@ -131,6 +131,16 @@ impl PlainRequest {
     /// # Panics
     /// When no server listens.
     pub fn begin(&self, to: SocketAddr) -> TcpStream {
+        let mut stream = self.connect(to);
+        self.begin_on(&mut stream, "close");
+        stream
+    }
+
+    /// A connection from the request's address.
+    ///
+    /// # Panics
+    /// When no server listens.
+    pub fn connect(&self, to: SocketAddr) -> TcpStream {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let connected = runtime.expect("a runtime").block_on(async {
             let socket = TcpSocket::new_v4()?;
@@ -139,8 +149,16 @@ impl PlainRequest {
             }
             socket.connect(to).await?.into_std()
         });
-        let mut stream = connected.expect("the server listens");
+        let stream = connected.expect("the server listens");
         stream.set_nonblocking(false).expect("a socket takes the option");
+        stream
+    }
+
+    /// Sends it on a connection that is to `close` or to `keep-alive`.
+    ///
+    /// # Panics
+    /// When the server does not take it.
+    pub fn begin_on(&self, stream: &mut TcpStream, fate: &str) {
         let mut bytes = format!("{} {} HTTP/1.1\r\nHost: x\r\n", self.method, self.path);
         for (name, value) in &self.headers {
             bytes.push_str(&format!("{name}: {value}\r\n"));
@@ -148,10 +166,9 @@ impl PlainRequest {
         if !self.body.is_empty() || ["PUT", "POST"].contains(&self.method.as_str()) {
             bytes.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
         }
-        bytes.push_str("Connection: close\r\n\r\n");
+        bytes.push_str(&format!("Connection: {fate}\r\n\r\n"));
         let sent = stream.write_all(bytes.as_bytes()).and_then(|()| stream.write_all(&self.body));
         sent.expect("the server takes a request");
-        stream
     }
 
     /// Sends it and waits for the answer.
@@ -164,14 +181,41 @@ impl PlainRequest {
 }
 
 impl PlainAnswer {
-    /// The answer on a connection that ends with it.
+    /// The answer on a connection.
     ///
     /// # Panics
     /// When none comes.
     pub fn receive(mut stream: TcpStream) -> Self {
+        Self::receive_next(&mut stream)
+    }
+
+    /// The next answer on a connection that stays.
+    ///
+    /// # Panics
+    /// When none comes.
+    pub fn receive_next(stream: &mut TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes the option");
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).expect("an answer in time");
+        let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+        loop {
+            if let Some(answer) = Self::whole(&bytes) {
+                return answer;
+            }
+            match stream.read(&mut buffer).expect("an answer in time") {
+                0 => return Self::parse(&bytes),
+                count => bytes.extend_from_slice(&buffer[..count]),
+            }
+        }
+    }
+
+    /// The answer, once all bytes of it are there.
+    fn whole(bytes: &[u8]) -> Option<Self> {
+        bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
+        let answer = Self::parse(bytes);
+        let length: usize = answer.header("content-length")?.parse().ok()?;
+        (answer.body.len() >= length).then_some(answer)
+    }
+
+    fn parse(bytes: &[u8]) -> Self {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let mut lines = head.lines();
