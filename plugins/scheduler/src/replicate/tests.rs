@@ -1,0 +1,1 @@
+//! Rounds of replication against an authoritative region on the test bed.
