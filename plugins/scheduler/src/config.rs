@@ -272,3 +272,6 @@ pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     replicate::begin(host, &RegionConfig::default(), true)?;
     Ok(Answer::nothing())
 }
+
+#[cfg(test)]
+mod tests;

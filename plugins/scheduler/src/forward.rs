@@ -231,3 +231,6 @@ fn store_role(host: &dyn Host, before: &Before, answer: &Response) -> Result<Str
 fn index_of(answer: &Response) -> u64 {
     answer.header("x-nomad-index").and_then(|text| text.parse().ok()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,8 @@ mod bootstrap;
 mod caller;
 mod config;
 mod content_hash;
+#[cfg(test)]
+mod fixture;
 mod forward;
 mod given_token;
 mod index;
