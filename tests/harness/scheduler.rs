@@ -44,13 +44,21 @@ impl Scheduler {
     /// # Panics
     /// When either fails.
     pub fn start() -> Self {
-        let mut server = Bulkhead::prepared(binary(), Folder::new("scheduler"));
-        start(&mut server);
-        let mut scheduler = Self { server, management: String::new() };
+        let mut scheduler = Self::before_bootstrap();
         let boot = scheduler.ask("PUT", "/v1/acl/bootstrap", "", &Value::Null);
         assert_eq!(boot.status, 200, "{}", boot.text());
         scheduler.management = boot.json()["SecretID"].as_str().expect("a secret").to_owned();
         scheduler
+    }
+
+    /// Starts a server whose ACL system is not bootstrapped.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn before_bootstrap() -> Self {
+        let mut server = Bulkhead::prepared(binary(), Folder::new("scheduler"));
+        start(&mut server);
+        Self { server, management: String::new() }
     }
 
     /// Starts the server again on its data.
@@ -142,10 +150,13 @@ impl PlainRequest {
         let mut stream = connected.expect("the server listens");
         stream.set_nonblocking(false).expect("a socket takes the option");
         let mut bytes = format!("{} {} HTTP/1.1\r\nHost: x\r\n", self.method, self.path);
+        let mut is_chunked = false;
         for (name, value) in &self.headers {
+            is_chunked |= name.eq_ignore_ascii_case("transfer-encoding");
             bytes.push_str(&format!("{name}: {value}\r\n"));
         }
-        if !self.body.is_empty() || ["PUT", "POST"].contains(&self.method.as_str()) {
+        let has_body = !self.body.is_empty() || ["PUT", "POST"].contains(&self.method.as_str());
+        if has_body && !is_chunked {
             bytes.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
         }
         bytes.push_str("Connection: close\r\n\r\n");
