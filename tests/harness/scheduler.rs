@@ -3,7 +3,7 @@
 use crate::Bulkhead;
 use crate::paths::{Folder, binary};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 use tokio::net::TcpSocket;
@@ -139,6 +139,10 @@ impl PlainRequest {
     /// # Panics
     /// When no server listens.
     pub fn begin(&self, to: SocketAddr) -> TcpStream {
+        self.try_begin(to).expect("the server takes a request")
+    }
+
+    fn try_begin(&self, to: SocketAddr) -> io::Result<TcpStream> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let connected = runtime.expect("a runtime").block_on(async {
             let socket = TcpSocket::new_v4()?;
@@ -147,8 +151,8 @@ impl PlainRequest {
             }
             socket.connect(to).await?.into_std()
         });
-        let mut stream = connected.expect("the server listens");
-        stream.set_nonblocking(false).expect("a socket takes the option");
+        let mut stream = connected?;
+        stream.set_nonblocking(false)?;
         let mut bytes = format!("{} {} HTTP/1.1\r\nHost: x\r\n", self.method, self.path);
         let mut is_chunked = false;
         for (name, value) in &self.headers {
@@ -160,9 +164,13 @@ impl PlainRequest {
             bytes.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
         }
         bytes.push_str("Connection: close\r\n\r\n");
-        let sent = stream.write_all(bytes.as_bytes()).and_then(|()| stream.write_all(&self.body));
-        sent.expect("the server takes a request");
-        stream
+        stream.write_all(bytes.as_bytes()).and_then(|()| stream.write_all(&self.body))?;
+        Ok(stream)
+    }
+
+    /// Sends it to a server that may die, and returns the answer if it comes.
+    pub fn attempt(&self, to: SocketAddr) -> Option<PlainAnswer> {
+        PlainAnswer::try_receive(self.try_begin(to).ok()?)
     }
 
     /// Sends it and waits for the answer.
@@ -179,18 +187,28 @@ impl PlainAnswer {
     ///
     /// # Panics
     /// When none comes.
-    pub fn receive(mut stream: TcpStream) -> Self {
+    #[track_caller]
+    pub fn receive(stream: TcpStream) -> Self {
+        Self::try_receive(stream).expect("an answer in time")
+    }
+
+    /// The same, where the server may die before its answer is whole.
+    fn try_receive(mut stream: TcpStream) -> Option<Self> {
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes the option");
         let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).expect("an answer in time");
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+        stream.read_to_end(&mut bytes).ok()?;
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let mut lines = head.lines();
         let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
         let headers = lines.filter_map(|line| line.split_once(": "));
         let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
         let body = bytes[end + 4..].to_vec();
-        Self { status: status.expect("a status"), headers: headers.collect(), body }
+        let answer = Self { status: status?, headers: headers.collect(), body };
+        let length = answer.header("content-length").and_then(|length| length.parse().ok());
+        let received = answer.body.len();
+        // An answer to HEAD tells a length and has no body.
+        length.is_none_or(|length: usize| received == 0 || received == length).then_some(answer)
     }
 
     /// The value of a header.
