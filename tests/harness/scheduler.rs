@@ -139,10 +139,20 @@ impl PlainRequest {
     /// # Panics
     /// When no server listens.
     pub fn begin(&self, to: SocketAddr) -> TcpStream {
-        self.try_begin(to).expect("the server takes a request")
+        let mut stream = self.connect(to);
+        self.begin_on(&mut stream, "close");
+        stream
     }
 
-    fn try_begin(&self, to: SocketAddr) -> io::Result<TcpStream> {
+    /// A connection from the request's address.
+    ///
+    /// # Panics
+    /// When no server listens.
+    pub fn connect(&self, to: SocketAddr) -> TcpStream {
+        self.try_connect(to).expect("the server listens")
+    }
+
+    fn try_connect(&self, to: SocketAddr) -> io::Result<TcpStream> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let connected = runtime.expect("a runtime").block_on(async {
             let socket = TcpSocket::new_v4()?;
@@ -151,8 +161,20 @@ impl PlainRequest {
             }
             socket.connect(to).await?.into_std()
         });
-        let mut stream = connected?;
+        let stream = connected?;
         stream.set_nonblocking(false)?;
+        Ok(stream)
+    }
+
+    /// Sends it on a connection that is to `close` or to `keep-alive`.
+    ///
+    /// # Panics
+    /// When the server does not take it.
+    pub fn begin_on(&self, stream: &mut TcpStream, fate: &str) {
+        self.try_begin_on(stream, fate).expect("the server takes a request");
+    }
+
+    fn try_begin_on(&self, stream: &mut TcpStream, fate: &str) -> io::Result<()> {
         let mut bytes = format!("{} {} HTTP/1.1\r\nHost: x\r\n", self.method, self.path);
         let mut is_chunked = false;
         for (name, value) in &self.headers {
@@ -163,14 +185,16 @@ impl PlainRequest {
         if has_body && !is_chunked {
             bytes.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
         }
-        bytes.push_str("Connection: close\r\n\r\n");
-        stream.write_all(bytes.as_bytes()).and_then(|()| stream.write_all(&self.body))?;
-        Ok(stream)
+        bytes.push_str(&format!("Connection: {fate}\r\n\r\n"));
+        stream.write_all(bytes.as_bytes())?;
+        stream.write_all(&self.body)
     }
 
     /// Sends it to a server that may die, and returns the answer if it comes.
     pub fn attempt(&self, to: SocketAddr) -> Option<PlainAnswer> {
-        PlainAnswer::try_receive(self.try_begin(to).ok()?)
+        let mut stream = self.try_connect(to).ok()?;
+        self.try_begin_on(&mut stream, "close").ok()?;
+        PlainAnswer::try_receive(&mut stream)
     }
 
     /// Sends it and waits for the answer.
@@ -183,32 +207,57 @@ impl PlainRequest {
 }
 
 impl PlainAnswer {
-    /// The answer on a connection that ends with it.
+    /// The answer on a connection.
     ///
     /// # Panics
     /// When none comes.
     #[track_caller]
-    pub fn receive(stream: TcpStream) -> Self {
+    pub fn receive(mut stream: TcpStream) -> Self {
+        Self::receive_next(&mut stream)
+    }
+
+    /// The next answer on a connection that stays.
+    ///
+    /// # Panics
+    /// When none comes.
+    #[track_caller]
+    pub fn receive_next(stream: &mut TcpStream) -> Self {
         Self::try_receive(stream).expect("an answer in time")
     }
 
-    /// The same, where the server may die before its answer is whole.
-    fn try_receive(mut stream: TcpStream) -> Option<Self> {
+    /// The next answer, where the server may die before the answer is whole.
+    fn try_receive(stream: &mut TcpStream) -> Option<Self> {
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes the option");
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).ok()?;
+        let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+        loop {
+            if let Some(answer) = Self::whole(&bytes) {
+                return Some(answer);
+            }
+            match stream.read(&mut buffer).ok()? {
+                // An answer to HEAD tells a length and has no body.
+                0 => return Self::parse(&bytes),
+                count => bytes.extend_from_slice(&buffer[..count]),
+            }
+        }
+    }
+
+    /// The answer, once all bytes of it are there.
+    fn whole(bytes: &[u8]) -> Option<Self> {
+        let answer = Self::parse(bytes)?;
+        let length: usize = answer.header("content-length")?.parse().ok()?;
+        (answer.body.len() >= length).then_some(answer)
+    }
+
+    /// The answer, once its head is there.
+    fn parse(bytes: &[u8]) -> Option<Self> {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let mut lines = head.lines();
-        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok())?;
         let headers = lines.filter_map(|line| line.split_once(": "));
         let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
         let body = bytes[end + 4..].to_vec();
-        let answer = Self { status: status?, headers: headers.collect(), body };
-        let length = answer.header("content-length").and_then(|length| length.parse().ok());
-        let received = answer.body.len();
-        // An answer to HEAD tells a length and has no body.
-        length.is_none_or(|length: usize| received == 0 || received == length).then_some(answer)
+        Some(Self { status, headers: headers.collect(), body })
     }
 
     /// The value of a header.
