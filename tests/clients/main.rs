@@ -9,3 +9,4 @@ mod clouds;
 mod hvac;
 mod node_vault;
 mod program;
+mod scheduler;

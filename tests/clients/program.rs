@@ -22,19 +22,25 @@ impl Program {
     pub fn call(&self, server: &Bulkhead, part: &str, environment: &[(&str, &str)]) {
         let client = target().join("clients").join(self.client);
         assert!(client.is_dir(), "{} is missing: run tests/clients/install.sh", self.client);
-        let output = Command::new(self.interpreter)
+        let mut command = Command::new(self.interpreter);
+        command
             .arg(repository().join("tests/clients").join(self.file))
             .arg(part)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env(self.path, client)
             .env("VAULT_ADDR", server.url())
-            .envs(environment.iter().copied())
-            .output()
-            .expect("the interpreter can be started");
-        let printed = String::from_utf8_lossy(&output.stdout);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{part}: {printed}{error}\n{}", server.printed());
-        assert_eq!(printed.trim(), format!("{part}: done"), "the part ran to its end");
+            .envs(environment.iter().copied());
+        expect_done(&mut command, part, server);
     }
+}
+
+/// Runs a program, which has to say that the part is done.
+#[track_caller]
+pub fn expect_done(command: &mut Command, part: &str, server: &Bulkhead) {
+    let output = command.output().expect("the program can be started");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{part}: {printed}{error}\n{}", server.printed());
+    assert_eq!(printed.trim(), format!("{part}: done"), "the part ran to its end");
 }

@@ -4,6 +4,7 @@
 mod bad_input;
 mod blocking;
 mod parked;
+mod recorded;
 mod rights;
 mod tokens;
 

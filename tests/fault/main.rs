@@ -24,4 +24,5 @@ mod points;
 mod power_loss;
 mod recovery;
 mod rotations;
+mod scheduler;
 mod stage;

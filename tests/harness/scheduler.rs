@@ -3,7 +3,7 @@
 use crate::Bulkhead;
 use crate::paths::{Folder, binary};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 use tokio::net::TcpSocket;
@@ -44,13 +44,21 @@ impl Scheduler {
     /// # Panics
     /// When either fails.
     pub fn start() -> Self {
-        let mut server = Bulkhead::prepared(binary(), Folder::new("scheduler"));
-        start(&mut server);
-        let mut scheduler = Self { server, management: String::new() };
+        let mut scheduler = Self::before_bootstrap();
         let boot = scheduler.ask("PUT", "/v1/acl/bootstrap", "", &Value::Null);
         assert_eq!(boot.status, 200, "{}", boot.text());
         scheduler.management = boot.json()["SecretID"].as_str().expect("a secret").to_owned();
         scheduler
+    }
+
+    /// Starts a server whose ACL system is not bootstrapped.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn before_bootstrap() -> Self {
+        let mut server = Bulkhead::prepared(binary(), Folder::new("scheduler"));
+        start(&mut server);
+        Self { server, management: String::new() }
     }
 
     /// Starts the server again on its data.
@@ -141,6 +149,10 @@ impl PlainRequest {
     /// # Panics
     /// When no server listens.
     pub fn connect(&self, to: SocketAddr) -> TcpStream {
+        self.try_connect(to).expect("the server listens")
+    }
+
+    fn try_connect(&self, to: SocketAddr) -> io::Result<TcpStream> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let connected = runtime.expect("a runtime").block_on(async {
             let socket = TcpSocket::new_v4()?;
@@ -149,9 +161,9 @@ impl PlainRequest {
             }
             socket.connect(to).await?.into_std()
         });
-        let stream = connected.expect("the server listens");
-        stream.set_nonblocking(false).expect("a socket takes the option");
-        stream
+        let stream = connected?;
+        stream.set_nonblocking(false)?;
+        Ok(stream)
     }
 
     /// Sends it on a connection that is to `close` or to `keep-alive`.
@@ -159,16 +171,30 @@ impl PlainRequest {
     /// # Panics
     /// When the server does not take it.
     pub fn begin_on(&self, stream: &mut TcpStream, fate: &str) {
+        self.try_begin_on(stream, fate).expect("the server takes a request");
+    }
+
+    fn try_begin_on(&self, stream: &mut TcpStream, fate: &str) -> io::Result<()> {
         let mut bytes = format!("{} {} HTTP/1.1\r\nHost: x\r\n", self.method, self.path);
+        let mut is_chunked = false;
         for (name, value) in &self.headers {
+            is_chunked |= name.eq_ignore_ascii_case("transfer-encoding");
             bytes.push_str(&format!("{name}: {value}\r\n"));
         }
-        if !self.body.is_empty() || ["PUT", "POST"].contains(&self.method.as_str()) {
+        let has_body = !self.body.is_empty() || ["PUT", "POST"].contains(&self.method.as_str());
+        if has_body && !is_chunked {
             bytes.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
         }
         bytes.push_str(&format!("Connection: {fate}\r\n\r\n"));
-        let sent = stream.write_all(bytes.as_bytes()).and_then(|()| stream.write_all(&self.body));
-        sent.expect("the server takes a request");
+        stream.write_all(bytes.as_bytes())?;
+        stream.write_all(&self.body)
+    }
+
+    /// Sends it to a server that may die, and returns the answer if it comes.
+    pub fn attempt(&self, to: SocketAddr) -> Option<PlainAnswer> {
+        let mut stream = self.try_connect(to).ok()?;
+        self.try_begin_on(&mut stream, "close").ok()?;
+        PlainAnswer::try_receive(&mut stream)
     }
 
     /// Sends it and waits for the answer.
@@ -185,6 +211,7 @@ impl PlainAnswer {
     ///
     /// # Panics
     /// When none comes.
+    #[track_caller]
     pub fn receive(mut stream: TcpStream) -> Self {
         Self::receive_next(&mut stream)
     }
@@ -193,14 +220,21 @@ impl PlainAnswer {
     ///
     /// # Panics
     /// When none comes.
+    #[track_caller]
     pub fn receive_next(stream: &mut TcpStream) -> Self {
+        Self::try_receive(stream).expect("an answer in time")
+    }
+
+    /// The next answer, where the server may die before the answer is whole.
+    fn try_receive(stream: &mut TcpStream) -> Option<Self> {
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes the option");
         let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
         loop {
             if let Some(answer) = Self::whole(&bytes) {
-                return answer;
+                return Some(answer);
             }
-            match stream.read(&mut buffer).expect("an answer in time") {
+            match stream.read(&mut buffer).ok()? {
+                // An answer to HEAD tells a length and has no body.
                 0 => return Self::parse(&bytes),
                 count => bytes.extend_from_slice(&buffer[..count]),
             }
@@ -209,21 +243,21 @@ impl PlainAnswer {
 
     /// The answer, once all bytes of it are there.
     fn whole(bytes: &[u8]) -> Option<Self> {
-        bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
-        let answer = Self::parse(bytes);
+        let answer = Self::parse(bytes)?;
         let length: usize = answer.header("content-length")?.parse().ok()?;
         (answer.body.len() >= length).then_some(answer)
     }
 
-    fn parse(bytes: &[u8]) -> Self {
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+    /// The answer, once its head is there.
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let mut lines = head.lines();
-        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok())?;
         let headers = lines.filter_map(|line| line.split_once(": "));
         let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
         let body = bytes[end + 4..].to_vec();
-        Self { status: status.expect("a status"), headers: headers.collect(), body }
+        Some(Self { status, headers: headers.collect(), body })
     }
 
     /// The value of a header.

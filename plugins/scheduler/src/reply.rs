@@ -82,6 +82,13 @@ impl Reply {
         Self { status, body, index, is_read: false, park: None, next_token: None }
     }
 
+    /// The answer of a task that tells no index.
+    #[must_use]
+    pub(crate) const fn bare() -> Self {
+        let body = Content::Nothing;
+        Self { status: 200, body, index: None, is_read: false, park: None, next_token: None }
+    }
+
     /// Blocks the read on `keys` if the caller knows this index already.
     #[must_use]
     pub(crate) fn watching(mut self, keys: Vec<String>, query: &ReadQuery, wait: Duration) -> Self {

@@ -136,7 +136,7 @@ impl ShownToken {
             name: token.name,
             r#type: token.kind,
             policies: (token.kind == TokenType::Client).then_some(token.policies),
-            roles: Some(roles).filter(|roles| !roles.is_empty()),
+            roles: (!token.roles.is_empty()).then_some(roles),
             global: token.global,
             create_time: shown_time(token.created),
             expiration_time: token.expires.map(shown_time),
@@ -199,7 +199,7 @@ impl TokenStub {
             modify_index: modified,
             name: token.name,
             policies: Some(token.policies).filter(|policies| !policies.is_empty()),
-            roles: Some(roles).filter(|roles| !roles.is_empty()),
+            roles: (!token.roles.is_empty()).then_some(roles),
             r#type: token.kind,
         }
     }

@@ -1,0 +1,86 @@
+//! Clients of the scheduler's API: python-nomad and the Ansible module on it, by the calls of
+//! `scheduler_calls.py`, and the Go module, by those of `go/main.go`.
+
+use crate::program::{Program, expect_done};
+use bulkhead_tests::paths::target;
+use bulkhead_tests::scheduler::Scheduler;
+use std::process::Command;
+
+const PYTHON: Program = Program {
+    interpreter: "python3",
+    file: "scheduler_calls.py",
+    client: "hvac",
+    path: "PYTHONPATH",
+};
+
+/// Calls one part of the Python program against that server, with that token.
+#[track_caller]
+fn call(scheduler: &Scheduler, part: &str, token: Option<&str>) {
+    let address = format!("http://{}", scheduler.address());
+    let environment = [("NOMAD_ADDR", address.as_str()), ("PYTHONDONTWRITEBYTECODE", "1")];
+    let token = token.map(|token| ("NOMAD_TOKEN", token));
+    let environment: Vec<_> = environment.into_iter().chain(token).collect();
+    PYTHON.call(&scheduler.server, part, &environment);
+}
+
+/// Calls one part of the Python program as management.
+#[track_caller]
+fn call_as_management(part: &str) {
+    let scheduler = Scheduler::start();
+    call(&scheduler, part, Some(&scheduler.management));
+}
+
+/// Calls one part of the Go program as management.
+#[track_caller]
+fn call_go(part: &str) {
+    let scheduler = Scheduler::start();
+    let program = target().join("clients/nomad-go/calls");
+    assert!(program.is_file(), "nomad-go is missing: run tests/clients/install.sh");
+    let mut command = Command::new(program);
+    command
+        .arg(part)
+        .env_clear()
+        .env("NOMAD_ADDR", format!("http://{}", scheduler.address()))
+        .env("NOMAD_TOKEN", &scheduler.management);
+    expect_done(&mut command, part, &scheduler.server);
+}
+
+#[test]
+fn roles_by_python_nomad_are_answered_as_it_expects() {
+    call_as_management("roles");
+}
+
+#[test]
+fn blocking_reads_by_python_nomad_are_answered_as_it_expects() {
+    call_as_management("waiting");
+}
+
+#[test]
+fn policies_and_tokens_by_python_nomad_are_answered_as_it_expects() {
+    call_as_management("tokens");
+}
+
+#[test]
+fn a_bootstrap_by_python_nomad_is_answered_as_it_expects() {
+    call(&Scheduler::before_bootstrap(), "bootstrap", None);
+}
+
+#[test]
+fn the_module_of_ansible_bootstraps_and_keeps_tokens() {
+    call(&Scheduler::before_bootstrap(), "ansible", None);
+}
+
+#[test]
+fn roles_by_the_go_module_are_answered_as_it_expects() {
+    call_go("roles");
+}
+
+#[test]
+fn blocking_reads_by_the_go_module_are_answered_as_it_expects() {
+    call_go("waiting");
+}
+
+#[test]
+fn tokens_by_the_go_module_are_answered_as_it_expects() {
+    call_go("tokens");
+}
