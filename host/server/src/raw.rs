@@ -97,7 +97,8 @@ impl<A: Answerer> HttpFrontend<A> {
         };
         let path = head.uri.path();
         let path = path.strip_prefix(place.base.as_str()).unwrap_or_default().to_owned();
-        // Bytes that are no text stay in place: a token that cannot be read is not the same as none.
+        // Bytes that are no text stay in place: a token that cannot be read is not the same as no
+        // token.
         let headers = head.headers.iter().map(|(name, value)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
