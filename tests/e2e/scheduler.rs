@@ -4,6 +4,7 @@
 mod bad_input;
 mod blocking;
 mod parked;
+mod regions;
 mod rights;
 mod tokens;
 

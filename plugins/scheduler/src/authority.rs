@@ -10,7 +10,7 @@ use bulkhead_sdk::{Failure, Host, Kind};
 
 /// The header of a request that has passed another region.
 pub(crate) const HOP: &str = "x-bulkhead-hop";
-/// The header by which a replica tells the age of its answer.
+/// The header with the age of a replica's answer.
 const REPLICA: &str = "x-scheduler-replicationage";
 /// Milliseconds for a server's answer to a request that tells whether it is there.
 const PROBE_TIME: u32 = 3_000;

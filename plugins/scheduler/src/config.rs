@@ -51,7 +51,7 @@ pub(crate) struct RegionConfig {
     pub(crate) replication_backoff: u64,
     /// Milliseconds; 0 for no limit.
     pub(crate) max_stale: u64,
-    /// When the configuration was written: the age of a replica that was never filled.
+    /// Store time of the last write. The age of an empty replica counts from this time.
     pub(crate) since: StoreTime,
 }
 
@@ -212,7 +212,7 @@ fn check_address(address: &str) -> Result<(), Failure> {
     // An address with a user in it may hold a password and is not repeated.
     Err(Failure::invalid(
         "addresses holds a text that is no base URL; give one such as \
-         \"https://scheduler.example:4646\", of at most 256 bytes, without user, query and fragment",
+         \"https://scheduler.example:4646\", at most 256 bytes, without user, query and fragment",
     ))
 }
 

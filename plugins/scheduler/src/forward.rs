@@ -1,5 +1,5 @@
-//! Requests that another region serves: writes of what holds in every region, and reads that name
-//! the authoritative region.
+//! Requests that another region serves: writes of records that hold in every region, and reads that
+//! name the authoritative region.
 //!
 //! Prevents a forwarding loop (a request passes one region), a second execution of a write (see
 //! `authority`), and a region that accepts writes that the authoritative region does not know.
@@ -25,12 +25,15 @@ use bulkhead_sdk::{Failure, Host};
 
 /// Milliseconds for the answer to a forwarded read: the caller keeps an instance meanwhile.
 const READ_TIME: u32 = 15_000;
-/// Longest wait of a forwarded read. The read then answers what is there, as after any wake-up.
+/// Milliseconds for the answer to a forwarded write. A write without an answer in time may have
+/// happened; replication then brings its record.
+const WRITE_TIME: u32 = 10_000;
+/// Longest wait of a forwarded read. The answer then shows the present state.
 const LONGEST_WAIT: &str = "5s";
 /// Headers that the caller's token is in.
 const TOKEN_HEADERS: [&str; 3] = ["x-nomad-token", "x-scheduler-token", "authorization"];
 
-/// A write of what holds in every region.
+/// A write of a record that holds in every region.
 pub(crate) enum Change<'a> {
     /// A role is created or changed; its identifier, empty for a new role.
     Role(&'a str),
@@ -55,9 +58,9 @@ pub(crate) fn divert(request: &ApiRequest<'_>, change: &Change<'_>) -> Result<()
         return Ok(());
     }
     let before = Before::read(request.host, change)?;
-    // What was read so far is no condition of the commit that follows the write.
+    // The reads so far are no condition of the commit that follows the write.
     request.storage().checkpoint()?;
-    let answer = send(request, &config, 0)?;
+    let answer = send(request, &config, WRITE_TIME)?;
     if answer.status == 200 {
         store(request, change, &before, &answer);
     }
@@ -165,7 +168,7 @@ impl Before {
     }
 }
 
-/// Stores what was written. The write itself has happened: an answer that cannot be stored is
+/// Stores the written record. The write itself has happened: an answer that cannot be stored is
 /// reported to the operator, and replication brings the record.
 fn store(request: &ApiRequest<'_>, change: &Change<'_>, before: &Before, answer: &Response) {
     if let Err(why) = try_store(request, change, before, answer) {
