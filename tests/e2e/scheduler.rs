@@ -5,6 +5,7 @@ mod bad_input;
 mod blocking;
 mod parked;
 mod recorded;
+mod regions;
 mod rights;
 mod tokens;
 

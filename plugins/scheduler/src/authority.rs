@@ -4,13 +4,13 @@
 //! proves that the server behind it answers. Prevents a loop of forwarded requests: each request
 //! says that it has passed one region already.
 
-use crate::config::RegionConfig;
+use crate::region_config::RegionConfig;
 use bulkhead_sdk::http::{Request, Response, Tls};
 use bulkhead_sdk::{Failure, Host, Kind};
 
 /// The header of a request that has passed another region.
 pub(crate) const HOP: &str = "x-bulkhead-hop";
-/// The header by which a replica tells the age of its answer.
+/// The header with the age of a replica's answer.
 const REPLICA: &str = "x-scheduler-replicationage";
 /// Milliseconds for a server's answer to a request that tells whether it is there.
 const PROBE_TIME: u32 = 3_000;

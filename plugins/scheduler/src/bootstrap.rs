@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::request::ApiRequest;
 use crate::token::{ShownToken, Token, TokenType};
-use crate::tokens;
+use crate::token_records;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
 /// The key of the record that a bootstrap was done.
@@ -44,7 +44,7 @@ pub(crate) fn bootstrap(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
         ttl_nanoseconds: 0,
     };
     storage.put_plain(DONE, &true)?;
-    let index = tokens::put(request.host, &accessor, &token)?;
+    let index = token_records::put(request.host, &accessor, &token)?;
     let stored = storage.entry::<Token>(&Token::key(&accessor))?;
     let stored = stored.ok_or_else(|| Failure::internal("the token is gone as it was stored"))?;
     Reply::written(&ShownToken::whole(&accessor, stored, Vec::new()), index, request.is_pretty())

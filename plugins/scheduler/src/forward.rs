@@ -1,5 +1,5 @@
-//! Requests that another region serves: writes of what holds in every region, and reads that name
-//! the authoritative region.
+//! Requests that another region serves: writes of records that hold in every region, and reads that
+//! name the authoritative region.
 //!
 //! Prevents a forwarding loop (a request passes one region), a second execution of a write (see
 //! `authority`), and a region that accepts writes that the authoritative region does not know.
@@ -9,15 +9,16 @@
 //! tell the caller of a failure that did not happen.
 
 use crate::authority::{Authority, HOP};
-use crate::config::RegionConfig;
 use crate::index::Table;
 use crate::policy::Policy;
+use crate::query::{self, ReadQuery};
 use crate::refusal::{ForeignReply, Refusal};
+use crate::region_config::RegionConfig;
 use crate::replica::{Forwarded, RemoteToken, put_token};
 use crate::request::{ApiRequest, Method};
 use crate::role::{GivenRole, Role};
 use crate::token::Token;
-use crate::tokens;
+use crate::token_records;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::http::{Request, Response};
 use bulkhead_sdk::raw::Reply as Sent;
@@ -25,12 +26,15 @@ use bulkhead_sdk::{Failure, Host};
 
 /// Milliseconds for the answer to a forwarded read: the caller keeps an instance meanwhile.
 const READ_TIME: u32 = 15_000;
-/// Longest wait of a forwarded read. The read then answers what is there, as after any wake-up.
+/// Milliseconds for the answer to a forwarded write. A write without an answer in time may have
+/// happened; replication then brings its record.
+const WRITE_TIME: u32 = 10_000;
+/// Longest wait of a forwarded read. The answer then shows the present state.
 const LONGEST_WAIT: &str = "5s";
 /// Headers that the caller's token is in.
 const TOKEN_HEADERS: [&str; 3] = ["x-nomad-token", "x-scheduler-token", "authorization"];
 
-/// A write of what holds in every region.
+/// A write of a record that holds in every region.
 pub(crate) enum Change<'a> {
     /// A role is created or changed; its identifier, empty for a new role.
     Role(&'a str),
@@ -55,20 +59,27 @@ pub(crate) fn divert(request: &ApiRequest<'_>, change: &Change<'_>) -> Result<()
         return Ok(());
     }
     let before = Before::read(request.host, change)?;
-    // What was read so far is no condition of the commit that follows the write.
+    // The reads so far are no condition of the commit that follows the write.
     request.storage().checkpoint()?;
-    let answer = send(request, &config, 0)?;
+    let answer = send(request, &config, WRITE_TIME)?;
     if answer.status == 200 {
         store(request, change, &before, &answer);
     }
     Err(Refusal::Elsewhere(ForeignReply(sent(answer))))
 }
 
-/// Forwards a read that names the authoritative region.
+/// The parameters of a read that this region serves.
 ///
 /// # Errors
-/// [`Refusal::Elsewhere`] with that region's answer; 500 for every other region.
-pub(crate) fn read_elsewhere(request: &ApiRequest<'_>, region: &str) -> Result<(), Refusal> {
+/// 400 for the first parameter that cannot be read; 500 for an unknown region;
+/// [`Refusal::Elsewhere`] with the authoritative region's answer where the query names that region.
+pub(crate) fn read_query(request: &ApiRequest<'_>) -> Result<ReadQuery, Refusal> {
+    let query = query::read_query(request.pairs())?;
+    read_elsewhere(request, &query.region)?;
+    Ok(query)
+}
+
+fn read_elsewhere(request: &ApiRequest<'_>, region: &str) -> Result<(), Refusal> {
     let config = RegionConfig::stored(request.host)?;
     if region.is_empty() || region == config.region {
         return Ok(());
@@ -165,7 +176,7 @@ impl Before {
     }
 }
 
-/// Stores what was written. The write itself has happened: an answer that cannot be stored is
+/// Stores the written record. The write itself has happened: an answer that cannot be stored is
 /// reported to the operator, and replication brings the record.
 fn store(request: &ApiRequest<'_>, change: &Change<'_>, before: &Before, answer: &Response) {
     if let Err(why) = try_store(request, change, before, answer) {
@@ -204,7 +215,7 @@ fn try_store(
             (Table::Tokens, remote.accessor)
         }
         Change::TokenRemoval(accessor, token) => {
-            tokens::remove(host, accessor, token)?;
+            token_records::remove(host, accessor, token)?;
             (Table::Tokens, (*accessor).to_owned())
         }
     };

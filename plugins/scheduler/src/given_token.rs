@@ -4,8 +4,7 @@ use crate::body;
 use crate::names::is_uuid;
 use crate::query::go_duration;
 use crate::refusal::{Problems, Refusal};
-use crate::role::Role;
-use crate::roles;
+use crate::role::{Role, id_of};
 use crate::token::{Token, TokenType, go_duration_text};
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::database_plugin::StoreTime;
@@ -82,7 +81,7 @@ impl GivenToken {
         for link in &self.roles {
             let unknown = |named: &str| Refusal::invalid(format!("cannot find role {named}"));
             let id = if link.id.is_empty() {
-                roles::id_of(storage, &link.name)?.ok_or_else(|| unknown(&link.name))?
+                id_of(storage, &link.name)?.ok_or_else(|| unknown(&link.name))?
             } else if is_uuid(&link.id) && storage.get_bytes(&Role::key(&link.id))?.is_some() {
                 link.id.clone()
             } else {

@@ -25,6 +25,7 @@ mod prefix;
 mod query;
 mod refusal;
 mod region;
+mod region_config;
 mod replica;
 mod replicate;
 mod reply;
@@ -32,9 +33,8 @@ mod request;
 mod role;
 mod roles;
 mod system;
-#[cfg(test)]
-mod tests;
 mod token;
+mod token_records;
 mod tokens;
 
 use bulkhead_sdk::raw::{RawAccess, RawEngine, Reply, Request};
@@ -74,7 +74,7 @@ impl SecretsEngine for Scheduler {
     fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
         match replicate::table_of(key) {
             Some(table) => replicate::run(host, context, table),
-            None => tokens::expire(host, key),
+            None => token_records::expire(host, key),
         }
     }
 }

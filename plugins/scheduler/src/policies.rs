@@ -23,7 +23,7 @@ const ANONYMOUS: &str = "anonymous";
 /// # Errors
 /// 400 and 403, as the scheduler words them.
 pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    let query = request.read_query()?;
+    let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
     if caller.is_management() {
         let mut stubs = Vec::new();
@@ -46,7 +46,7 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
 /// # Errors
 /// 400 and 403, as the scheduler words them.
 pub(crate) fn list_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    let query = request.read_query()?;
+    let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
     if caller.token().is_none() {
         return Err(Refusal::denied());
@@ -99,7 +99,7 @@ fn reachable(storage: &dyn Storage, caller: &Caller) -> Result<BTreeSet<String>,
 /// # Errors
 /// 400, 403 and 404, as the scheduler words them.
 pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
-    let query = request.read_query()?;
+    let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
     let storage = request.storage();
     let may =

@@ -4,9 +4,9 @@
 //! Prevents a reader from taking an old replica for a new one: each answer of a replica tells its
 //! age, and an operator bounds the age.
 
-use crate::config::RegionConfig;
 use crate::index::Table;
 use crate::refusal::Refusal;
+use crate::region_config::RegionConfig;
 use crate::replicate::ReplicaState;
 use crate::request::ApiRequest;
 use bulkhead_sdk::Failure;

@@ -1,19 +1,18 @@
-//! Records of a replica: what they keep of the authoritative region, and how they are stored.
+//! Records of a replica: marks of forwarded writes, and tokens of the authoritative region.
 
 use crate::caller::forget_secret;
 use crate::index::Table;
 use crate::names::is_uuid;
 use crate::query::go_duration;
 use crate::token::{Token, TokenType};
-use crate::tokens;
+use crate::token_records;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::{Failure, Host};
 use serde::{Deserialize, Deserializer, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Milliseconds for which a forwarded write is kept from older listings: longer than any listing
-/// is under way.
+/// Milliseconds of protection against older listings: longer than any listing takes.
 const FORWARDED_TIME: u64 = 60_000;
 
 /// A record that was stored by a forwarded write.
@@ -21,8 +20,8 @@ const FORWARDED_TIME: u64 = 60_000;
 pub(crate) struct Forwarded {
     /// Index of the write in the authoritative region.
     pub(crate) index: u64,
-    /// Store time after which every listing counts: the authoritative region may have been
-    /// restored to an older index.
+    /// Store time after which every listing counts: the authoritative region may have been restored
+    /// to an older index.
     pub(crate) until: StoreTime,
 }
 
@@ -147,5 +146,5 @@ pub(crate) fn put_token(
     if let Some(before) = before.filter(|before| before.secret != remote.token.secret) {
         forget_secret(host, &before.secret)?;
     }
-    tokens::place(host, &remote.accessor, &remote.token)
+    token_records::place(host, &remote.accessor, &remote.token)
 }

@@ -3,8 +3,8 @@
 //! Prevents a weak token from emptying a region (decision F7): a token that sees little must not
 //! look like a region that has little. A round applies nothing unless the authoritative region says
 //! before the listing that the token is management, and deletes nothing unless it says so after the
-//! listing once more. Records are compared by content, because a restored region counts its
-//! indexes anew.
+//! listing once more. Records are compared by content, because a restored region counts its indexes
+//! anew.
 
 mod diff;
 mod policies;
@@ -15,8 +15,8 @@ mod tokens;
 mod tests;
 
 use crate::authority::{Authority, unfit};
-use crate::config::RegionConfig;
 use crate::index::Table;
+use crate::region_config::RegionConfig;
 use crate::replica::Forwarded;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::{Level, Storage};
@@ -26,19 +26,19 @@ use diff::{Change, batches};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What a timer's key begins with.
+/// Beginning of a timer's key.
 const TIMER: &str = "replicate/";
-/// Longest time for which the authoritative region holds a listing, in milliseconds.
+/// Longest wait of a listing in the authoritative region, in milliseconds.
 const WAIT: u64 = 10_000;
 /// Time that a round needs beside the wait, in milliseconds.
 const ROUND_TIME: u64 = 30_000;
 /// Milliseconds for one answer.
 const ANSWER_TIME: u32 = 10_000;
-/// Maximum number of records that one round asks for one by one.
+/// Maximum number of single records that a round asks for.
 const MOST_FETCHED: usize = 500;
 /// Maximum number of bytes of these records.
 const MOST_FETCHED_BYTES: usize = 8 << 20;
-/// Number of records up to which a round may delete whatever share of the table they are.
+/// Maximum number of records that a round may delete although they are most of the table.
 const FEW: usize = 10;
 
 /// 1 while the last round of a table failed.
@@ -63,7 +63,7 @@ pub(crate) const METRICS: &[Metric] = &[FAILING, APPLIED, REFUSED];
 pub(crate) struct ReplicaState {
     /// The authoritative region's index of the table; 0 for a listing that is due at once.
     pub(crate) index: u64,
-    /// When the last round began that ended well.
+    /// Store time at the begin of the last round without a failure.
     pub(crate) confirmed: StoreTime,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn timer_of(table: Table) -> String {
     format!("{TIMER}{}", name_of(table))
 }
 
-/// The table whose timer has this key.
+/// The table of a timer's key.
 #[must_use]
 pub(crate) fn table_of(key: &str) -> Option<Table> {
     Table::ALL.into_iter().find(|table| timer_of(*table) == key)
@@ -172,8 +172,8 @@ pub(crate) fn run(host: &dyn Host, context: &Context, table: Table) -> Result<()
     }
 }
 
-/// Whether the failure came from asking the authoritative region. A round asks everything before
-/// it writes anything, so that nothing is half done then.
+/// Returns whether the authoritative region caused the failure. A round asks everything before it
+/// writes anything, so that nothing is half done then.
 fn is_remote(why: &Failure) -> bool {
     matches!(why.kind, Kind::Unreachable | Kind::TimedOut | Kind::PermissionDenied)
 }
@@ -182,7 +182,7 @@ fn is_remote(why: &Failure) -> bool {
 pub(crate) struct Listing {
     body: Vec<u8>,
     index: u64,
-    /// Whether the table changed since the last round.
+    /// The table changed since the last round.
     is_moved: bool,
 }
 
@@ -195,7 +195,7 @@ pub(crate) struct Round<'a> {
     deadline: StoreTime,
 }
 
-/// Records that a round asked for one by one.
+/// Single records that a round asked for.
 #[derive(Default)]
 struct Fetched {
     records: usize,
@@ -247,7 +247,7 @@ impl Round<'_> {
         Ok((answer.status == 200).then_some(answer))
     }
 
-    /// Whether the round may ask for one more record. The rest is left to the next round.
+    /// Returns whether the round may ask for another record. The next round asks for the rest.
     fn may_fetch(&self, fetched: &Fetched) -> bool {
         let left = self.deadline.saturating_sub(self.host.clock().now());
         fetched.records < MOST_FETCHED

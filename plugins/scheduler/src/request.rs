@@ -1,8 +1,6 @@
 //! One request to the scheduler's API, as the host hands it over.
 
-use crate::forward;
-use crate::query::{Pairs, ReadQuery, is_pretty, read_query};
-use crate::refusal::Refusal;
+use crate::query::{Pairs, ReadQuery, is_pretty};
 use bulkhead_sdk::Host;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::Storage;
@@ -88,17 +86,6 @@ impl<'a> ApiRequest<'a> {
     #[must_use]
     pub(crate) fn pairs(&self) -> &Pairs {
         &self.query
-    }
-
-    /// The parameters of a read.
-    ///
-    /// # Errors
-    /// 400 for the first parameter that cannot be read; 500 for an unknown region; the answer of
-    /// the authoritative region where the query names that region.
-    pub(crate) fn read_query(&self) -> Result<ReadQuery, Refusal> {
-        let query = read_query(&self.query)?;
-        forward::read_elsewhere(self, &query.region)?;
-        Ok(query)
     }
 
     /// Headers that carry a token, in their order, with names in lower case.

@@ -4,7 +4,8 @@ use crate::body;
 use crate::content_hash::content_hash;
 use crate::names::{LONGEST_DESCRIPTION, is_name};
 use crate::refusal::{Problems, Refusal};
-use bulkhead_sdk::host::Entry;
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::host::{Entry, Storage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -132,6 +133,17 @@ fn policy_links(given: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
         }
     }
     Ok(names)
+}
+
+/// The identifier of the role with that name.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn id_of(storage: &dyn Storage, name: &str) -> Result<Option<String>, Failure> {
+    if !is_name(name) {
+        return Ok(None);
+    }
+    storage.get_plain(&Role::name_key(name))
 }
 
 #[cfg(test)]

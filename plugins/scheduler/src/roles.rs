@@ -13,7 +13,7 @@ use crate::query::ReadQuery;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::request::ApiRequest;
-use crate::role::{GivenRole, Role, ShownRole};
+use crate::role::{GivenRole, Role, ShownRole, id_of};
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::host::{Entry, Storage};
 
@@ -24,7 +24,7 @@ const NOT_FOUND: &str = "ACL role not found";
 /// # Errors
 /// 400 and 403, as the scheduler words them.
 pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    let query = request.read_query()?;
+    let query = forward::read_query(request)?;
     let prefix = Prefix::read(&query.prefix, request.is_lenient())?;
     let caller = authenticate(request)?;
     let storage = request.storage();
@@ -57,7 +57,7 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
 /// # Errors
 /// 400, 403 and 404, as the scheduler words them.
 pub(crate) fn read(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal> {
-    let query = request.read_query()?;
+    let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
     // A link whose role is gone opens nothing, not even the answer that the role is gone.
     let may = caller.is_management()
@@ -73,7 +73,7 @@ pub(crate) fn read(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal>
 /// # Errors
 /// 400, 403 and 404, as the scheduler words them.
 pub(crate) fn read_by_name(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
-    let query = request.read_query()?;
+    let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
     let id = id_of(request.storage(), name)?;
     let is_linked = id.as_ref().is_some_and(|id| caller.has_role(id));
@@ -183,15 +183,4 @@ pub(crate) fn delete(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusa
 /// The role `id`; `None` also for what is no identifier.
 fn entry_of(storage: &dyn Storage, id: &str) -> Result<Option<Entry<Role>>, Failure> {
     if is_uuid(id) { storage.entry(&Role::key(id)) } else { Ok(None) }
-}
-
-/// The identifier of the role with that name.
-///
-/// # Errors
-/// Those of the store.
-pub(crate) fn id_of(storage: &dyn Storage, name: &str) -> Result<Option<String>, Failure> {
-    if !is_name(name) {
-        return Ok(None);
-    }
-    storage.get_plain(&Role::name_key(name))
 }

@@ -1,11 +1,11 @@
 //! The few endpoints outside of the ACL system that generic clients ask for.
 
 use crate::caller::authenticate;
-use crate::config::RegionConfig;
 use crate::refusal::Refusal;
+use crate::region_config::RegionConfig;
 use crate::reply::Reply;
 use crate::request::ApiRequest;
-use crate::tokens;
+use crate::token_records;
 use serde_json::json;
 
 /// `GET /v1/regions`. No token is asked for.
@@ -53,6 +53,6 @@ pub(crate) fn health(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
 /// 403.
 pub(crate) fn collect_garbage(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     authenticate(request)?.demand_management()?;
-    tokens::remove_expired(request.host)?;
+    token_records::remove_expired(request.host)?;
     Ok(Reply::bare())
 }

@@ -4,34 +4,29 @@
 //! that makes a token live for ever (what is left out is kept, decision F6), and an answer that
 //! tells a stranger which tokens exist.
 
-use crate::caller::{
-    BadToken, Caller, accessor_of, authenticate, forget_secret, index_secret, look_up,
-};
+use crate::caller::{BadToken, Caller, accessor_of, authenticate, look_up};
 use crate::forward::{self, Change};
 use crate::given_token::GivenToken;
 use crate::index::{Table, latest};
-use crate::names::{is_uuid, uuid_of};
+use crate::names::uuid_of;
 use crate::prefix::Prefix;
 use crate::query::{ReadQuery, first};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::request::ApiRequest;
 use crate::token::{ShownToken, Token, TokenStub, live_links};
+use crate::token_records::{entry_of, put, remove};
 use bulkhead_sdk::host::{Entry, Storage};
 use bulkhead_sdk::{Failure, Host};
 
 const NOT_FOUND: &str = "ACL token not found";
-/// What a timer's key begins with.
-const EXPIRY: &str = "expire/";
-/// Milliseconds after its creation for which an expired token is kept.
-const YOUNG: u64 = 3_600_000;
 
 /// `GET /v1/acl/tokens`.
 ///
 /// # Errors
 /// 400 and 403, as the scheduler words them.
 pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    let query = request.read_query()?;
+    let query = forward::read_query(request)?;
     let prefix = Prefix::read(&query.prefix, request.is_lenient())?;
     authenticate(request)?.demand_management()?;
     if !query.filter.is_empty() {
@@ -95,7 +90,7 @@ fn page(mut found: Found, query: &ReadQuery, is_by_accessor: bool) -> (Found, Op
 /// # Errors
 /// 400 and 403, as the scheduler words them.
 pub(crate) fn read_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    request.read_query()?;
+    forward::read_query(request)?;
     match look_up(request)?.map_err(tell_expired)? {
         Caller::Anonymous => Reply::read(&ShownToken::anonymous(), 0, request.is_pretty()),
         Caller::Known { accessor, token } => show(request, &accessor, *token),
@@ -107,7 +102,7 @@ pub(crate) fn read_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
 /// # Errors
 /// 400, 403 and 404, as the scheduler words them.
 pub(crate) fn read(request: &ApiRequest<'_>, accessor: &str) -> Result<Reply, Refusal> {
-    let query = request.read_query()?;
+    let query = forward::read_query(request)?;
     let caller = look_up(request)?.map_err(tell_expired)?;
     let is_own = matches!(&caller, Caller::Known { accessor: own, .. } if own == accessor);
     if !is_own && !caller.is_management() {
@@ -137,11 +132,6 @@ fn tell_expired(bad: BadToken) -> Refusal {
 fn show(request: &ApiRequest<'_>, accessor: &str, entry: Entry<Token>) -> Result<Reply, Refusal> {
     let (index, links) = (entry.modified, live_links(request.storage(), &entry.value)?);
     Reply::read(&ShownToken::whole(accessor, entry, links), index, request.is_pretty())
-}
-
-/// The token `accessor`; `None` also for what is no identifier.
-fn entry_of(storage: &dyn Storage, accessor: &str) -> Result<Option<Entry<Token>>, Failure> {
-    if is_uuid(accessor) { storage.entry(&Token::key(accessor)) } else { Ok(None) }
 }
 
 /// `POST /v1/acl/token`, and `POST /v1/acl/token/:accessor` where `accessor` is given.
@@ -195,37 +185,6 @@ fn store(request: &ApiRequest<'_>, accessor: &str, token: &Token) -> Result<Repl
     written(request, accessor, stored, index)
 }
 
-/// Stores `token` and commits it.
-///
-/// # Errors
-/// Those of the store.
-pub(crate) fn put(host: &dyn Host, accessor: &str, token: &Token) -> Result<u64, Failure> {
-    place(host, accessor, token)?;
-    host.storage().checkpoint()
-}
-
-/// Stores `token` with what finds it by its secret and at its end, without a commit.
-///
-/// # Errors
-/// Those of the store.
-pub(crate) fn place(host: &dyn Host, accessor: &str, token: &Token) -> Result<(), Failure> {
-    host.storage().put(&Token::key(accessor), token)?;
-    index_secret(host, &token.secret, accessor)?;
-    if let Some(expires) = token.expires {
-        // A token that ends young is removed when it is an hour old: clients that poll its
-        // accessor learn that it is over.
-        let removed = expires.max(token.created.saturating_add(YOUNG)).saturating_add(1);
-        host.clock().schedule(&expiry_timer(accessor), removed, "expiry")?;
-    }
-    Table::Tokens.touch(host.storage())
-}
-
-/// The timer that removes an expired token.
-#[must_use]
-pub(crate) fn expiry_timer(accessor: &str) -> String {
-    format!("{EXPIRY}{accessor}")
-}
-
 fn written(
     request: &ApiRequest<'_>,
     accessor: &str,
@@ -252,52 +211,4 @@ pub(crate) fn delete(request: &ApiRequest<'_>, accessor: &str) -> Result<Reply, 
     };
     remove(request.host, accessor, &entry.value)?;
     Ok(Reply::done(request.storage().checkpoint()?))
-}
-
-/// Removes the token with all that finds it.
-///
-/// # Errors
-/// Those of the store.
-pub(crate) fn remove(host: &dyn Host, accessor: &str, token: &Token) -> Result<(), Failure> {
-    host.storage().delete(&Token::key(accessor))?;
-    forget_secret(host, &token.secret)?;
-    host.clock().cancel(&expiry_timer(accessor))?;
-    Table::Tokens.touch(host.storage())
-}
-
-/// Removes the token of a timer, if it is over.
-///
-/// # Errors
-/// Those of the store; internal for a key of no timer.
-pub(crate) fn expire(host: &dyn Host, key: &str) -> Result<(), Failure> {
-    let accessor = key.strip_prefix(EXPIRY).ok_or_else(|| {
-        Failure::internal(format!("the scheduler was woken for {key:?}, which it did not schedule"))
-    })?;
-    let Some(entry) = entry_of(host.storage(), accessor)? else { return Ok(()) };
-    if entry.value.is_expired(host.clock().now()) {
-        remove(host, accessor, &entry.value)?;
-    }
-    Ok(())
-}
-
-/// Removes every token that is over, and tells the index of the commit.
-///
-/// # Errors
-/// Those of the store.
-pub(crate) fn remove_expired(host: &dyn Host) -> Result<u64, Failure> {
-    let (storage, now) = (host.storage(), host.clock().now());
-    let mut expired = Vec::new();
-    storage.scan::<Token>("token/", |accessor, entry| {
-        if entry.value.is_expired(now) {
-            expired.push((accessor.to_owned(), entry.value));
-        }
-        Ok(())
-    })?;
-    if expired.is_empty() {
-        return latest(storage);
-    }
-    for (accessor, token) in &expired {
-        remove(host, accessor, token)?;
-    }
-    storage.checkpoint()
 }

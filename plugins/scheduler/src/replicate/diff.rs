@@ -45,7 +45,7 @@ pub(super) fn missing<L, R>(
     ids.cloned().collect()
 }
 
-/// Removals, and behind them what is put.
+/// Removals, followed by new states.
 pub(super) fn changes<T>(gone: Vec<String>, put: Vec<(String, T)>) -> Vec<Change<T>> {
     let removals = gone.into_iter().map(|id| Change { id, record: None });
     let puts = put.into_iter().map(|(id, record)| Change { id, record: Some(record) });

@@ -23,8 +23,8 @@ struct Listed {
 }
 
 impl Listed {
-    /// Whether the local policy is the listed one. Name, description and workloads are compared by
-    /// themselves, so that the hash stands for the rules alone.
+    /// Returns whether the local policy equals the listed policy. Name, description and workloads
+    /// are compared apart, so that the hash stands for the rules alone.
     fn is(&self, local: &Policy) -> bool {
         self.description == local.description
             && self.job_acl == local.job_acl

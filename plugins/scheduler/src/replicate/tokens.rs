@@ -14,8 +14,9 @@ use bulkhead_sdk::host::Storage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the list last told of a token. A token's own hash counts links to roles that are gone, and
-/// its record lacks them: compared with the record the token would be asked for again and again.
+/// Hash and time of creation that the list told last. A token's own hash counts links to roles that
+/// are gone, and the record lacks these links: without this copy each round would ask for the token
+/// again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ReplicaToken {
     hash: Option<String>,
@@ -100,7 +101,7 @@ fn apply(
         (Some(token), before) if before != Some(&token.token) => {
             put_token(round.host, token, before)?;
         }
-        (None, Some(before)) => crate::tokens::remove(round.host, id, before)?,
+        (None, Some(before)) => crate::token_records::remove(round.host, id, before)?,
         _ => {}
     }
     match remote.get(id) {

@@ -1,1 +1,0 @@
-//! The API on the test bed, request by request.
