@@ -16,7 +16,7 @@ use crate::reply::Reply;
 use crate::request::ApiRequest;
 use crate::token::{ShownToken, Token, TokenStub, live_links};
 use crate::token_records::{entry_of, put, remove};
-use bulkhead_sdk::host::{Entry, Storage};
+use bulkhead_sdk::host::Entry;
 use bulkhead_sdk::{Failure, Host};
 
 const NOT_FOUND: &str = "ACL token not found";

@@ -2,8 +2,17 @@
 //! tests in `tests/e2e/scheduler.rs`.
 
 use super::{Row, row};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(super) fn rows() -> Vec<Row> {
-    vec![row("acl-bootstrap-reset.write", "acl/bootstrap-reset", json!({}), 200)]
+    let region = json!({
+        "region": "west", "authoritative_region": "global",
+        "addresses": "https://scheduler.example:4646", "replication_token": "8d1f-token",
+    });
+    vec![
+        row("acl-bootstrap-reset.write", "acl/bootstrap-reset", json!({}), 200),
+        row("acl-config.write", "acl/config", region, 204),
+        row("acl-config.read", "acl/config", Value::Null, 200),
+        row("acl-config.delete", "acl/config", Value::Null, 204),
+    ]
 }
