@@ -18,6 +18,7 @@ mod identity_oidc;
 mod inspected;
 mod numbers;
 mod operators;
+mod scheduler;
 mod spellings;
 mod sys_audit;
 mod sys_auth;
@@ -122,6 +123,7 @@ fn all_rows() -> Vec<Row> {
     let files = [
         cloud_a::rows(),
         cluster::rows(&Value::Null, ""),
+        scheduler::rows(),
         database::rows(&Value::Null),
         directory::rows(&Value::Null, &[String::new(), String::new()]),
         cloud_b::rows(),
@@ -222,6 +224,11 @@ fn the_database_engine_answers_as_agreed() {
 fn the_auth_method_of_cloud_a_answers_as_agreed() {
     let world = World::empty();
     walk(&world, &cloud_a::rows());
+}
+
+#[test]
+fn the_scheduler_answers_operators_as_agreed() {
+    walk(&World::empty(), &scheduler::rows());
 }
 
 #[test]

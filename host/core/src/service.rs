@@ -205,21 +205,26 @@ impl Service {
         response
     }
 
-    /// The place of a request by its URL, if it is plain HTTP for a component: `path` is what
-    /// follows `/v1/`, as it was sent. A row of the component's table is none, for any verb.
+    /// The place of a request by its URL, if its mount's component answers plain HTTP: `path` is
+    /// the part behind `/v1/`, as it was sent. A row of the component's table goes before, see
+    /// [`Service::is_row`].
     #[must_use]
     pub fn raw_place(&self, path: &str) -> Option<RawPlace> {
         let core = self.seal.core()?;
         let (mount, _) = core.mounts.route(path.trim_end_matches('/'))?;
         let at = mount.record.path.as_str();
-        let below = path.strip_prefix(at)?.trim_matches('/');
+        path.strip_prefix(at)?;
         let access = mount.plugin.engine.description().raw.as_ref()?;
-        let place = RawPlace {
-            mount: mount.record.path.clone(),
-            base: format!("/v1/{at}"),
-            body_limit: body_limit(access),
-        };
-        (!mount.plugin.table.knows(below)).then_some(place)
+        let base = format!("/v1/{at}");
+        Some(RawPlace { mount: mount.record.path.clone(), base, body_limit: body_limit(access) })
+    }
+
+    /// Returns whether a row of a component's table answers on `path`, which is canonical, to any
+    /// verb.
+    #[must_use]
+    pub fn is_row(&self, path: &str) -> bool {
+        let Some(core) = self.seal.core() else { return false };
+        core.mounts.route(path).is_some_and(|(mount, below)| mount.plugin.table.knows(below))
     }
 
     /// The place of all requests of a listener of the mount's own.

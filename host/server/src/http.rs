@@ -55,6 +55,9 @@ pub(crate) trait Answerer: Send + Sync + 'static {
     /// The place of plain HTTP at `path`, which follows `/v1/` as it was sent.
     fn raw_place(&self, path: &str) -> Option<RawPlace>;
 
+    /// Returns whether a row of a component's table answers on `path`, which is canonical.
+    fn is_row(&self, path: &str) -> bool;
+
     /// The place of everything on a listener of the mount's own.
     fn own_raw_place(&self, mount: &MountPath) -> RawPlace;
 
@@ -78,6 +81,10 @@ impl Answerer for Service {
 
     fn raw_place(&self, path: &str) -> Option<RawPlace> {
         Self::raw_place(self, path)
+    }
+
+    fn is_row(&self, path: &str) -> bool {
+        Self::is_row(self, path)
     }
 
     fn own_raw_place(&self, mount: &MountPath) -> RawPlace {

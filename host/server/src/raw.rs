@@ -10,6 +10,7 @@ use crate::compression;
 use crate::config::ListenerConfig;
 use crate::headers;
 use crate::http::{Answerer, Arrival, HttpFrontend, Reply};
+use crate::target;
 use bulkhead_core::random;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
@@ -20,14 +21,21 @@ use hyper::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, HeaderName, HeaderValue, TRANSFER_ENCODING, VARY,
 };
 use hyper::http::request::Parts;
-use hyper::{StatusCode, Version};
+use hyper::{Method, StatusCode, Version};
 
 impl<A: Answerer> HttpFrontend<A> {
     /// The place of a request, if it is plain HTTP: all of them on a listener of the mount's own.
     pub(crate) fn raw_place(&self, head: &Parts) -> Option<RawPlace> {
         match &self.own_mount {
             Some(mount) => Some(self.answerer.own_raw_place(mount)),
-            None => self.answerer.raw_place(head.uri.path().strip_prefix("/v1/")?),
+            None => {
+                let path = head.uri.path();
+                let place = self.answerer.raw_place(path.strip_prefix("/v1/")?)?;
+                // A row is one in every spelling of its path. A path that cannot be read is refused
+                // here as everywhere on this listener.
+                let target = target::read(&Method::GET, path).ok()?;
+                (!self.answerer.is_row(&target.path)).then_some(place)
+            }
         }
     }
 

@@ -2,7 +2,8 @@
 
 use crate::bootstrap;
 use crate::policies;
-use crate::refusal::Refusal;
+use crate::refusal::{ForeignReply, Refusal};
+use crate::region;
 use crate::reply::{PLAIN_TEXT, Reply};
 use crate::request::{ApiRequest, Method};
 use crate::{roles, system, tokens};
@@ -14,10 +15,19 @@ use bulkhead_sdk::raw::Reply as Sent;
 /// # Errors
 /// Failures of the host: conflicts, and a store that cannot be read.
 pub(crate) fn serve(request: &ApiRequest<'_>) -> Result<Sent, Failure> {
-    match route(request) {
-        Ok(reply) => Ok(reply.sent()),
+    match route(request).and_then(|reply| with_age(request, reply)) {
+        Ok(sent) => Ok(sent),
+        Err(Refusal::Elsewhere(ForeignReply(sent))) => Ok(sent),
         Err(Refusal::Answered { status, text }) => Ok(refused(status, text)),
         Err(Refusal::Failed(failure)) => Err(failure),
+    }
+}
+
+/// The answer as it is sent, with its age where the region is a replica.
+fn with_age(request: &ApiRequest<'_>, reply: Reply) -> Result<Sent, Refusal> {
+    match request.method {
+        Method::Read => region::tell_age(request, reply.sent()),
+        _ => Ok(reply.sent()),
     }
 }
 

@@ -4,6 +4,7 @@
 //! the mount says so.
 
 use crate::body;
+use crate::forward::{self, Change};
 use crate::names::{is_uuid, uuid_of};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -23,6 +24,7 @@ const AGAIN: &[u8] = b"false";
 /// 400 where the bootstrap was done, or the secret in the body is none.
 pub(crate) fn bootstrap(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     let secret = given_secret(request.body())?;
+    forward::divert(request, &Change::Bootstrap)?;
     let storage = request.storage();
     if let Some(done) = storage.entry_bytes(DONE)?.filter(|done| done.value != AGAIN) {
         let text = format!("ACL bootstrap already done (reset index: {})", done.modified);

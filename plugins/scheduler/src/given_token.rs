@@ -67,6 +67,12 @@ impl GivenToken {
         })
     }
 
+    /// Returns whether the token is to hold in every region.
+    #[must_use]
+    pub(crate) fn is_global(&self) -> bool {
+        self.global
+    }
+
     /// Identifiers of the linked roles, each once.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    const ALL: [Self; 3] = [Self::Policies, Self::Roles, Self::Tokens];
+    pub(crate) const ALL: [Self; 3] = [Self::Policies, Self::Roles, Self::Tokens];
 
     /// The key of the table's marker, which a blocked list watches.
     #[must_use]

@@ -6,10 +6,15 @@
 //! `request` reads, `api` routes, `reply` answers, `caller` authenticates, `index` numbers.
 
 mod api;
+mod authority;
 mod body;
 mod bootstrap;
 mod caller;
+mod config;
 mod content_hash;
+#[cfg(test)]
+mod fixture;
+mod forward;
 mod given_token;
 mod index;
 mod names;
@@ -20,6 +25,8 @@ mod prefix;
 mod query;
 mod refusal;
 mod region;
+mod replica;
+mod replicate;
 mod reply;
 mod request;
 mod role;
@@ -31,8 +38,8 @@ mod token;
 mod tokens;
 
 use bulkhead_sdk::raw::{RawAccess, RawEngine, Reply, Request};
-use bulkhead_sdk::table::{Row, write};
-use bulkhead_sdk::{Context, Failure, Host, SecretsEngine};
+use bulkhead_sdk::table::{Row, delete, read, write};
+use bulkhead_sdk::{Context, Failure, Host, Metric, SecretsEngine};
 use request::ApiRequest;
 
 /// The engine.
@@ -45,16 +52,30 @@ impl SecretsEngine for Scheduler {
     const ABOUT: &'static str = "Serves the ACL API of a workload scheduler.";
     const INDEXED: bool = true;
     const RAW: Option<RawAccess> = Some(RawAccess {
-        headers: &["x-nomad-token", "x-scheduler-token", "authorization"],
+        headers: &["x-nomad-token", "x-scheduler-token", "authorization", "x-bulkhead-hop"],
         secret_headers: &["x-nomad-token", "x-scheduler-token", "authorization"],
         body_limit: 1 << 20,
     });
-    const TABLE: &'static [Row] = &[write("bootstrap-reset", bootstrap::permit_again)
-        .about("Lets the scheduler's ACL system be bootstrapped once more.")
-        .sudo()];
+    const ASKS: &'static [&'static str] = &["http"];
+    const METRICS: &'static [Metric] = replicate::METRICS;
+    const TABLE: &'static [Row] = &[
+        read("config", config::read)
+            .about("Shows the region and the authoritative region, without the token."),
+        write("config", config::write)
+            .about("Names the region that the mount serves, and the one that it follows.")
+            .fields(&[config::FIELDS]),
+        delete("config", config::delete)
+            .about("Makes the region authoritative, with the records that it has."),
+        write("bootstrap-reset", bootstrap::permit_again)
+            .about("Lets the scheduler's ACL system be bootstrapped once more.")
+            .sudo(),
+    ];
 
-    fn wake(host: &dyn Host, _context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
-        tokens::expire(host, key)
+    fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
+        match replicate::table_of(key) {
+            Some(table) => replicate::run(host, context, table),
+            None => tokens::expire(host, key),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `/v1/acl/policy` and `/v1/acl/policies`.
 
 use crate::caller::{Caller, authenticate};
+use crate::forward::{self, Change};
 use crate::index::Table;
 use crate::names::is_name;
 use crate::policy::{Policy, PolicyStub, ShownPolicy};
@@ -123,6 +124,7 @@ pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusa
 /// 400 and 403, as the scheduler words them; nothing is stored.
 pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
     let policy = Policy::read(name, request.body())?;
+    forward::divert(request, &Change::Policy(name, &policy))?;
     authenticate(request)?.demand_management()?;
     policy.check(name)?;
     let storage = request.storage();
@@ -136,6 +138,7 @@ pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refus
 /// # Errors
 /// 403.
 pub(crate) fn delete(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
+    forward::divert(request, &Change::PolicyRemoval(name))?;
     authenticate(request)?.demand_management()?;
     let storage = request.storage();
     if is_name(name) && storage.get_bytes(&Policy::key(name))?.is_some() {

@@ -104,7 +104,7 @@ impl Policy {
         problems.refuse("policy 0 invalid")
     }
 
-    fn hash(&self, name: &str) -> String {
+    pub(crate) fn hash(&self, name: &str) -> String {
         let own = [name, &self.description, &self.rules].into_iter();
         let job = self.job_acl.iter().flat_map(|job| {
             [&job.namespace, &job.job_id, &job.group, &job.task].map(String::as_str)

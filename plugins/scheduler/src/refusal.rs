@@ -1,6 +1,8 @@
 //! Refusals as the scheduler's clients know them: a status and one bare sentence.
 
 use bulkhead_sdk::Failure;
+use bulkhead_sdk::raw::Reply as Sent;
+use std::fmt;
 
 /// A request that was not served.
 #[derive(Debug)]
@@ -12,8 +14,20 @@ pub(crate) enum Refusal {
         /// Plain text, without a newline at its end.
         text: String,
     },
+    /// The answer of another region, handed on as it came.
+    Elsewhere(ForeignReply),
     /// A failure of the host, which words its answer.
     Failed(Failure),
+}
+
+/// The answer of another region.
+pub(crate) struct ForeignReply(pub(crate) Sent);
+
+impl fmt::Debug for ForeignReply {
+    /// Shows the status alone: the body may hold a token.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ForeignReply({})", self.0.status)
+    }
 }
 
 impl From<Failure> for Refusal {

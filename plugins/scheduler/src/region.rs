@@ -1,4 +1,59 @@
-//! The region that a mount serves.
+//! The region that a mount serves, and how old its records are where another region is
+//! authoritative.
+//!
+//! Prevents a reader from taking an old replica for a new one: each answer of a replica tells its
+//! age, and an operator bounds the age.
 
-/// Name of the region.
-pub(crate) const REGION: &str = "global";
+use crate::config::RegionConfig;
+use crate::index::Table;
+use crate::refusal::Refusal;
+use crate::replicate::ReplicaState;
+use crate::request::ApiRequest;
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::raw::Reply as Sent;
+
+/// Both names of the header.
+const AGE: [&str; 2] = ["X-Nomad-ReplicationAge", "X-Scheduler-ReplicationAge"];
+
+/// Adds the age of the replica to the answer of a read.
+///
+/// # Errors
+/// 500 where the replica is older than the configuration allows.
+pub(crate) fn tell_age(request: &ApiRequest<'_>, mut sent: Sent) -> Result<Sent, Refusal> {
+    let Some(table) = table_of(request) else { return Ok(sent) };
+    let config = RegionConfig::stored(request.host)?;
+    if !config.is_replica() {
+        return Ok(sent);
+    }
+    let age = age(request, &config, table)?;
+    if config.max_stale > 0 && age > config.max_stale {
+        let (region, most) = (&config.authoritative_region, config.max_stale);
+        return Err(Refusal::Answered {
+            status: 500,
+            text: format!(
+                "the replica of region {region} is {age} ms old and may be {most} ms old: try \
+                 again once that region answers, or write a longer max_stale"
+            ),
+        });
+    }
+    sent.headers.extend(AGE.map(|name| (name.to_owned(), age.to_string())));
+    Ok(sent)
+}
+
+/// Milliseconds since the authoritative region confirmed the table.
+fn age(request: &ApiRequest<'_>, config: &RegionConfig, table: Table) -> Result<u64, Failure> {
+    let state = ReplicaState::stored(request.storage(), table)?;
+    let confirmed = state.map_or(config.since, |state| state.confirmed);
+    Ok(request.now().saturating_sub(confirmed))
+}
+
+/// The table that a path reads.
+fn table_of(request: &ApiRequest<'_>) -> Option<Table> {
+    match request.segments.get(1).map(String::as_str)? {
+        "roles" | "role" => Some(Table::Roles),
+        "policies" | "policy" => Some(Table::Policies),
+        "tokens" | "token" => Some(Table::Tokens),
+        _ => None,
+    }
+    .filter(|_| request.segments.first().is_some_and(|first| first == "acl"))
+}

@@ -1,8 +1,8 @@
 //! One request to the scheduler's API, as the host hands it over.
 
+use crate::forward;
 use crate::query::{Pairs, ReadQuery, is_pretty, read_query};
 use crate::refusal::Refusal;
-use crate::region::REGION;
 use bulkhead_sdk::Host;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::Storage;
@@ -93,13 +93,12 @@ impl<'a> ApiRequest<'a> {
     /// The parameters of a read.
     ///
     /// # Errors
-    /// 400 for the first parameter that cannot be read; 500 for a region that is not served.
+    /// 400 for the first parameter that cannot be read; 500 for an unknown region; the answer of
+    /// the authoritative region where the query names that region.
     pub(crate) fn read_query(&self) -> Result<ReadQuery, Refusal> {
         let query = read_query(&self.query)?;
-        match query.region.as_str() {
-            "" | REGION => Ok(query),
-            _ => Err(Refusal::no_path()),
-        }
+        forward::read_elsewhere(self, &query.region)?;
+        Ok(query)
     }
 
     /// Headers that carry a token, in their order, with names in lower case.
@@ -112,6 +111,24 @@ impl<'a> ApiRequest<'a> {
     #[must_use]
     pub(crate) fn body(&self) -> &[u8] {
         &self.given.body
+    }
+
+    /// The method as it was sent.
+    #[must_use]
+    pub(crate) fn verb(&self) -> &str {
+        &self.given.method
+    }
+
+    /// The path as it was sent, behind the mount's root.
+    #[must_use]
+    pub(crate) fn raw_path(&self) -> &str {
+        &self.given.path
+    }
+
+    /// The query as it was sent.
+    #[must_use]
+    pub(crate) fn raw_query(&self) -> &str {
+        &self.given.query
     }
 
     /// Whether the answer is indented.

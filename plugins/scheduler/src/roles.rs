@@ -4,6 +4,7 @@
 //! by the links of its token alone, before the role is looked up.
 
 use crate::caller::authenticate;
+use crate::forward::{self, Change};
 use crate::index::{Table, latest};
 use crate::names::{is_name, is_uuid, uuid_of};
 use crate::policy::Policy;
@@ -103,6 +104,7 @@ pub(crate) fn write(request: &ApiRequest<'_>, id: Option<&str>) -> Result<Reply,
     if id.is_some_and(|id| id != given_id) {
         return Err(Refusal::invalid("ACL role ID does not match request path"));
     }
+    forward::divert(request, &Change::Role(&given_id))?;
     authenticate(request)?.demand_management()?;
     role.check()?;
     let storage = request.storage();
@@ -168,6 +170,7 @@ fn store(
 /// # Errors
 /// 403, and 404 for a role that is not there (decision F2).
 pub(crate) fn delete(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal> {
+    forward::divert(request, &Change::RoleRemoval(id))?;
     authenticate(request)?.demand_management()?;
     let storage = request.storage();
     let entry = entry_of(storage, id)?.ok_or_else(|| Refusal::not_found(NOT_FOUND))?;

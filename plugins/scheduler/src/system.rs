@@ -1,8 +1,8 @@
 //! The few endpoints outside of the ACL system that generic clients ask for.
 
 use crate::caller::authenticate;
+use crate::config::RegionConfig;
 use crate::refusal::Refusal;
-use crate::region::REGION;
 use crate::reply::Reply;
 use crate::request::ApiRequest;
 use crate::tokens;
@@ -11,9 +11,15 @@ use serde_json::json;
 /// `GET /v1/regions`. No token is asked for.
 ///
 /// # Errors
-/// Internal for what is no JSON.
+/// Those of the store.
 pub(crate) fn regions(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    Reply::plain(&json!([REGION]), request.is_pretty())
+    let config = RegionConfig::stored(request.host)?;
+    let mut regions = vec![config.region.as_str()];
+    if config.is_replica() {
+        regions.push(&config.authoritative_region);
+    }
+    regions.sort_unstable();
+    Reply::plain(&regions, request.is_pretty())
 }
 
 /// `GET /v1/status/leader`. No token is asked for.

@@ -7,6 +7,7 @@
 use crate::caller::{
     BadToken, Caller, accessor_of, authenticate, forget_secret, index_secret, look_up,
 };
+use crate::forward::{self, Change};
 use crate::given_token::GivenToken;
 use crate::index::{Table, latest};
 use crate::names::{is_uuid, uuid_of};
@@ -152,6 +153,9 @@ pub(crate) fn write(request: &ApiRequest<'_>, accessor: Option<&str>) -> Result<
     if accessor.is_some_and(|accessor| accessor != given.accessor) {
         return Err(Refusal::invalid("ACL token accessor does not match request path"));
     }
+    if given.is_global() {
+        forward::divert(request, &Change::Token(&given.accessor))?;
+    }
     authenticate(request)?.demand_management()?;
     let storage = request.storage();
     let roles = given.role_ids(storage)?;
@@ -196,6 +200,15 @@ fn store(request: &ApiRequest<'_>, accessor: &str, token: &Token) -> Result<Repl
 /// # Errors
 /// Those of the store.
 pub(crate) fn put(host: &dyn Host, accessor: &str, token: &Token) -> Result<u64, Failure> {
+    place(host, accessor, token)?;
+    host.storage().checkpoint()
+}
+
+/// Stores `token` with what finds it by its secret and at its end, without a commit.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn place(host: &dyn Host, accessor: &str, token: &Token) -> Result<(), Failure> {
     host.storage().put(&Token::key(accessor), token)?;
     index_secret(host, &token.secret, accessor)?;
     if let Some(expires) = token.expires {
@@ -204,8 +217,7 @@ pub(crate) fn put(host: &dyn Host, accessor: &str, token: &Token) -> Result<u64,
         let removed = expires.max(token.created.saturating_add(YOUNG)).saturating_add(1);
         host.clock().schedule(&expiry_timer(accessor), removed, "expiry")?;
     }
-    Table::Tokens.touch(host.storage())?;
-    host.storage().checkpoint()
+    Table::Tokens.touch(host.storage())
 }
 
 /// The timer that removes an expired token.
@@ -230,8 +242,12 @@ fn written(
 /// # Errors
 /// 400 for a token that is not there, and 403.
 pub(crate) fn delete(request: &ApiRequest<'_>, accessor: &str) -> Result<Reply, Refusal> {
+    let entry = entry_of(request.storage(), accessor)?;
+    if let Some(entry) = entry.as_ref().filter(|entry| entry.value.global) {
+        forward::divert(request, &Change::TokenRemoval(accessor, &entry.value))?;
+    }
     authenticate(request)?.demand_management()?;
-    let Some(entry) = entry_of(request.storage(), accessor)? else {
+    let Some(entry) = entry else {
         return Err(Refusal::invalid(format!("Cannot delete nonexistent tokens: {accessor}")));
     };
     remove(request.host, accessor, &entry.value)?;

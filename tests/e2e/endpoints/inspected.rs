@@ -17,6 +17,9 @@ use std::sync::OnceLock;
 /// Where each kind is mounted in the tests: dev mode mounts it there, under its name.
 const MOUNTABLE: [(&str, &str); 2] = [("secrets-engine", ""), ("auth-method", "auth/")];
 
+/// An engine that dev mode mounts under another name than its own.
+const RENAMED: [(&str, &str); 1] = [("scheduler", "acl")];
+
 /// The endpoints that answer while the store is sealed; everything else says so.
 const ANSWER_SEALED: [&str; 5] =
     ["sys/health", "sys/seal-status", "sys/init", "sys/unseal", "sys/leader"];
@@ -47,6 +50,8 @@ pub(super) fn endpoints() -> &'static [Endpoint] {
             let kind = MOUNTABLE.iter().find(|(kind, _)| plugin["kind"] == *kind);
             if let Some((_, folder)) = kind {
                 let name = plugin["name"].as_str().expect("a plugin has a name");
+                let path = RENAMED.iter().find(|(known, _)| *known == name);
+                let name = path.map_or(name, |(_, path)| path);
                 all.extend(read(&format!("{folder}{name}/"), &plugin["routes"]));
             }
         }

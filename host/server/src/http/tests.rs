@@ -73,6 +73,10 @@ impl Answerer for Echo {
         })
     }
 
+    fn is_row(&self, path: &str) -> bool {
+        path == "acl/row"
+    }
+
     fn own_raw_place(&self, mount: &MountPath) -> RawPlace {
         RawPlace { mount: mount.clone(), base: "/".to_owned(), body_limit: 16 }
     }
@@ -472,4 +476,35 @@ fn an_impossible_content_type_is_a_500() {
         bulkhead_wire::response::Body::Raw { content_type: "a\nb".to_owned(), bytes: Vec::new() };
     let response = Response { status: 200, body, retry_after: None };
     assert_eq!(into_reply(response, Client::OTHERS).status(), 500);
+}
+
+/// The answer to a request of plain HTTP: status, the header of the fake answerer, and the body.
+async fn plain(method: &str, path: &str, body: &str) -> (u16, Option<String>, String) {
+    let (front, ..) = front();
+    let body = http_body_util::Full::new(Bytes::from(body.to_owned()));
+    let request = hyper::Request::builder().method(method).uri(path).header("host", "x");
+    let request = request.body(body).unwrap();
+    let origin = crate::proxies::Origin::Network(([127, 0, 0, 1], 1).into());
+    let reply = front.serve(request, Arrival { origin, requests: 1 }).await;
+    let header = reply.headers().get("x-method").map(|value| value.to_str().unwrap().to_owned());
+    let status = reply.status().as_u16();
+    let bytes = reply.into_body().into_bytes();
+    (status, header, String::from_utf8(bytes).unwrap())
+}
+
+#[tokio::test]
+async fn plain_http_goes_on_as_it_came_and_a_row_is_one_in_every_spelling() {
+    let text = |text: &str| text.to_owned();
+    assert_eq!(
+        plain("PURGE", "/v1/acl/a%20b/?x=%31", "body").await,
+        (200, Some(text("PURGE")), text("a%20b/?x=%31 body"))
+    );
+    let (status, _, told) = plain("POST", "/v1/acl/a", "more than sixteen bytes").await;
+    assert_eq!(status, 413, "{told}");
+    assert!(!told.starts_with('{'), "one text, without an envelope: {told}");
+    assert_eq!(plain("GET", "/v1/acl//a", "").await.0, 400);
+    for row in ["/v1/acl/row", "/v1/acl/ro%77", "/v1/acl/row/"] {
+        assert_eq!(plain("GET", row, "").await.1, None, "{row}");
+    }
+    assert_eq!(plain("HEAD", "/v1/acl/a", "").await, (200, Some(text("HEAD")), text("")));
 }

@@ -42,6 +42,10 @@ impl Answerer for Gate {
         })
     }
 
+    fn is_row(&self, path: &str) -> bool {
+        path == "acl/row"
+    }
+
     fn own_raw_place(&self, mount: &MountPath) -> RawPlace {
         RawPlace { mount: mount.clone(), base: "/".to_owned(), body_limit: 16 }
     }

@@ -1,0 +1,277 @@
+//! `config`: the region that the mount serves, and the authoritative region that it follows.
+//!
+//! Prevents the replication token from being read back (CVE-2019-12741), and from being sent to a
+//! server that the token was not written for (decision P22).
+
+use crate::query::go_duration;
+use crate::replicate;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::destination::{self, Held, Place};
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::{Answer, Call, Failure, Host};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::time::Duration;
+
+const KEY: &str = "config";
+/// Name of a region that nothing names.
+const DEFAULT_REGION: &str = "global";
+/// Longest name of a region, longest address and longest certificates, in bytes.
+const LONGEST_REGION: usize = 128;
+const LONGEST_ADDRESS: usize = 256;
+const LONGEST_CERTIFICATE: usize = 64 * 1024;
+/// Maximum number of addresses of the authoritative region.
+const MOST_ADDRESSES: usize = 8;
+/// Pause after a failed round, in milliseconds: where nothing is written, and the shortest.
+const BACKOFF: u64 = 30_000;
+const SHORTEST_BACKOFF: u64 = 100;
+
+/// Fields of a configuration.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::text("region", "name of the region that this mount serves; `global` where empty"),
+    Field::text("authoritative_region", "name of the region whose roles and policies hold here"),
+    Field::words("addresses", "base URLs of the authoritative region's API, in order"),
+    Field::text("replication_token", "a management token of the authoritative region").secret(),
+    Field::text("ca_certificate", "PEM of the authorities of the authoritative region's servers"),
+    Field::text("replication_backoff", "pause after a failed round of replication, such as `30s`"),
+    Field::text("max_stale", "oldest replica that is read, such as `5m`; empty for any age"),
+];
+
+/// The stored configuration. No `Debug`: it holds the replication token.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RegionConfig {
+    pub(crate) region: String,
+    /// Empty, or the own region: this region is authoritative.
+    pub(crate) authoritative_region: String,
+    /// Base URLs without a slash at their end.
+    pub(crate) addresses: Vec<String>,
+    pub(crate) replication_token: String,
+    pub(crate) ca_certificate: String,
+    /// Milliseconds.
+    pub(crate) replication_backoff: u64,
+    /// Milliseconds; 0 for no limit.
+    pub(crate) max_stale: u64,
+    /// When the configuration was written: the age of a replica that was never filled.
+    pub(crate) since: StoreTime,
+}
+
+bulkhead_sdk::stored!(RegionConfig, "region-config", reads_stored_region_configs);
+
+impl Default for RegionConfig {
+    fn default() -> Self {
+        Self {
+            region: DEFAULT_REGION.to_owned(),
+            authoritative_region: String::new(),
+            addresses: Vec::new(),
+            replication_token: String::new(),
+            ca_certificate: String::new(),
+            replication_backoff: BACKOFF,
+            max_stale: 0,
+            since: 0,
+        }
+    }
+}
+
+impl RegionConfig {
+    /// The stored configuration, or the one of a single region.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) fn stored(host: &dyn Host) -> Result<Self, Failure> {
+        Ok(host.storage().get(KEY)?.unwrap_or_default())
+    }
+
+    /// Returns whether another region is authoritative.
+    #[must_use]
+    pub(crate) fn is_replica(&self) -> bool {
+        !self.authoritative_region.is_empty() && self.authoritative_region != self.region
+    }
+
+    fn merge(&mut self, call: &Call) -> Result<(), Failure> {
+        call.merge("region", &mut self.region)?;
+        call.merge("authoritative_region", &mut self.authoritative_region)?;
+        call.merge("addresses", &mut self.addresses)?;
+        call.merge("replication_token", &mut self.replication_token)?;
+        call.merge("ca_certificate", &mut self.ca_certificate)?;
+        merge_duration(call, "replication_backoff", &mut self.replication_backoff, BACKOFF)?;
+        merge_duration(call, "max_stale", &mut self.max_stale, 0)?;
+        if self.region.is_empty() {
+            DEFAULT_REGION.clone_into(&mut self.region);
+        }
+        // A token that is read from a file ends with a line.
+        self.replication_token = self.replication_token.trim().to_owned();
+        for address in &mut self.addresses {
+            *address = address.trim().trim_end_matches('/').to_owned();
+        }
+        Ok(())
+    }
+
+    fn check(&self, host: &dyn Host) -> Result<(), Failure> {
+        check_region("region", &self.region)?;
+        if !self.authoritative_region.is_empty() {
+            check_region("authoritative_region", &self.authoritative_region)?;
+        }
+        if self.replication_backoff < SHORTEST_BACKOFF {
+            return Err(Failure::invalid(format!(
+                "replication_backoff is {} ms; give 100ms or more",
+                self.replication_backoff
+            )));
+        }
+        if self.addresses.len() > MOST_ADDRESSES {
+            return Err(Failure::invalid(format!(
+                "addresses has {} URLs; give at most {MOST_ADDRESSES}",
+                self.addresses.len()
+            )));
+        }
+        self.addresses.iter().try_for_each(|address| check_address(address))?;
+        if !self.replication_token.is_empty() && !is_header_text(&self.replication_token) {
+            return Err(Failure::invalid(
+                "replication_token has a character that no token has; give the SecretID of a \
+                 management token of the authoritative region",
+            ));
+        }
+        self.check_certificate(host)?;
+        self.check_combination()
+    }
+
+    fn check_certificate(&self, host: &dyn Host) -> Result<(), Failure> {
+        if self.ca_certificate.len() > LONGEST_CERTIFICATE {
+            return Err(Failure::invalid("ca_certificate has at most 64 KiB"));
+        }
+        if self.ca_certificate.is_empty() {
+            return Ok(());
+        }
+        let read = host.crypto().read_certificate(&self.ca_certificate);
+        read.map(drop)
+            .map_err(|why| Failure { message: format!("ca_certificate: {}", why.message), ..why })
+    }
+
+    /// Refuses settings that have no use together.
+    fn check_combination(&self) -> Result<(), Failure> {
+        if self.is_replica() {
+            let missing = if self.addresses.is_empty() {
+                "addresses is empty: give the base URL of that region's API"
+            } else if self.replication_token.is_empty() {
+                "replication_token is missing: give a management token of that region"
+            } else {
+                return Ok(());
+            };
+            let region = &self.authoritative_region;
+            return Err(Failure::invalid(format!(
+                "authoritative_region is {region:?} and {missing}"
+            )));
+        }
+        if !self.addresses.is_empty() || !self.replication_token.is_empty() {
+            return Err(Failure::invalid(
+                "addresses and replication_token are for a region that follows another one: give \
+                 authoritative_region too, or leave them out",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Reads a duration in Go's form into milliseconds; an empty text gives `or`.
+fn merge_duration(call: &Call, field: &str, into: &mut u64, or: u64) -> Result<(), Failure> {
+    if !call.is_given(field) {
+        return Ok(());
+    }
+    let text = call.text(field);
+    if text.is_empty() {
+        *into = or;
+        return Ok(());
+    }
+    let duration: Duration = go_duration(text).ok_or_else(|| {
+        Failure::invalid(format!("{field} {text:?} is no duration; give one such as \"30s\""))
+    })?;
+    *into = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    Ok(())
+}
+
+fn check_region(field: &str, name: &str) -> Result<(), Failure> {
+    let is_name = (1..=LONGEST_REGION).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if is_name {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!(
+        "{field} {name:?} is no name of a region; give 1 to 128 letters, digits, `-`, `_` and `.`"
+    )))
+}
+
+fn check_address(address: &str) -> Result<(), Failure> {
+    let rest = ["http://", "https://"].iter().find_map(|scheme| address.strip_prefix(scheme));
+    let is_plain = rest.is_some_and(|rest| {
+        !rest.is_empty()
+            && !rest.starts_with('/')
+            && rest.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#@\\".contains(&byte))
+    });
+    if is_plain && address.len() <= LONGEST_ADDRESS {
+        return Ok(());
+    }
+    // An address with a user in it may hold a password and is not repeated.
+    Err(Failure::invalid(
+        "addresses holds a text that is no base URL; give one such as \
+         \"https://scheduler.example:4646\", of at most 256 bytes, without user, query and fragment",
+    ))
+}
+
+fn is_header_text(token: &str) -> bool {
+    token.len() <= 512 && token.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Writes the configuration and begins or ends the replication.
+///
+/// # Errors
+/// Invalid request for settings that cannot be used, alone or together.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let before = RegionConfig::stored(host)?;
+    let mut config = before.clone();
+    config.merge(call)?;
+    config.check(host)?;
+    let is_elsewhere = destination::has_another(
+        before.addresses.iter().map(String::as_str),
+        config.addresses.iter().map(String::as_str),
+    );
+    let places = [
+        Place::of("addresses", is_elsewhere),
+        Place::of("ca_certificate", config.ca_certificate != before.ca_certificate),
+    ];
+    let held = [Held::of("replication_token", &before.replication_token)];
+    destination::check(call, &places, &held)?;
+    config.since = host.clock().now();
+    host.storage().put(KEY, &config)?;
+    // Indexes of another server's history mean nothing at this one.
+    let is_other = is_elsewhere || config.authoritative_region != before.authoritative_region;
+    replicate::begin(host, &config, is_other)?;
+    Ok(Answer::nothing())
+}
+
+/// Shows the configuration without its token.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn read(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let config = RegionConfig::stored(host)?;
+    Answer::data(&json!({
+        "region": config.region,
+        "authoritative_region": config.authoritative_region,
+        "addresses": config.addresses,
+        "ca_certificate": config.ca_certificate,
+        "replication_backoff": format!("{}ms", config.replication_backoff),
+        "max_stale": format!("{}ms", config.max_stale),
+    }))
+}
+
+/// Removes the configuration. The region is authoritative then, with the records that it has.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    host.storage().delete(KEY)?;
+    replicate::begin(host, &RegionConfig::default(), true)?;
+    Ok(Answer::nothing())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Requests that the authoritative region serves, on the test bed.
+
+use crate::fixture::{
+    AUTHORITY, LOCAL, TOKEN, answer, call, call_with, get, lists, prove, replica, role, role_id,
+    role_names,
+};
+use serde_json::{Value, json};
+
+const ROLE: &str = "POST http://10.0.0.1:4646/v1/acl/role?region=global";
+
+#[test]
+fn a_write_is_forwarded_and_read_here_at_once() {
+    let bed = replica(&[]);
+    bed.host.answer(ROLE, answer(200, 70, &role(1, "a")));
+    let body = json!({"Name": "a", "Policies": [{"Name": "p"}]});
+    let reply = call(&bed, "POST", "v1/acl/role?region=bogus", &body);
+    assert_eq!(reply.status, 200);
+    assert!(reply.headers.contains(&("x-nomad-index".to_owned(), "70".to_owned())));
+    let sent = bed.host.requests().remove(0);
+    let header = |name: &str| {
+        let found = sent.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    };
+    assert_eq!(header("x-bulkhead-hop"), Some("1"));
+    assert_eq!(header("x-nomad-token"), Some(LOCAL));
+    assert!(sent.secrets.contains(&LOCAL.to_owned()));
+    assert!(!sent.headers.iter().any(|(_, value)| value.contains(TOKEN)));
+    assert_eq!(serde_json::from_slice::<Value>(&sent.body).unwrap(), body);
+    assert_eq!(role_names(&bed), ["a"]);
+    assert_eq!(get(&bed, "v1/acl/role/name/a").0, 200);
+}
+
+#[test]
+fn an_older_listing_undoes_no_forwarded_write() {
+    let bed = replica(&[]);
+    prove(&bed, "management");
+    bed.host.answer(ROLE, answer(200, 70, &role(1, "a")));
+    call(&bed, "POST", "v1/acl/role", &json!({"Name": "a", "Policies": []}));
+    lists(&bed, "roles", 0, 69, &json!([]));
+    bed.wake("replicate/roles", 1).unwrap();
+    assert_eq!(role_names(&bed), ["a"]);
+    lists(&bed, "roles", 69, 71, &json!([]));
+    bed.wake("replicate/roles", 1).unwrap();
+    assert_eq!(role_names(&bed), Vec::<String>::new());
+}
+
+#[test]
+fn renames_removals_and_policies_are_stored_at_once() {
+    let bed = replica(&[]);
+    bed.host.answer(ROLE, answer(200, 70, &role(1, "a")));
+    call(&bed, "POST", "v1/acl/role", &json!({"Name": "a"}));
+    let path = format!("v1/acl/role/{}", role_id(1));
+    let asked = |method: &str| format!("{method} {AUTHORITY}/{path}?region=global");
+    bed.host.answer(&asked("PUT"), answer(200, 71, &role(1, "b")));
+    call(&bed, "PUT", &path, &json!({"ID": role_id(1), "Name": "b"}));
+    assert_eq!(get(&bed, "v1/acl/role/name/a").0, 404);
+    assert_eq!(get(&bed, "v1/acl/role/name/b").0, 200);
+    bed.host.answer(&asked("DELETE"), answer(200, 72, &Value::Null));
+    call(&bed, "DELETE", &path, &Value::Null);
+    assert_eq!((get(&bed, &path).0, role_names(&bed).len()), (404, 0));
+    let policy = format!("POST {AUTHORITY}/v1/acl/policy/q?region=global");
+    bed.host.answer(&policy, answer(200, 73, &Value::Null));
+    let rules = "namespace \"default\" { policy = \"read\" }";
+    call(&bed, "POST", "v1/acl/policy/q", &json!({"Name": "q", "Rules": rules}));
+    assert_eq!(get(&bed, "v1/acl/policy/q").0, 200);
+}
+
+#[test]
+fn a_request_passes_one_region() {
+    let bed = replica(&[]);
+    bed.host.answer(ROLE, answer(200, 70, &role(1, "a")));
+    let hop = [("x-bulkhead-hop", "1")];
+    let body = json!({"Name": "a"});
+    let reply = call_with(&bed, "POST", "v1/acl/role", &body, &hop);
+    assert_eq!((reply.status, reply.body.as_slice()), (500, b"No path to region".as_slice()));
+    let reply = call_with(&bed, "GET", "v1/acl/roles?region=global", &Value::Null, &hop);
+    assert_eq!((reply.status, reply.body.as_slice()), (500, b"No path to region".as_slice()));
+    assert!(bed.host.requests().is_empty());
+}
+
+#[test]
+fn a_bad_write_and_a_refused_one_change_nothing() {
+    let bed = replica(&[]);
+    let null = json!({"Name": "a", "Policies": [null]});
+    assert_eq!(call(&bed, "POST", "v1/acl/role", &null).status, 400);
+    assert!(bed.host.requests().is_empty());
+    bed.host.answer(ROLE, answer(403, 1, &json!("no")));
+    assert_eq!(call(&bed, "POST", "v1/acl/role", &json!({"Name": "a"})).status, 403);
+    assert_eq!(role_names(&bed), Vec::<String>::new());
+}
+
+#[test]
+fn a_region_that_does_not_answer_fails_writes_and_no_reads() {
+    let bed = replica(&["a"]);
+    let reply = call(&bed, "POST", "v1/acl/role", &json!({"Name": "b"}));
+    assert_eq!(reply.status, 500);
+    assert!(reply.body.starts_with(b"rpc error: failed to get conn: "));
+    assert_eq!(role_names(&bed), ["a"]);
+    let local = json!({"Name": "l", "Type": "client", "Policies": ["p"]});
+    assert_eq!(call(&bed, "POST", "v1/acl/token", &local).status, 200);
+}
+
+#[test]
+fn another_address_is_used_only_where_the_first_does_not_answer() {
+    let bed = replica(&[]);
+    let second = "http://10.0.0.2:4646";
+    let change = json!({"addresses": [AUTHORITY, second], "replication_token": TOKEN});
+    bed.write("config", &change).unwrap();
+    bed.host.answer(&format!("GET {second}/v1/status/leader"), answer(200, 1, &json!("x")));
+    let asked = format!("POST {second}/v1/acl/role?region=global");
+    bed.host.answer(&asked, answer(200, 70, &role(1, "a")));
+    assert_eq!(call(&bed, "POST", "v1/acl/role", &json!({"Name": "a"})).status, 200);
+    let posts = bed.host.requests().iter().filter(|sent| sent.method == "POST").count();
+    assert_eq!(posts, 1);
+}
+
+#[test]
+fn a_read_names_its_region() {
+    let bed = replica(&["a"]);
+    let asked = format!("GET {AUTHORITY}/v1/acl/roles?region=global&prefix=aa&wait=5s");
+    bed.host.answer(&asked, answer(200, 70, &json!([role(1, "x")])));
+    assert!(get(&bed, "v1/acl/roles?region=global&prefix=aa").1.contains("\"x\""));
+    assert!(get(&bed, "v1/acl/roles?region=west").1.contains("\"a\""));
+    assert_eq!(get(&bed, "v1/acl/roles?region=nope"), (500, "No path to region".to_owned()));
+    assert_eq!(get(&bed, "v1/acl/roles?region=nope&index=x").0, 400);
+    assert_eq!(get(&bed, "v1/regions").1, r#"["global","west"]"#);
+}

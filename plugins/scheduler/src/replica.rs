@@ -1,0 +1,151 @@
+//! Records of a replica: what they keep of the authoritative region, and how they are stored.
+
+use crate::caller::forget_secret;
+use crate::index::Table;
+use crate::names::is_uuid;
+use crate::query::go_duration;
+use crate::token::{Token, TokenType};
+use crate::tokens;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::{Failure, Host};
+use serde::{Deserialize, Deserializer, Serialize};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// Milliseconds for which a forwarded write is kept from older listings: longer than any listing
+/// is under way.
+const FORWARDED_TIME: u64 = 60_000;
+
+/// A record that was stored by a forwarded write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Forwarded {
+    /// Index of the write in the authoritative region.
+    pub(crate) index: u64,
+    /// Store time after which every listing counts: the authoritative region may have been
+    /// restored to an older index.
+    pub(crate) until: StoreTime,
+}
+
+bulkhead_sdk::stored!(Forwarded, "forwarded-write", reads_stored_forwarded_writes);
+
+impl Forwarded {
+    /// The folder of a table's forwarded writes.
+    #[must_use]
+    pub(crate) const fn folder(table: Table) -> &'static str {
+        match table {
+            Table::Policies => "forwarded/policies/",
+            Table::Roles => "forwarded/roles/",
+            Table::Tokens => "forwarded/tokens/",
+        }
+    }
+
+    /// Remembers that the record `id` is the one of index `index`.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) fn mark(host: &dyn Host, table: Table, id: &str, index: u64) -> Result<(), Failure> {
+        let until = host.clock().now().saturating_add(FORWARDED_TIME);
+        host.storage().put(&format!("{}{id}", Self::folder(table)), &Self { index, until })
+    }
+
+    /// Returns whether a listing at `index` is older than the write.
+    #[must_use]
+    pub(crate) fn is_ahead_of(&self, index: u64, now: StoreTime) -> bool {
+        self.index > index && now < self.until
+    }
+}
+
+/// A token as the authoritative region shows it. No `Debug`: it holds the secret.
+pub(crate) struct RemoteToken {
+    pub(crate) accessor: String,
+    pub(crate) token: Token,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ShownToken {
+    #[serde(rename = "AccessorID")]
+    accessor_id: String,
+    #[serde(rename = "SecretID")]
+    secret_id: String,
+    #[serde(default)]
+    name: String,
+    r#type: TokenType,
+    #[serde(default, deserialize_with = "or_default")]
+    policies: Vec<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    roles: Vec<ShownLink>,
+    #[serde(default)]
+    global: bool,
+    create_time: String,
+    expiration_time: Option<String>,
+    #[serde(default, rename = "ExpirationTTL")]
+    expiration_ttl: String,
+}
+
+#[derive(Deserialize)]
+struct ShownLink {
+    #[serde(rename = "ID")]
+    id: String,
+}
+
+/// A null counts as an empty list.
+pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+impl RemoteToken {
+    /// The token in an answer's body.
+    ///
+    /// # Errors
+    /// Unreachable for another body. The body holds a secret and is not quoted.
+    pub(crate) fn read(body: &[u8]) -> Result<Self, Failure> {
+        let unfit = || crate::authority::unfit("the answer is no token".to_owned());
+        let shown: ShownToken = serde_json::from_slice(body).map_err(|_| unfit())?;
+        let is_known = is_uuid(&shown.accessor_id) && is_uuid(&shown.secret_id);
+        let roles: Vec<String> = shown.roles.into_iter().map(|link| link.id).collect();
+        if !is_known || !roles.iter().all(|id| is_uuid(id)) {
+            return Err(unfit());
+        }
+        let ttl = go_duration(&shown.expiration_ttl).unwrap_or_default();
+        let token = Token {
+            secret: shown.secret_id,
+            name: shown.name,
+            kind: shown.r#type,
+            policies: shown.policies,
+            roles,
+            global: shown.global,
+            created: store_time(&shown.create_time).ok_or_else(unfit)?,
+            expires: match shown.expiration_time.filter(|text| !text.is_empty()) {
+                Some(text) => Some(store_time(&text).ok_or_else(unfit)?),
+                None => None,
+            },
+            ttl_nanoseconds: u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX),
+        };
+        Ok(Self { accessor: shown.accessor_id, token })
+    }
+}
+
+fn store_time(text: &str) -> Option<StoreTime> {
+    let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    u64::try_from(time.unix_timestamp_nanos().max(0) / 1_000_000).ok()
+}
+
+/// Stores a token of the authoritative region in place of `before`, without a commit.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn put_token(
+    host: &dyn Host,
+    remote: &RemoteToken,
+    before: Option<&Token>,
+) -> Result<(), Failure> {
+    if let Some(before) = before.filter(|before| before.secret != remote.token.secret) {
+        forget_secret(host, &before.secret)?;
+    }
+    tokens::place(host, &remote.accessor, &remote.token)
+}

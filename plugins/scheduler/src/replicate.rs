@@ -1,0 +1,338 @@
+//! Replication: one timer for each table asks the authoritative region for its records.
+//!
+//! Prevents a weak token from emptying a region (decision F7): a token that sees little must not
+//! look like a region that has little. A round applies nothing unless the authoritative region says
+//! before the listing that the token is management, and deletes nothing unless it says so after the
+//! listing once more. Records are compared by content, because a restored region counts its
+//! indexes anew.
+
+mod diff;
+mod policies;
+mod roles;
+mod tokens;
+
+#[cfg(test)]
+mod tests;
+
+use crate::authority::{Authority, unfit};
+use crate::config::RegionConfig;
+use crate::index::Table;
+use crate::replica::Forwarded;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::host::{Level, Storage};
+use bulkhead_sdk::http::Response;
+use bulkhead_sdk::{Context, Failure, Host, Kind, Metric};
+use diff::{Change, batches};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// What a timer's key begins with.
+const TIMER: &str = "replicate/";
+/// Longest time for which the authoritative region holds a listing, in milliseconds.
+const WAIT: u64 = 10_000;
+/// Time that a round needs beside the wait, in milliseconds.
+const ROUND_TIME: u64 = 30_000;
+/// Milliseconds for one answer.
+const ANSWER_TIME: u32 = 10_000;
+/// Maximum number of records that one round asks for one by one.
+const MOST_FETCHED: usize = 500;
+/// Maximum number of bytes of these records.
+const MOST_FETCHED_BYTES: usize = 8 << 20;
+/// Number of records up to which a round may delete whatever share of the table they are.
+const FEW: usize = 10;
+
+/// 1 while the last round of a table failed.
+pub(crate) const FAILING: Metric =
+    Metric::gauge("replication_failing", "1 while the last round of replication failed.")
+        .by("table", &["policies", "roles", "tokens"]);
+/// Records that were written or deleted by replication.
+const APPLIED: Metric =
+    Metric::counter("replicated_total", "Records that replication wrote or deleted.")
+        .by("table", &["policies", "roles", "tokens"]);
+/// Rounds that would have deleted records and were not allowed to.
+pub(crate) const REFUSED: Metric = Metric::counter(
+    "replication_deletions_refused_total",
+    "Rounds of replication that wanted to delete records without proof that they are gone.",
+);
+
+/// All of them.
+pub(crate) const METRICS: &[Metric] = &[FAILING, APPLIED, REFUSED];
+
+/// The last successful round of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReplicaState {
+    /// The authoritative region's index of the table; 0 for a listing that is due at once.
+    pub(crate) index: u64,
+    /// When the last round began that ended well.
+    pub(crate) confirmed: StoreTime,
+}
+
+bulkhead_sdk::stored!(ReplicaState, "replica-state", reads_stored_replica_states);
+
+impl ReplicaState {
+    fn key(table: Table) -> String {
+        format!("replica/{}", name_of(table))
+    }
+
+    /// The state of a table; `None` before its first round.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) fn stored(storage: &dyn Storage, table: Table) -> Result<Option<Self>, Failure> {
+        storage.get(&Self::key(table))
+    }
+}
+
+const fn name_of(table: Table) -> &'static str {
+    match table {
+        Table::Policies => "policies",
+        Table::Roles => "roles",
+        Table::Tokens => "tokens",
+    }
+}
+
+/// The timer of a table.
+#[must_use]
+pub(crate) fn timer_of(table: Table) -> String {
+    format!("{TIMER}{}", name_of(table))
+}
+
+/// The table whose timer has this key.
+#[must_use]
+pub(crate) fn table_of(key: &str) -> Option<Table> {
+    Table::ALL.into_iter().find(|table| timer_of(*table) == key)
+}
+
+/// Begins the replication by `config`, or ends it. `is_anew` forgets indexes of another server.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn begin(host: &dyn Host, config: &RegionConfig, is_anew: bool) -> Result<(), Failure> {
+    for table in Table::ALL {
+        if is_anew {
+            host.storage().delete(&ReplicaState::key(table))?;
+        }
+        if config.is_replica() {
+            schedule(host, table, 0)?;
+        } else {
+            host.clock().cancel(&timer_of(table))?;
+        }
+    }
+    Ok(())
+}
+
+fn schedule(host: &dyn Host, table: Table, pause: u64) -> Result<(), Failure> {
+    let timer = timer_of(table);
+    host.clock().schedule(&timer, host.clock().now().saturating_add(pause), &timer)
+}
+
+/// Runs one round. A failure of the authoritative region is reported and tried again after the
+/// configured pause.
+///
+/// # Errors
+/// Those of the store, after which the host runs the round again.
+pub(crate) fn run(host: &dyn Host, context: &Context, table: Table) -> Result<(), Failure> {
+    let config = RegionConfig::stored(host)?;
+    if !config.is_replica() {
+        return Ok(());
+    }
+    let round = Round {
+        host,
+        config: &config,
+        table,
+        begun: host.clock().now(),
+        deadline: context.deadline,
+    };
+    // A listing writes nothing, so that each of its failures may be tried again later.
+    let answered = round.listing().map_err(|why| unfit(why.message));
+    // A configuration that was written meanwhile has another round due.
+    if RegionConfig::stored(host)? != config {
+        return schedule(host, table, 0);
+    }
+    let done = answered.and_then(|listing| match table {
+        Table::Policies => policies::converge(&round, &listing),
+        Table::Roles => roles::converge(&round, &listing),
+        Table::Tokens => tokens::converge(&round, &listing),
+    });
+    let label = name_of(table);
+    match done {
+        Ok(applied) => {
+            host.metrics().set(&FAILING, label, 0.0);
+            host.metrics().count(&APPLIED, label, u64::try_from(applied).unwrap_or(u64::MAX));
+            schedule(host, table, 0)
+        }
+        Err(why) if is_remote(&why) => {
+            let region = config.authoritative_region.as_str();
+            let pairs = [("table", label), ("region", region), ("error", why.message.as_str())];
+            host.log().write(Level::Warn, "replication-failed", &pairs);
+            host.metrics().set(&FAILING, label, 1.0);
+            schedule(host, table, config.replication_backoff)
+        }
+        Err(why) => Err(why),
+    }
+}
+
+/// Whether the failure came from asking the authoritative region. A round asks everything before
+/// it writes anything, so that nothing is half done then.
+fn is_remote(why: &Failure) -> bool {
+    matches!(why.kind, Kind::Unreachable | Kind::TimedOut | Kind::PermissionDenied)
+}
+
+/// A listing of the authoritative region.
+pub(crate) struct Listing {
+    body: Vec<u8>,
+    index: u64,
+    /// Whether the table changed since the last round.
+    is_moved: bool,
+}
+
+/// One round of one table.
+pub(crate) struct Round<'a> {
+    host: &'a dyn Host,
+    config: &'a RegionConfig,
+    table: Table,
+    begun: StoreTime,
+    deadline: StoreTime,
+}
+
+/// Records that a round asked for one by one.
+#[derive(Default)]
+struct Fetched {
+    records: usize,
+    bytes: usize,
+}
+
+impl Fetched {
+    fn add(&mut self, bytes: usize) {
+        self.records += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    const fn records(&self) -> usize {
+        self.records
+    }
+}
+
+impl Round<'_> {
+    /// Asks for the table, after the proof that the token sees everything.
+    fn listing(&self) -> Result<Listing, Failure> {
+        let state = ReplicaState::stored(self.host.storage(), self.table)?.unwrap_or_default();
+        self.prove()?;
+        let left = self.deadline.saturating_sub(self.begun);
+        let wait = WAIT.min(left.saturating_sub(ROUND_TIME)).max(1);
+        let (name, region) = (name_of(self.table), &self.config.authoritative_region);
+        let global = if self.table == Table::Tokens { "&global=true" } else { "" };
+        let index = state.index;
+        let path = format!("/v1/acl/{name}?region={region}&index={index}&wait={wait}ms{global}");
+        // The region adds up to a sixteenth to the wait.
+        let timeout = u32::try_from(wait + wait / 16).unwrap_or(u32::MAX);
+        let answer = self.read(&path, timeout.saturating_add(ANSWER_TIME))?;
+        if answer.status != 200 {
+            return Err(unfit(format!("region {region} has no list of {name}")));
+        }
+        let index = answer.header("x-nomad-index").and_then(|text| text.parse().ok());
+        let index: u64 =
+            index.ok_or_else(|| unfit(format!("region {region} lists {name} without an index")))?;
+        Ok(Listing { body: answer.body, index, is_moved: index != state.index })
+    }
+
+    fn read(&self, path: &str, timeout: u32) -> Result<Response, Failure> {
+        Authority::of(self.host, self.config).read(path, timeout)
+    }
+
+    /// One record; `None` where it is gone by now.
+    fn fetch(&self, path: &str) -> Result<Option<Response>, Failure> {
+        let region = &self.config.authoritative_region;
+        let answer = self.read(&format!("/v1/acl/{path}?region={region}"), ANSWER_TIME)?;
+        Ok((answer.status == 200).then_some(answer))
+    }
+
+    /// Whether the round may ask for one more record. The rest is left to the next round.
+    fn may_fetch(&self, fetched: &Fetched) -> bool {
+        let left = self.deadline.saturating_sub(self.host.clock().now());
+        fetched.records < MOST_FETCHED
+            && fetched.bytes < MOST_FETCHED_BYTES
+            && left > 2 * u64::from(ANSWER_TIME)
+    }
+
+    /// Applies changes in as many commits as they need. The last one is that of the round.
+    fn apply<T>(
+        &self,
+        changes: Vec<Change<T>>,
+        bytes: impl Fn(&Change<T>) -> usize,
+        apply: impl Fn(&[Change<T>]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let storage = self.host.storage();
+        for (place, batch) in batches(changes, bytes).iter().enumerate() {
+            if place > 0 {
+                storage.checkpoint()?;
+            }
+            apply(batch)?;
+            self.table.touch(storage)?;
+        }
+        Ok(())
+    }
+
+    /// Proves that the token is management in the authoritative region.
+    fn prove(&self) -> Result<(), Failure> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Own {
+            r#type: String,
+        }
+        let is_management = self
+            .fetch("token/self")?
+            .and_then(|answer| answer.json::<Own>().ok())
+            .is_some_and(|own| own.r#type == "management");
+        if is_management {
+            return Ok(());
+        }
+        self.host.metrics().count(&REFUSED, "", 1);
+        Err(unfit(
+            "the replication token is no management token, so that nothing is replicated and \
+             nothing is deleted; write one as replication_token"
+                .to_owned(),
+        ))
+    }
+
+    /// Allows `gone` of `all` local records to be deleted.
+    fn permit_deletions(&self, gone: usize, all: usize, listing: &Listing) -> Result<(), Failure> {
+        if gone == 0 {
+            return Ok(());
+        }
+        if gone > FEW && gone * 2 > all && !listing.is_moved {
+            self.host.metrics().count(&REFUSED, "", 1);
+            return Err(unfit(format!(
+                "{gone} of {all} records are missing from a list whose index did not change; \
+                 nothing is deleted"
+            )));
+        }
+        self.prove()
+    }
+
+    /// Identifiers of records that a forwarded write stored after the listing was made. Marks that
+    /// are over are forgotten.
+    fn ahead(&self, listing: &Listing) -> Result<BTreeSet<String>, Failure> {
+        let (folder, now) = (Forwarded::folder(self.table), self.host.clock().now());
+        let (mut ahead, mut over) = (BTreeSet::new(), Vec::new());
+        self.host.storage().scan::<Forwarded>(folder, |id, entry| {
+            if entry.value.is_ahead_of(listing.index, now) {
+                ahead.insert(id.to_owned());
+            } else {
+                over.push(id.to_owned());
+            }
+            Ok(())
+        })?;
+        for id in over {
+            self.host.storage().delete(&format!("{folder}{id}"))?;
+        }
+        Ok(ahead)
+    }
+
+    /// Notes the round's end. A round that left records out lists again at once.
+    fn finish(&self, listing: &Listing, is_complete: bool) -> Result<(), Failure> {
+        let index = if is_complete { listing.index } else { 0 };
+        let state = ReplicaState { index, confirmed: self.begun };
+        self.host.storage().put(&ReplicaState::key(self.table), &state)
+    }
+}

@@ -1,0 +1,70 @@
+//! The difference between a table and the authoritative region's list of it.
+
+use crate::authority::unfit;
+use bulkhead_sdk::Failure;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most records and bytes of one batch. A record takes up to four keys, and a commit writes at most
+/// 2,048 keys and 3 MiB.
+const BATCH_RECORDS: usize = 300;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Splits changes into batches that a commit can hold. `bytes` is the size of one of them.
+pub(super) fn batches<T>(changes: Vec<T>, bytes: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+    let (mut batches, mut batch, mut filled) = (Vec::new(), Vec::new(), 0_usize);
+    for change in changes {
+        let size = bytes(&change);
+        let is_full = batch.len() == BATCH_RECORDS || filled.saturating_add(size) > BATCH_BYTES;
+        if is_full && !batch.is_empty() {
+            batches.push(std::mem::take(&mut batch));
+            filled = 0;
+        }
+        filled = filled.saturating_add(size);
+        batch.push(change);
+    }
+    if !batch.is_empty() {
+        batches.push(batch);
+    }
+    batches
+}
+
+/// One change of the record `id`: its new state, or its removal.
+pub(super) struct Change<T> {
+    pub(super) id: String,
+    /// `None`: the record is deleted.
+    pub(super) record: Option<T>,
+}
+
+/// Identifiers of local records that the list lacks, without those that a later write stored.
+pub(super) fn missing<L, R>(
+    local: &BTreeMap<String, L>,
+    remote: &BTreeMap<String, R>,
+    ahead: &BTreeSet<String>,
+) -> Vec<String> {
+    let ids = local.keys().filter(|id| !remote.contains_key(*id) && !ahead.contains(*id));
+    ids.cloned().collect()
+}
+
+/// Removals, and behind them what is put.
+pub(super) fn changes<T>(gone: Vec<String>, put: Vec<(String, T)>) -> Vec<Change<T>> {
+    let removals = gone.into_iter().map(|id| Change { id, record: None });
+    let puts = put.into_iter().map(|(id, record)| Change { id, record: Some(record) });
+    removals.chain(puts).collect()
+}
+
+/// Records by their identifier.
+///
+/// # Errors
+/// Unreachable for a list that names one identifier twice: no region has such a list.
+pub(super) fn by_id<R>(
+    records: impl IntoIterator<Item = Result<(String, R), Failure>>,
+) -> Result<BTreeMap<String, R>, Failure> {
+    let mut found = BTreeMap::new();
+    for record in records {
+        let (id, record) = record?;
+        if found.insert(id.clone(), record).is_some() {
+            return Err(unfit(format!("the authoritative region lists {id} twice")));
+        }
+    }
+    Ok(found)
+}

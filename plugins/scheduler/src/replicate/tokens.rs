@@ -1,0 +1,143 @@
+//! Global tokens: the list lacks secrets, and each new or changed token is asked for.
+//!
+//! Prevents local tokens from being taken for global ones: a token that holds in this region alone
+//! is neither compared nor deleted.
+
+use super::diff::{Change, by_id, changes, missing};
+use super::{Fetched, Listing, Round};
+use crate::authority::unfit;
+use crate::names::is_uuid;
+use crate::replica::{RemoteToken, put_token};
+use crate::token::Token;
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::host::Storage;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What the list last told of a token. A token's own hash counts links to roles that are gone, and
+/// its record lacks them: compared with the record the token would be asked for again and again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct ReplicaToken {
+    hash: Option<String>,
+    created: String,
+}
+
+bulkhead_sdk::stored!(ReplicaToken, "replica-token", reads_stored_replica_tokens);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Listed {
+    #[serde(rename = "AccessorID")]
+    accessor_id: String,
+    #[serde(default)]
+    hash: Option<String>,
+    create_time: String,
+    #[serde(default)]
+    global: bool,
+}
+
+impl ReplicaToken {
+    fn key(accessor: &str) -> String {
+        format!("replica-token/{accessor}")
+    }
+}
+
+/// Brings the global tokens to the state of the list, and gives the number of changes.
+pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Failure> {
+    let remote = read(&listing.body)?;
+    let storage = round.host.storage();
+    let local = local_tokens(storage)?;
+    let ahead = round.ahead(listing)?;
+    let gone = missing(&local, &remote, &ahead);
+    round.permit_deletions(gone.len(), local.len(), listing)?;
+    let told = told_of(storage)?;
+    let wanted: Vec<&String> = remote
+        .iter()
+        .filter(|(accessor, listed)| {
+            let is_known = local.contains_key(*accessor) && told.get(*accessor) == Some(*listed);
+            !is_known && !ahead.contains(*accessor)
+        })
+        .map(|(accessor, _)| accessor)
+        .collect();
+    let (mut changed, mut fetched) = (Vec::new(), Fetched::default());
+    for accessor in &wanted {
+        if !round.may_fetch(&fetched) {
+            break;
+        }
+        let Some(answer) = round.fetch(&format!("token/{accessor}"))? else {
+            fetched.add(0);
+            continue;
+        };
+        fetched.add(answer.body.len());
+        let token = RemoteToken::read(&answer.body)?;
+        if token.accessor != **accessor || !token.token.global {
+            return Err(unfit(format!("the authoritative region's token {accessor} is another")));
+        }
+        changed.push(((*accessor).clone(), token));
+    }
+    let is_complete = fetched.records() == wanted.len();
+    let changes = changes(gone, changed);
+    let count = changes.len();
+    round.apply(
+        changes,
+        |_| 2_048,
+        |batch| batch.iter().try_for_each(|change| apply(round, change, &local, &remote)),
+    )?;
+    round.finish(listing, is_complete)?;
+    Ok(count)
+}
+
+type Told = BTreeMap<String, ReplicaToken>;
+
+fn apply(
+    round: &Round<'_>,
+    Change { id, record }: &Change<RemoteToken>,
+    local: &BTreeMap<String, Token>,
+    remote: &Told,
+) -> Result<(), Failure> {
+    let (storage, before) = (round.host.storage(), local.get(id));
+    match (record, before) {
+        (Some(token), before) if before != Some(&token.token) => {
+            put_token(round.host, token, before)?;
+        }
+        (None, Some(before)) => crate::tokens::remove(round.host, id, before)?,
+        _ => {}
+    }
+    match remote.get(id) {
+        Some(listed) => storage.put(&ReplicaToken::key(id), listed),
+        None => storage.delete(&ReplicaToken::key(id)),
+    }
+}
+
+fn local_tokens(storage: &dyn Storage) -> Result<BTreeMap<String, Token>, Failure> {
+    let mut local = BTreeMap::new();
+    storage.scan::<Token>("token/", |accessor, entry| {
+        if entry.value.global {
+            local.insert(accessor.to_owned(), entry.value);
+        }
+        Ok(())
+    })?;
+    Ok(local)
+}
+
+fn told_of(storage: &dyn Storage) -> Result<Told, Failure> {
+    let mut told = BTreeMap::new();
+    storage.scan::<ReplicaToken>("replica-token/", |accessor, entry| {
+        told.insert(accessor.to_owned(), entry.value);
+        Ok(())
+    })?;
+    Ok(told)
+}
+
+fn read(body: &[u8]) -> Result<Told, Failure> {
+    let listed: Vec<Listed> = serde_json::from_slice(body)
+        .map_err(|_| unfit("the authoritative region's list is none of tokens".to_owned()))?;
+    // A region that does not know the parameter lists its local tokens too.
+    by_id(listed.into_iter().filter(|listed| listed.global).map(|listed| {
+        if !is_uuid(&listed.accessor_id) {
+            return Err(unfit("the authoritative region lists a bad accessor".to_owned()));
+        }
+        let told = ReplicaToken { hash: listed.hash, created: listed.create_time };
+        Ok((listed.accessor_id, told))
+    }))
+}
