@@ -14,7 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// Connections at a time, where the system allows as many.
-const MOST: u64 = 4096;
+pub(crate) const MOST: u64 = 4096;
+
+/// The same of a listener whose requests may wait for a change: as many as may wait, and some more.
+pub(crate) const MOST_THAT_WAIT: u64 = 12_288;
 
 /// File descriptors for everything that is no client's connection: the store, databases, the log.
 const OWN_DESCRIPTORS: u64 = 256;
@@ -28,9 +31,10 @@ const BUSY: u64 = 1 << 63;
 /// The connection was told to close; it begins no request any more.
 const CLOSING: u64 = u64::MAX;
 
-/// How many connections there may be at a time in a process that may have so many `descriptors`.
-pub(crate) fn capacity(descriptors: u64) -> usize {
-    usize::try_from(descriptors.saturating_sub(OWN_DESCRIPTORS).clamp(LEAST, MOST))
+/// How many connections there may be at a time in a process that may have so many `descriptors`:
+/// at most `most`.
+pub(crate) fn capacity(descriptors: u64, most: u64) -> usize {
+    usize::try_from(descriptors.saturating_sub(OWN_DESCRIPTORS).clamp(LEAST, most))
         .unwrap_or(usize::MAX)
 }
 

@@ -157,10 +157,10 @@ fn check_plain(
     Ok(())
 }
 
-/// How many connections there may be when the process may have so many `descriptors`; says so where
-/// that is few.
-pub(crate) fn connection_limit(descriptors: u64, log: &Arc<dyn Log>) -> usize {
-    let most = connection_slots::capacity(descriptors);
+/// How many connections there may be, up to `most`, when the process may have so many
+/// `descriptors`; says so where that is few.
+pub(crate) fn connection_limit(descriptors: u64, most: u64, log: &Arc<dyn Log>) -> usize {
+    let most = connection_slots::capacity(descriptors, most);
     if descriptors < DESCRIPTORS {
         let pairs = [("descriptors", descriptors.to_string()), ("connections", most.to_string())];
         log.line("warn", "few-file-descriptors", &pairs);

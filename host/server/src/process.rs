@@ -2,6 +2,7 @@
 //! it ends.
 
 use crate::config::{Config, ListenerConfig};
+use crate::connection_slots::{MOST, MOST_THAT_WAIT};
 use crate::hardening::raise_descriptor_limit;
 use crate::listener::{self, Door, Limits};
 use crate::tls::Tls;
@@ -99,14 +100,16 @@ impl Server {
         let every_door = doors.iter().chain(scheduler.iter().flat_map(|(_, doors)| doors));
         let tls = every_door.filter_map(Door::tls).cloned().collect();
         let listeners = 1 + u64::from(scheduler.is_some());
-        let connections = listener::connection_limit(raise_descriptor_limit() / listeners, &log);
+        let descriptors = raise_descriptor_limit() / listeners;
         let (stopping, stopped) = watch::channel(false);
         let stop = || {
             let mut stopped = stopped.clone();
             // An error means that the sender is gone, which is an end, too.
             async move { _ = stopped.wait_for(|stopped| *stopped).await }
         };
-        let serve = |doors, config| {
+        let serve = |doors, config: ListenerConfig| {
+            let most = if config.own_mount.is_some() { MOST_THAT_WAIT } else { MOST };
+            let connections = listener::connection_limit(descriptors, most, &log);
             let limits = Limits { config, connections };
             listener::serve(doors, Arc::clone(&service), limits, Arc::clone(&log), stop())
         };

@@ -130,6 +130,6 @@ fn there_are_as_many_slots_as_descriptors_allow() {
     for (descriptors, slots) in
         [(0, 16), (64, 16), (1_024, 768), (20_000, 4_096), (u64::MAX, 4_096)]
     {
-        assert_eq!(capacity(descriptors), slots);
+        assert_eq!(capacity(descriptors, MOST), slots);
     }
 }
