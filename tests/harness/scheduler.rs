@@ -5,8 +5,10 @@ use crate::paths::{Folder, binary};
 use serde_json::Value;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::net::TcpSocket;
+use tokio::runtime::{Builder, Runtime};
 
 /// Longest wait for an answer: longer than any test lets a request wait.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -153,8 +155,12 @@ impl PlainRequest {
     }
 
     fn try_connect(&self, to: SocketAddr) -> io::Result<TcpStream> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
-        let connected = runtime.expect("a runtime").block_on(async {
+        // One for all connections: thousands of them are made within seconds.
+        static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+        let runtime = RUNTIME.get_or_init(|| {
+            Builder::new_multi_thread().worker_threads(1).enable_io().build().expect("a runtime")
+        });
+        let connected = runtime.block_on(async {
             let socket = TcpSocket::new_v4()?;
             if let Some(from) = self.from {
                 socket.bind((from, 0).into())?;
