@@ -159,6 +159,7 @@ mod tests {
             [
                 "create-user orders v-token-reader-1",
                 "undo v-token-reader-1",
+                "checkpoint",
                 "delete-user orders v-token-reader-1 DROP {{name}}",
             ]
         );

@@ -91,6 +91,8 @@ pub(crate) fn renew(
     let lifetime = Lifetime::of_renewal(&role, mount, increment, lease.issued, host.clock().now())?;
     let statements = if role.db_name == held.db_name { role.renew_statements } else { Vec::new() };
     let called = connection.for_host(&held.db_name);
+    // As in `revoke`.
+    host.storage().checkpoint()?;
     let prolonged =
         host.databases().set_expiration(&called, &held.username, lifetime.expires, &statements);
     counted(host, &RENEWALS, prolonged).map_err(|why| about(&held.db_name, why))?;
@@ -105,6 +107,9 @@ pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     let of_role = current.map(|role| role.revocation_statements);
     let statements = of_role.as_ref().unwrap_or(&held.revocation_statements);
     let called = connection.for_host(&held.db_name);
+    // What was read holds now, and is of no matter once the user is gone: a connection whose
+    // password is rotated without a pause would be a conflict at each attempt otherwise.
+    host.storage().checkpoint()?;
     let removed = host.databases().delete_user(&called, &held.username, statements);
     counted(host, &REVOCATIONS, removed).map_err(|why| {
         let why = about(&held.db_name, wait_for_absent(why));
@@ -135,7 +140,7 @@ mod tests {
         let renewal = bed.renew(&tag, 900).unwrap();
         assert_eq!((renewal.ttl, renewal.max_ttl), (900, 3_600));
         assert_eq!(bed.host.user("orders", &tag).unwrap().expires, bed.host.now() + 905_000);
-        assert_eq!(bed.host.steps(), ["set-expiration orders v-token-reader-1"]);
+        assert_eq!(bed.host.steps(), ["checkpoint", "set-expiration orders v-token-reader-1"]);
     }
 
     #[test]
@@ -201,7 +206,10 @@ mod tests {
         let (_, tag) = issued(&bed);
         bed.delete("roles/reader").unwrap();
         bed.revoke(&tag, Reason::Expired).unwrap();
-        assert_eq!(bed.host.steps(), ["delete-user orders v-token-reader-1 DROP {{name}}"]);
+        assert_eq!(
+            bed.host.steps(),
+            ["checkpoint", "delete-user orders v-token-reader-1 DROP {{name}}"]
+        );
     }
 
     #[test]
@@ -212,7 +220,10 @@ mod tests {
             .unwrap();
         bed.host.steps();
         bed.revoke(&tag, Reason::TokenEnded).unwrap();
-        assert_eq!(bed.host.steps(), ["delete-user orders v-token-reader-1 DROP ALL OF {{name}}"]);
+        assert_eq!(
+            bed.host.steps(),
+            ["checkpoint", "delete-user orders v-token-reader-1 DROP ALL OF {{name}}"]
+        );
     }
 
     #[test]
@@ -238,7 +249,9 @@ mod tests {
         assert_eq!(
             bed.host.steps(),
             [
+                "checkpoint",
                 "set-expiration orders v-token-reader-1",
+                "checkpoint",
                 "delete-user orders v-token-reader-1 DROP {{name}}"
             ]
         );

@@ -28,10 +28,18 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     for (name, _) in &reloaded {
         host.databases().close(name);
     }
-    let verified = reloaded.iter().filter(|(_, connection)| connection.is_verified());
-    let unverified = verified.filter_map(|(name, connection)| verify(host, call, name, connection));
-    let unused = if reloaded.is_empty() { Some(unused(host, plugin)?) } else { None };
-    let warnings: Vec<String> = unused.into_iter().chain(unverified).collect();
+    let mut warnings = Vec::new();
+    for (name, _) in reloaded.iter().filter(|(_, connection)| connection.is_verified()) {
+        // A login goes by the connection as it is now, and relies on nothing that was read before:
+        // a connection whose password is rotated without a pause would never be reloaded otherwise.
+        host.storage().checkpoint()?;
+        if let Some(connection) = Connection::find(host, name)? {
+            warnings.extend(verify(host, call, name, &connection));
+        }
+    }
+    if reloaded.is_empty() {
+        warnings.push(unused(host, plugin)?);
+    }
     let names: Vec<&str> = reloaded.iter().map(|(name, _)| name.as_str()).collect();
     Ok(Answer::data(&json!({ "connections": names, "count": names.len() }))?.warn(warnings))
 }
@@ -79,7 +87,10 @@ mod tests {
             json!({"connections": ["billing", "orders"], "count": 2})
         );
         assert_eq!(reply.warnings, ["connection \"billing\": no answer from db:5432"]);
-        assert_eq!(bed.host.steps(), ["close billing", "close orders", "verify orders"]);
+        assert_eq!(
+            bed.host.steps(),
+            ["close billing", "close orders", "checkpoint", "checkpoint", "verify orders"]
+        );
     }
 
     #[test]
