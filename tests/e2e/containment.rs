@@ -220,7 +220,7 @@ fn an_official_component_imports_what_it_uses_and_no_more() {
             "scheduler",
             "storage",
             &["ambient", "cache", "database", "identity", "ldap", "passwords"],
-            &["random/insecure-seed"],
+            &[],
         ),
         ("cloud-a", "storage", &["ldap", "metrics", "passwords"], clock),
         ("cloud-b", "storage", &["ldap", "metrics", "passwords"], clock),

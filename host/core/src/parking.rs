@@ -12,6 +12,7 @@ use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::raw::RawResponse;
 use bulkhead_wire::sync;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{Notify, watch};
 
@@ -26,6 +27,8 @@ pub(crate) struct Parking {
     groups: Mutex<HashMap<String, Arc<Group>>>,
     /// Why no request may wait any more.
     closed: OnceLock<Failure>,
+    /// Runs of components for requests that waited.
+    runs: AtomicU64,
     places: Arc<Mutex<HashMap<Client, usize>>>,
 }
 
@@ -151,6 +154,16 @@ impl Parking {
         });
     }
 
+    /// Counts a run of a component for a group.
+    pub(crate) fn count_run(&self) {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Runs of components for groups, since the service was opened.
+    pub(crate) fn runs(&self) -> u64 {
+        self.runs.load(Ordering::Relaxed)
+    }
+
     /// Requests that wait.
     pub(crate) fn waiting(&self) -> usize {
         sync::lock(&self.places).values().sum()
@@ -223,7 +236,7 @@ mod tests {
         parking.release("other", &Failure::denied("x"));
         parking.release("m", &Failure::denied("gone"));
         assert_eq!(parking.rest(&group).await, Rest::Released);
-        assert_eq!(seat.answer().await.err().unwrap().message, "gone");
+        assert_eq!(seat.answer().await.err().unwrap(), Failure::denied("gone"));
     }
 
     #[test]

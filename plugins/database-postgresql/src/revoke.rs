@@ -151,9 +151,12 @@ impl Leaving<'_> {
         }
     }
 
-    /// No new sessions.
+    /// No new sessions. A user that is gone begins none: the answer of the drop may have been lost.
     fn deny_login(&self) -> Result<(), SqlFailure> {
-        self.run_alone(format!("ALTER ROLE {} NOLOGIN", self.role))
+        match self.run_alone(format!("ALTER ROLE {} NOLOGIN", self.role)) {
+            Err(failure) if has_sqlstate(&failure, UNDEFINED_OBJECT) => Ok(()),
+            denied => denied,
+        }
     }
 
     /// Denies logins to a user that stays. Returns the refusal for which it stays; that it logs in
@@ -190,8 +193,13 @@ impl Leaving<'_> {
     /// gone or stays so.
     fn run_given(&self, oid: &str, given: Vec<Prepared>) -> Result<(), Refusal> {
         self.shut_out_as_far(oid)?;
-        let ran = users::run(self.host, &self.connection.target, given);
-        ran.map_err(|failure| self.refusal(failure))?;
+        match users::run(self.host, &self.connection.target, given) {
+            // Another session removed the user since it was found, as in `prove_gone`.
+            Err(failure)
+                if has_sqlstate(&failure, UNDEFINED_OBJECT)
+                    && self.find().is_ok_and(|found| found.is_none()) => {}
+            ran => ran.map_err(|failure| self.refusal(failure))?,
+        }
         let left = self.column(LOGS_IN, oid).map_err(|failure| self.refusal(failure))?;
         if left.iter().any(|logs_in| logs_in != "false") {
             let user = &self.connection.target.username;

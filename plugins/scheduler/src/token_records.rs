@@ -39,13 +39,16 @@ pub(crate) fn put(host: &dyn Host, accessor: &str, token: &Token) -> Result<u64,
 pub(crate) fn place(host: &dyn Host, accessor: &str, token: &Token) -> Result<(), Failure> {
     host.storage().put(&Token::key(accessor), token)?;
     index_secret(host, &token.secret, accessor)?;
-    if let Some(expires) = token.expires {
-        // A token that ends young is removed when it is an hour old: clients that poll its
-        // accessor learn that it is over.
-        let removed = expires.max(token.created.saturating_add(YOUNG)).saturating_add(1);
-        host.clock().schedule(&expiry_timer(accessor), removed, "expiry")?;
-    }
+    schedule(host, accessor, token)?;
     Table::Tokens.touch(host.storage())
+}
+
+/// Schedules the removal of a token that has an end. A token that ends young is removed when it is
+/// an hour old: clients that poll its accessor learn that it is over.
+fn schedule(host: &dyn Host, accessor: &str, token: &Token) -> Result<(), Failure> {
+    let Some(expires) = token.expires else { return Ok(()) };
+    let removed = expires.max(token.created.saturating_add(YOUNG)).saturating_add(1);
+    host.clock().schedule(&expiry_timer(accessor), removed, "expiry")
 }
 
 /// The timer that removes an expired token.
@@ -75,9 +78,10 @@ pub(crate) fn expire(host: &dyn Host, key: &str) -> Result<(), Failure> {
     })?;
     let Some(entry) = entry_of(host.storage(), accessor)? else { return Ok(()) };
     if entry.value.is_expired(host.clock().now()) {
-        remove(host, accessor, &entry.value)?;
+        return remove(host, accessor, &entry.value);
     }
-    Ok(())
+    // The timer rang before the token's end.
+    schedule(host, accessor, &entry.value)
 }
 
 /// Removes every token that is over, and tells the index of the commit.
@@ -101,3 +105,6 @@ pub(crate) fn remove_expired(host: &dyn Host) -> Result<u64, Failure> {
     }
     storage.checkpoint()
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,6 +31,13 @@ impl SqlScript {
         self.rule(part, Ok(rows), false)
     }
 
+    /// The first query that contains `part` answers one column.
+    #[must_use]
+    pub fn answers_once(self, part: &str, column: &[&str]) -> Self {
+        let rows = column.iter().map(|text| vec![Some((*text).to_owned())]).collect();
+        self.rule(part, Ok(rows), true)
+    }
+
     /// Queries that contain `part` answer one row.
     #[must_use]
     pub fn answers_row(self, part: &str, row: &[&str]) -> Self {

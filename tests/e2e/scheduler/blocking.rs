@@ -25,13 +25,18 @@ pub(super) fn await_parked(scheduler: &Scheduler, count: usize) {
 
 /// Requests that are parked.
 pub(super) fn parked(scheduler: &Scheduler) -> usize {
+    gauge(scheduler, "bulkhead_core_parked_requests")
+}
+
+/// A figure of the host.
+pub(super) fn gauge(scheduler: &Scheduler, name: &str) -> usize {
     let asked = PlainRequest::new("GET", "/v1/sys/metrics?format=prometheus");
     let asked = asked.with_header("X-Vault-Token", bulkhead_tests::bulkhead::ROOT);
     let text = asked.send(scheduler.server.address()).text();
-    let line = text.lines().find(|line| line.starts_with("bulkhead_core_parked_requests"));
+    let line = text.lines().find(|line| line.starts_with(name));
     let value = line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-    let count = value.expect("the gauge of parked requests") as usize;
+    let count = value.unwrap_or_else(|| panic!("there is no {name}")) as usize;
     count
 }
 

@@ -1,6 +1,6 @@
 //! Many reads that wait at once: they cost little memory, and one write answers them all.
 
-use super::blocking::{await_parked, parked};
+use super::blocking::{await_parked, gauge, parked};
 use super::{bed, role};
 use bulkhead_tests::scheduler::{PlainAnswer, PlainRequest};
 use serde_json::Value;
@@ -56,6 +56,8 @@ fn thousands_of_parked_reads_are_answered_by_one_write() {
     println!("{reads} reads: {} KiB more each, {took:?}", (grown >> 10) / u64::from(reads));
     assert!(took < Duration::from_secs(5), "{took:?}");
     assert_eq!(parked(&scheduler), 0);
+    let runs = gauge(&scheduler, "bulkhead_core_parked_runs");
+    assert!((1..=10).contains(&runs), "{runs} runs of the component");
 }
 
 #[test]
@@ -64,7 +66,8 @@ fn a_watcher_misses_no_change_of_a_writer() {
     let made = role(&scheduler, "watched");
     let id = made["ID"].as_str().expect("an identifier");
     let path = format!("/v1/acl/role/{id}");
-    let rounds = 200;
+    let said = std::env::var("BULKHEAD_WATCHED_ROUNDS");
+    let rounds = said.map_or(200, |said| said.parse().expect("a number of rounds"));
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
             let mut index = made["ModifyIndex"].as_u64().expect("an index");

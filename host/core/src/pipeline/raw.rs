@@ -205,6 +205,7 @@ impl Waiting {
                 }
             }
             let seen = core.store.changes_of(&uuid);
+            core.parking.count_run();
             let answer = match Box::pin(run_again(&core, &uuid, &request)).await {
                 Ok((_, RawReply { park: Some(park), .. })) if park.keys == keys => {
                     is_behind = false;

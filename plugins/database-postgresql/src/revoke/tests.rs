@@ -131,6 +131,26 @@ fn a_user_that_nothing_depends_on_goes_in_one_commit() {
 }
 
 #[test]
+fn a_drop_whose_answer_was_lost_is_tried_again_and_is_no_refusal() {
+    let lost = SqlScript::failure("timed-out", None);
+    let script = SqlScript::default()
+        .answers_row("FROM pg_roles", &["16400", "false"])
+        .fails("DROP ROLE", lost)
+        .fails("NOLOGIN", SqlScript::state("42704"));
+    assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "timed-out");
+}
+
+#[test]
+fn a_user_that_goes_while_the_statements_run_is_gone() {
+    let given = ["DROP ROLE \"{{name}}\""];
+    let script = || SqlScript::default().fails("transact DROP ROLE", SqlScript::state("42704"));
+    let gone = script().answers_once("FROM pg_roles", &["16400"]);
+    assert_eq!(deleted(&gone, "u", &given), Ok(()));
+    let stays = script().answers("FROM pg_roles", &["16400"]);
+    assert_eq!(deleted(&stays, "u", &given).unwrap_err().code, "statement-failed");
+}
+
+#[test]
 fn a_server_that_does_not_say_what_depends_on_a_user_is_asked_without() {
     let script = SqlScript::default()
         .fails("pg_shdepend", SqlScript::state("42P01"))

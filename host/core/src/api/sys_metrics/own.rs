@@ -39,6 +39,8 @@ pub(super) async fn families(core: &Core) -> Result<Families, Failure> {
     let waiting = core.parking.waiting() as u64;
     let about = "requests of plain HTTP that wait for a change, without an instance";
     add("core_parked_requests", about, vec![gauge(waiting, None)]);
+    let about = "runs of components for requests that waited for a change";
+    add("core_parked_runs", about, vec![gauge(core.parking.runs(), None)]);
     let quotas = core.quotas.usage(&core.store).await?;
     let each = |value: fn(&Usage) -> u64| {
         quotas.iter().map(|quota| gauge(value(quota), Some(("name", &quota.name)))).collect()
