@@ -18,7 +18,7 @@ const FIRST: &str = "Rb6-Tn2-Gy9-Kc4";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Most lines of the server's log in a failure.
 const MOST_TOLD: usize = 40;
-/// Number of clients for credentials.
+/// Number of clients for credentials. The first half revokes: one of each role.
 const READERS: u32 = 4;
 
 /// How long a storm of any engine lasts.
@@ -57,7 +57,7 @@ impl Storm<'_> {
             }
             for (reader, role) in (0..READERS).zip(roles.iter().cycle()) {
                 let logs_in = &logs_in;
-                scope.spawn(move || self.read_credentials(role, reader % 2 == 0, logs_in));
+                scope.spawn(move || self.read_credentials(role, reader < READERS / 2, logs_in));
             }
             while began.elapsed() < length && !self.ends.load(Ordering::Relaxed) {
                 thread::sleep(Duration::from_millis(50));
