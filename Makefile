@@ -122,7 +122,7 @@ test-mysql: build ## what is asked of MariaDB, asked of MySQL, fetched as Debian
 
 fault: build build-fault ## death, full disk and power cut at every point, tried at length
 	@tests/servers/install.sh
-	@$(CARGO_TEST) --features bulkhead-server/fault --lib group
+	@$(CARGO_TEST) --features bulkhead-server/fault --lib committer
 	@FAULT_THOROUGH=1 $(CARGO_TEST) --test fault -- --nocapture
 
 # Two seconds a target are part of `make test`.

@@ -277,7 +277,8 @@ fn a_commit_whose_answer_is_lost_is_found_by_its_stamps() {
     use std::process::Command;
     let run = |plan: &str| {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "group::tests::two_units_are_stored_whatever_fault_is_injected"]);
+        child
+            .args(["--exact", "committer::tests::two_units_are_stored_whatever_fault_is_injected"]);
         child.env(crate::failpoint::VARIABLE, plan).output().unwrap()
     };
     // The schema passes every point first, and the write that is under way meanwhile begins and
