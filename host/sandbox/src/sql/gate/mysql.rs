@@ -36,11 +36,12 @@ pub(super) async fn enter(
     mut far: TcpStream,
 ) -> Result<Option<Box<dyn Stream>>, Fault> {
     let Some(greeting) = read(&mut far).await? else { return Ok(None) };
-    let tls = match has_tls(&greeting) {
-        Some(has_tls) => security.with(has_tls)?,
-        // A refusal, or what the library will make nothing of.
-        None => None,
+    let Some(has_tls) = has_tls(&greeting) else {
+        // The library reads the server's refusal, and sends nothing in the clear.
+        write(near, &greeting).await?;
+        return Ok(None);
     };
+    let tls = security.with(has_tls)?;
     write(near, &greeting).await?;
     let Some(mut answer) = read(near).await? else { return Ok(None) };
     let Some(tls) = tls else {
