@@ -53,4 +53,5 @@ mod tokens;
 mod unseal;
 mod unverified_passwords;
 mod uploads;
+mod versions;
 mod world;

@@ -59,7 +59,7 @@ fn the_same_component_is_registered_once_and_no_other_takes_its_place() {
     world.root.upload(PROBE, &probe).expect(204);
     world.root.upload(&format!("{PROBE}?version=v1.0.0"), &probe).expect(204);
     let refused = world.root.upload(PROBE, &with_a_note(&probe)).expect(400);
-    assert!(refused.errors().contains("a name has one component"), "{refused:?}");
+    assert!(refused.errors().contains("the bytes of a version never change"), "{refused:?}");
     world.root.delete(PROBE).expect(204);
     world.root.upload(PROBE, &with_a_note(&probe)).expect(204);
     assert_eq!(

@@ -66,6 +66,11 @@ pub fn with_text(mut component: Vec<u8>, text: &str, other: &str) -> Vec<u8> {
     component
 }
 
+/// The engine `name` in another version: its description has the name and the version side by side.
+pub fn in_version(name: &str, version: &str) -> Vec<u8> {
+    with_text(guest(name), &format!("{name}1.0.0"), &format!("{name}{version}"))
+}
+
 /// The server's binary.
 ///
 /// # Panics

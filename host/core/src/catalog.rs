@@ -15,6 +15,7 @@ mod registration;
 mod rules;
 mod table;
 mod uploaded;
+mod versions;
 
 pub(crate) use entry::{PluginType, address};
 pub(crate) use listing::Listed;

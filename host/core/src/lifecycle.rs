@@ -1,5 +1,6 @@
 //! What lives and ends over time: the service's opening and seal, the ends of leases and tokens,
-//! mounts that are disabled, moved, migrated and revived, and what takes effect after a commit.
+//! mounts that are disabled, moved, migrated, revived and swapped, and what takes effect after a
+//! commit.
 //!
 //! Knows every noun through [`Core`](crate::core::Core), and the order in which they change. Never
 //! knows requests: the files of `api` and the pipeline call these functions.
@@ -23,11 +24,12 @@ mod renew_lease;
 mod renew_login;
 mod resume;
 mod revive;
+mod swap;
 mod wake_timer;
 
 pub(crate) use after_commit::{apply_catalog_change, apply_mount_change};
 pub(crate) use attempts::Attempts;
-pub(crate) use deregister::{Deregistered, Needed, deregister};
+pub(crate) use deregister::{Deregistered, Needed, Removal, deregister};
 pub(crate) use disable::disable;
 pub(crate) use end_lease::end_lease;
 pub(crate) use leave_groups::let_members_leave;
@@ -35,3 +37,4 @@ pub(crate) use open::{begin_due_work, open, stop};
 pub(crate) use provision_dev::provision_dev;
 pub(crate) use renew_lease::renew_lease;
 pub(crate) use renew_login::renew_login;
+pub(crate) use swap::check_schema;

@@ -22,7 +22,7 @@ pub(crate) use builtin::Builtin;
 pub(crate) use change::Change;
 pub(crate) use class::Class;
 pub(crate) use enable::NewMount;
-pub(crate) use gate::{Closed, Inside};
+pub(crate) use gate::{Closed, Inside, Paused};
 pub(crate) use holders::Holder;
 pub(crate) use mount::{Mount, Opened, Running};
 pub(crate) use record::{
@@ -31,4 +31,4 @@ pub(crate) use record::{
 };
 pub(crate) use rights::usual;
 pub(crate) use settings::{Settings, TokenType, Visibility};
-pub(crate) use table::Mounts;
+pub(crate) use table::{Entrance, Mounts};

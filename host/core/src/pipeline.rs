@@ -48,22 +48,24 @@ pub(crate) async fn handle(
     request: &Request,
     found: Result<Option<Found<'_>>, Failure>,
 ) -> Response {
-    // 1. Where does it go? Kept to ourselves until policy has spoken (decision P11).
-    let destination = destination::find(core, request, found);
-    let renamed = api::canonical(request);
-    let request = renamed.as_ref().unwrap_or(request);
-
-    // 2. Who calls? Asked once, however often the request is attempted, and before its unit of work
-    //    begins: a token that is renewed meanwhile is no reason to attempt it again. A request that
-    //    writes asks once more, in its commit.
+    // 1. The caller is authenticated once, however often the request is attempted, and before its
+    //    unit of work begins: a token that is renewed meanwhile is no conflict of the request. The
+    //    commit of a request that writes checks the token again.
     let caller = core.tokens.authenticate(request.token.as_ref(), request.remote).await;
 
     if let Err(refused) = admit_stranger(core, request, &caller).await {
         return Response::failed(&refused);
     }
 
-    // 3. to 6. What is served and what is refused leave the same trail.
-    let (destination, authenticated) = (destination.as_ref(), caller.as_ref());
+    // 2. The request finds its endpoint or mount, and enters the mount. The caller is not told
+    //    whether the destination exists before policy allows the path (decision P11).
+    let entered = destination::enter(core, request, found).await;
+    let renamed = api::canonical(request);
+    let request = renamed.as_ref().unwrap_or(request);
+
+    // 3. to 6. Served requests and refused requests leave the same trail.
+    let destination = entered.as_ref().map(|(destination, _)| destination);
+    let authenticated = caller.as_ref();
     let mut trail = AuditTrail::begin(Subject {
         core,
         table,

@@ -5,6 +5,7 @@
 //! that a commit can be refused ([`StoreFault::Conflict`]); the request is then run again from its
 //! first read.
 
+mod begin;
 mod finish;
 mod folder;
 mod records;
@@ -26,7 +27,7 @@ use crate::revision::{self, RevisedWrites};
 use crate::rows::SealedRow;
 use crate::seal::Hashes;
 use crate::store::Store;
-use crate::turns::{Contended, Turn, TurnState};
+use crate::turns::{Contended, TurnState};
 use crate::work::{self, Outcome, Reads, Work, Writes};
 
 /// Keys that are read at once for their names.
@@ -50,6 +51,7 @@ pub struct Unit {
     mount: Option<String>,
     wrote: bool,
     checkpoints: u32,
+    is_whole: bool,
     /// Why this unit can no longer commit. A caller who goes on after a conflict must not store
     /// what was computed from two different states.
     spoiled: Option<StoreFault>,
@@ -58,43 +60,7 @@ pub struct Unit {
     turn: Option<Arc<TurnState>>,
 }
 
-impl Store {
-    /// Begins a unit of work. Costs nothing until it reads.
-    pub fn begin(self: &Arc<Self>) -> Unit {
-        Unit {
-            store: Arc::clone(self),
-            work: Part::default(),
-            host: None,
-            mount: None,
-            wrote: false,
-            checkpoints: 0,
-            spoiled: None,
-            limit: None,
-            turn: None,
-        }
-    }
-
-    /// Begins a unit of work of a mount that has revisions: each of its commits that changes data
-    /// of the mount (records of [`Space::Data`] below `<mount>/`) counts, and numbers what it puts.
-    pub fn begin_revised(self: &Arc<Self>, mount: &str) -> Unit {
-        Unit { mount: Some(mount.to_owned()), ..self.begin() }
-    }
-}
-
 impl Unit {
-    /// As a unit that takes its mount to this limit at most.
-    #[must_use]
-    pub fn within(self, limit: &Arc<StoredLimit>) -> Unit {
-        Unit { limit: Some(Arc::clone(limit)), ..self }
-    }
-
-    /// As a unit of the request with this place: the unit reports its conflicts, and gives way to
-    /// another request's turn. For callers who wait for their [`Turn`] and begin anew.
-    #[must_use]
-    pub fn in_turn(self, turn: &Turn) -> Unit {
-        Unit { turn: Some(Arc::clone(turn.state())), ..self }
-    }
-
     /// Gives way no more: something outside was changed, and the request cannot begin anew.
     pub fn insist(&mut self) {
         self.turn = None;
@@ -198,8 +164,10 @@ impl Unit {
     /// Gives the revision as [`Unit::commit`] does.
     ///
     /// # Errors
-    /// As [`Unit::commit`]. The unit is then spoiled: all that it can do is fail in the same way.
+    /// As [`Unit::commit`], and [`StoreFault::TooLarge`] in a unit that is whole. The unit is then
+    /// spoiled: all that it can do is fail in the same way.
     pub async fn checkpoint(&mut self) -> Result<Option<u64>, StoreFault> {
+        self.check_parts()?;
         let revision = self.end_segment().await?;
         if !self.work.buffer.is_empty() {
             self.checkpoints += 1;

@@ -55,7 +55,7 @@ impl AfterCommit {
                 core.ask_to_seal();
                 Ok(())
             }
-            Self::Mounts(change) => lifecycle::apply_mount_change(core, change),
+            Self::Mounts(change) => lifecycle::apply_mount_change(core, change).await,
             Self::Audit(change) => {
                 core.audit.change(change);
                 Ok(())

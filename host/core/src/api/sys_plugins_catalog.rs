@@ -6,7 +6,7 @@ use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
 use super::sys_mounts::grants::{MOST, check_deadline};
 use crate::catalog::{self, Listed, PluginType, Registered, Upload};
-use crate::lifecycle::{self, Deregistered, Needed};
+use crate::lifecycle::{self, Deregistered, Needed, Removal};
 use bulkhead_sandbox::{Ask, Maker};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
@@ -32,7 +32,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         field("force", FieldKind::Bool, "remove it although live leases need it for their end");
     let one = "sys/plugins/catalog/{type}/{name}";
     let here =
-        || [kind(), name(), version("the version that is meant; empty for the one there is")];
+        || [kind(), name(), version("a version from the catalog; empty for the newest version")];
     let grants =
         field("grants", FieldKind::TextList, "what its mounts may be granted at most, a line each");
     let sent =
@@ -73,17 +73,10 @@ fn kind(fields: Fields<'_>) -> Result<PluginType, Failure> {
 /// `GET sys/plugins/catalog`.
 async fn list_all(call: Call<'_>) -> Result<Reply, Failure> {
     let listed = call.core.catalog.list();
-    let names = |kind: PluginType| -> Vec<&str> {
-        listed
-            .iter()
-            .filter(|plugin| plugin.kind == kind)
-            .map(|plugin| plugin.name.as_str())
-            .collect()
-    };
     let members = [
-        ("auth", json!(names(PluginType::Auth))),
-        ("database", json!(names(PluginType::Database))),
-        ("secret", json!(names(PluginType::Secret))),
+        ("auth", json!(names(&listed, PluginType::Auth))),
+        ("database", json!(names(&listed, PluginType::Database))),
+        ("secret", json!(names(&listed, PluginType::Secret))),
         ("detailed", listed.iter().map(|plugin| Value::Object(brief(plugin))).collect()),
     ];
     let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
@@ -94,18 +87,22 @@ async fn list_all(call: Call<'_>) -> Result<Reply, Failure> {
 async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     let kind = kind(call.fields)?;
     let listed = call.core.catalog.list();
-    let names: Vec<&str> = listed
-        .iter()
-        .filter(|plugin| plugin.kind == kind)
-        .map(|plugin| plugin.name.as_str())
-        .collect();
+    let names = names(&listed, kind);
     if names.is_empty() {
         return Err(Failure::absent());
     }
     Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
 }
 
-/// What listings and reads both show.
+/// Returns the names of the plugins of a type, each name once.
+fn names(listed: &[Listed], kind: PluginType) -> Vec<&str> {
+    let of_kind = listed.iter().filter(|plugin| plugin.kind == kind);
+    let mut names: Vec<&str> = of_kind.map(|plugin| plugin.name.as_str()).collect();
+    names.dedup();
+    names
+}
+
+/// Returns the members that listings and reads both show.
 fn brief(plugin: &Listed) -> Map<String, Value> {
     let status = if plugin.hindrance.is_some() { "unavailable" } else { "supported" };
     let members = [
@@ -124,11 +121,9 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     let (kind, name) = (kind(fields)?, fields.text("name"));
     let version = fields.text("version").trim_start_matches('v');
-    let found =
-        core.catalog.list().into_iter().find(|plugin| plugin.kind == kind && plugin.name == name);
-    let found = found
-        .filter(|plugin| version.is_empty() || plugin.version == version)
-        .ok_or_else(Failure::absent)?;
+    let is_asked = |plugin: &Listed| version.is_empty() || plugin.version == version;
+    let found = core.catalog.versions(kind, name).into_iter().rfind(is_asked);
+    let found = found.ok_or_else(Failure::absent)?;
     let mut data = brief(&found);
     let grants = ("grants", json!(found.grants));
     let more = [("args", json!([])), ("command", json!("")), ("asks", json!(found.asks)), grants];
@@ -192,20 +187,38 @@ fn ceiling(fields: Fields<'_>) -> Result<Option<Vec<Ask>>, Failure> {
 async fn deregister(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let kind = kind(fields)?;
-    let (name, version) = (fields.text("name"), fields.text("version").trim_start_matches('v'));
-    let there_is =
-        core.catalog.list().into_iter().find(|plugin| plugin.kind == kind && plugin.name == name);
-    if let Some(other) = there_is.filter(|plugin| !version.is_empty() && plugin.version != version)
-    {
-        let (version, there_is) = (quoted(version), other.version);
-        return Err(Failure::invalid(format!(
-            "{name} has no version {version}; there is {there_is}"
-        )));
-    }
+    let name = fields.text("name");
+    let Some(version) = version_to_remove(&core.catalog.versions(kind, name), fields)? else {
+        return Ok(follow(None));
+    };
     let needed = if fields.flag("force", false) { Needed::Abandoned } else { Needed::Kept };
-    let Deregistered { change, warning } =
-        lifecycle::deregister(core, unit, kind, name, needed).await?;
+    let removal = Removal { kind, name, version: &version, needed };
+    let Deregistered { change, warning } = lifecycle::deregister(core, unit, removal).await?;
     Ok(follow(change).with_warnings(warning))
+}
+
+/// Returns the version that a removal means, or `None` if the plugin is not in the catalog.
+///
+/// # Errors
+/// 400 for a version that is not in the catalog, and where several versions leave the choice open.
+fn version_to_remove(versions: &[Listed], fields: Fields<'_>) -> Result<Option<String>, Failure> {
+    let asked = fields.text("version").trim_start_matches('v');
+    let numbers: Vec<&str> = versions.iter().map(|plugin| plugin.version.as_str()).collect();
+    let name = fields.text("name");
+    match numbers.as_slice() {
+        [] => Ok(None),
+        [one] if asked.is_empty() => Ok(Some((*one).to_owned())),
+        all if all.contains(&asked) => Ok(Some(asked.to_owned())),
+        all if asked.is_empty() => Err(Failure::invalid(format!(
+            "{name} has several versions: {}; give version",
+            all.join(", ")
+        ))),
+        all => Err(Failure::invalid(format!(
+            "{name} has no version {}; there is {}",
+            quoted(asked),
+            all.join(", ")
+        ))),
+    }
 }
 
 /// The answer to a change of the catalog; `None` where it stays as it is.

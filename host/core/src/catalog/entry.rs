@@ -1,8 +1,9 @@
-//! An uploaded plugin as it is stored: one row a name, which is written last.
+//! An uploaded plugin as it is stored: one row for each version, written after the bytes that the
+//! row names.
 
 use bulkhead_sandbox::Ask;
 use bulkhead_sandbox::structure::World;
-use bulkhead_store::{Address, Index, Record, Space, Unit};
+use bulkhead_store::{Address, Index, Record, Space, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -75,8 +76,34 @@ stored!(Entry, "plugin", reads_stored_plugins);
 
 impl Entry {
     pub(super) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
-        unit.put(address(self.kind, &self.name), self.to_bytes()?, Index::default());
+        unit.put(self.address(), self.to_bytes()?, Index::default());
         Ok(())
+    }
+
+    /// The row of this version.
+    pub(super) fn address(&self) -> Address {
+        address(self.kind, &self.name, &self.version)
+    }
+
+    /// The stored versions of a plugin. The unit relies on these rows: a version that is registered
+    /// or removed meanwhile is a conflict. A row that cannot be read is left out, and the next
+    /// registration of its version replaces the row.
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub(super) async fn all_of(
+        unit: &mut Unit,
+        kind: PluginType,
+        name: &str,
+    ) -> Result<Vec<Self>, Failure> {
+        let mut found = Vec::new();
+        for key in unit.keys(Space::Core, &address(kind, name, "").key, "", u32::MAX).await? {
+            match unit.get(&Address::new(Space::Core, key)).await {
+                Err(StoreFault::Damaged(_)) => {}
+                row => found.extend(row?.and_then(|row| Self::parse(&row).ok())),
+            }
+        }
+        Ok(found)
     }
 
     pub(super) fn parse(record: &Record) -> Result<Self, String> {
@@ -85,7 +112,7 @@ impl Entry {
     }
 }
 
-/// The row of an uploaded plugin.
-pub(crate) fn address(kind: PluginType, name: &str) -> Address {
-    Address::new(Space::Core, format!("{PREFIX}{}/{name}", kind.word()))
+/// The row of one version of an uploaded plugin.
+pub(crate) fn address(kind: PluginType, name: &str, version: &str) -> Address {
+    Address::new(Space::Core, format!("{PREFIX}{}/{name}/{version}", kind.word()))
 }

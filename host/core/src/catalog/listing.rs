@@ -2,6 +2,7 @@
 
 use super::entry::{Entry, PluginType};
 use super::table::Catalog;
+use super::versions::order;
 use bulkhead_sandbox::component::Identity;
 use bulkhead_sandbox::{Ask, Maker};
 
@@ -20,7 +21,13 @@ pub(crate) struct Listed {
 }
 
 impl Catalog {
-    /// Every plugin, those that cannot be used among them, by type and name.
+    /// Returns every version of a plugin, the oldest first.
+    pub(crate) fn versions(&self, kind: PluginType, name: &str) -> Vec<Listed> {
+        let is_asked = |plugin: &Listed| plugin.kind == kind && plugin.name == name;
+        self.list().into_iter().filter(is_asked).collect()
+    }
+
+    /// Every plugin, those that cannot be used among them, by type, name and version.
     pub(crate) fn list(&self) -> Vec<Listed> {
         let engines = self.all_mountable();
         let engines = engines.iter().map(|plugin| {
@@ -39,7 +46,7 @@ impl Catalog {
         let known = self.read();
         let left_out = known.left_out.values().map(|(entry, why)| Listed::left_out(entry, why));
         let mut listed: Vec<Listed> = engines.chain(plugins).chain(left_out).collect();
-        listed.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
+        listed.sort_by_cached_key(|one| (one.kind, one.name.clone(), order(&one.version)));
         listed
     }
 }

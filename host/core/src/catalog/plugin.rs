@@ -5,7 +5,7 @@ use crate::log::Log;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_sandbox::component::Identity;
 use bulkhead_sandbox::structure::World;
-use bulkhead_sandbox::{DatabasePlugin, Engine, Sandbox};
+use bulkhead_sandbox::{DatabasePlugin, Engine, Maker, Sandbox};
 use bulkhead_store::Store;
 use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::quoted;
@@ -28,8 +28,8 @@ pub(crate) enum Plugin {
 pub(crate) enum Change {
     /// A plugin is there.
     Registered(Plugin),
-    /// The plugin of that type and name is not there any more.
-    Removed(PluginType, String),
+    /// The version of a plugin is not there any more: type, name and version.
+    Removed(PluginType, String, String),
 }
 
 /// What loading a plugin takes.
@@ -48,6 +48,16 @@ impl EnginePlugin {
         let table =
             Table::new(routes).map_err(|why| format!("{}: {why}", engine.identity().title()))?;
         Ok(Self { engine, table })
+    }
+
+    /// Returns the version that a mount of the plugin records: none for a plugin of this binary,
+    /// whose version changes with the binary.
+    pub(crate) fn recorded_version(&self) -> String {
+        let identity = self.engine.identity();
+        match identity.maker {
+            Maker::Official => String::new(),
+            Maker::Uploaded => identity.version.clone(),
+        }
     }
 
     /// A secrets engine, or an auth method.

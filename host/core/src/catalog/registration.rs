@@ -4,7 +4,7 @@
 //! used and not in it. Everything is checked, compiled, loaded and asked for its description first;
 //! then its bytes and its code are written, and its row at last.
 
-use super::entry::{self, Entry, PluginType};
+use super::entry::{Entry, PluginType};
 use super::plugin::{Change, EnginePlugin, Plugin, PluginLoader};
 use super::table::Catalog;
 use super::{bytes, rules, uploaded};
@@ -12,7 +12,7 @@ use bulkhead_sandbox::compile::Compiled;
 use bulkhead_sandbox::component::digest;
 use bulkhead_sandbox::structure::{self, World};
 use bulkhead_sandbox::{Artefact, Ask, DatabasePlugin, Engine};
-use bulkhead_store::{StoreFault, Unit};
+use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::Value;
 use std::sync::Arc;
@@ -59,11 +59,12 @@ impl Catalog {
                 "the component's sha256 is {digest}, and not {asked}"
             )));
         }
-        if let Some(found) = self.find_registered(unit, &upload, &digest).await? {
+        let stored = Entry::all_of(unit, kind, name).await?;
+        if let Some(found) = self.find_registered(&stored, &upload, &digest)? {
             if upload.ceiling.is_none() || upload.ceiling == found.ceiling {
                 return Ok(Registered::default());
             }
-            let entry = Entry { ceiling: upload.ceiling, ..found };
+            let entry = Entry { ceiling: upload.ceiling, ..found.clone() };
             let plugin = uploaded::load(loader, &entry).await?;
             return write_entry(unit, &entry, plugin);
         }
@@ -71,6 +72,7 @@ impl Catalog {
         let compiled = loader.compiler.compile(Arc::clone(upload.wasm)).await?;
         let (plugin, description) = self.load_upload(loader, &upload, &digest, &compiled).await?;
         check_identity(&upload, &plugin)?;
+        self.check_version_is_free(&stored, kind, &plugin.identity().version)?;
         let (name, version, bytes) =
             (name.to_owned(), plugin.identity().version.clone(), upload.wasm.len());
         let entry =
@@ -79,15 +81,16 @@ impl Catalog {
         write_entry(unit, &entry, plugin)
     }
 
-    /// The entry of the very component, where it is registered and can be used. A version is what
-    /// was registered first, for ever: another component of the same name is refused, unless the
-    /// one there is cannot be used.
-    async fn find_registered(
+    /// Returns the entry of the very component, if that is registered and can be used.
+    ///
+    /// # Errors
+    /// 400 if the upload cannot be registered beside what is there.
+    fn find_registered<'e>(
         &self,
-        unit: &mut Unit,
+        stored: &'e [Entry],
         upload: &Upload<'_>,
         digest: &str,
-    ) -> Result<Option<Entry>, Failure> {
+    ) -> Result<Option<&'e Entry>, Failure> {
         let Upload { kind, name, version, .. } = *upload;
         if self.owner_of(kind, name).is_some_and(|owner| owner != name) {
             return Err(Failure::invalid(format!(
@@ -95,28 +98,44 @@ impl Catalog {
                 kind.title()
             )));
         }
-        let found = match unit.get(&entry::address(kind, name)).await {
-            Err(StoreFault::Damaged(_)) => return Ok(None),
-            found => found?,
-        };
-        let Some(Ok(found)) = found.as_ref().map(Entry::parse) else { return Ok(None) };
-        if self.is_left_out(kind, name) {
-            return Ok(None);
+        let mut usable = stored.iter().filter(|entry| !self.is_left_out(entry));
+        let asked = version.trim_start_matches('v');
+        match usable.clone().find(|entry| entry.digest == digest) {
+            Some(found) if asked.is_empty() || asked == found.version => return Ok(Some(found)),
+            Some(found) => return Err(other_version(asked, &found.version)),
+            None => {}
         }
-        if found.digest == digest {
-            let asked = version.trim_start_matches('v');
-            return if asked.is_empty() || asked == found.version {
-                Ok(Some(found))
-            } else {
-                Err(other_version(asked, &found.version))
-            };
+        match usable.next() {
+            Some(other) if kind == PluginType::Database => Err(Failure::invalid(format!(
+                "the {} {name} is registered in version {} with sha256 {}; a database plugin has \
+                 one component: deregister that first",
+                kind.title(),
+                other.version,
+                other.digest
+            ))),
+            _ => self.check_version_is_free(stored, kind, asked).map(|()| None),
         }
+    }
+
+    /// Refuses other bytes for a version that is registered: the bytes of a version never change,
+    /// unless the component that is there cannot be used.
+    ///
+    /// # Errors
+    /// 400 that names the digest of the version.
+    fn check_version_is_free(
+        &self,
+        stored: &[Entry],
+        kind: PluginType,
+        version: &str,
+    ) -> Result<(), Failure> {
+        let is_taken = |entry: &&Entry| entry.version == version && !self.is_left_out(entry);
+        let Some(taken) = stored.iter().find(is_taken) else { return Ok(()) };
         Err(Failure::invalid(format!(
-            "the {} {name} is registered in version {} with sha256 {}; a name has one component: \
-             deregister that first",
+            "version {version} of the {} {} is registered with sha256 {}; the bytes of a version \
+             never change: raise the component's version",
             kind.title(),
-            found.version,
-            found.digest
+            taken.name,
+            taken.digest
         )))
     }
 

@@ -2,6 +2,8 @@
 
 use super::entry::{self, Entry, PluginType};
 use super::plugin::{EnginePlugin, Plugin};
+use super::versions::PluginVersions;
+use bulkhead_sandbox::component::Identity;
 use bulkhead_sandbox::{DatabasePlugin, Maker};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
@@ -17,22 +19,22 @@ pub(crate) struct Catalog {
 
 #[derive(Default)]
 pub(super) struct Plugins {
-    /// What can be mounted: secrets engines and auth methods, which may have the same names.
-    pub(super) mountable: BTreeMap<(PluginType, String), Arc<EnginePlugin>>,
+    /// Secrets engines and auth methods, which may have the same names.
+    pub(super) mountable: BTreeMap<(PluginType, String), PluginVersions>,
     pub(super) database_plugins: BTreeMap<String, Arc<DatabasePlugin>>,
-    /// Those that could not be loaded, and why.
-    pub(super) left_out: BTreeMap<(PluginType, String), (Entry, String)>,
+    /// Versions that could not be loaded, by type, name and version, with the reason.
+    pub(super) left_out: BTreeMap<(PluginType, String, String), (Entry, String)>,
 }
 
 impl Catalog {
-    /// Lets a plugin be found, in the place of what was known under its name.
+    /// Adds a plugin, in the place of the plugin with the same type, name and version.
     pub(crate) fn insert(&self, plugin: Plugin) {
         let mut plugins = self.write();
-        plugins.left_out.remove(&(plugin.kind(), plugin.identity().name.clone()));
+        let Identity { name, version, .. } = plugin.identity().clone();
+        plugins.left_out.remove(&(plugin.kind(), name.clone(), version));
         match plugin {
             Plugin::Engine(engine) => {
-                let name = engine.engine.identity().name.clone();
-                plugins.mountable.insert((engine.kind(), name), engine);
+                plugins.mountable.entry((engine.kind(), name)).or_default().insert(engine);
             }
             Plugin::Database(plugin) => {
                 let description = plugin.description();
@@ -44,15 +46,23 @@ impl Catalog {
     }
 
     pub(super) fn leave_out(&self, entry: Entry, why: String) {
-        self.write().left_out.insert((entry.kind, entry.name.clone()), (entry, why));
+        let named = (entry.kind, entry.name.clone(), entry.version.clone());
+        self.write().left_out.insert(named, (entry, why));
     }
 
-    pub(crate) fn remove(&self, kind: PluginType, name: &str) {
+    pub(crate) fn remove(&self, kind: PluginType, name: &str, version: &str) {
         let mut plugins = self.write();
-        plugins.left_out.remove(&(kind, name.to_owned()));
+        plugins.left_out.remove(&(kind, name.to_owned(), version.to_owned()));
         match kind {
             PluginType::Auth | PluginType::Secret => {
-                plugins.mountable.remove(&(kind, name.to_owned()));
+                let named = (kind, name.to_owned());
+                if plugins
+                    .mountable
+                    .get_mut(&named)
+                    .is_some_and(|versions| versions.remove(version))
+                {
+                    plugins.mountable.remove(&named);
+                }
             }
             PluginType::Database => {
                 plugins.database_plugins.retain(|_, plugin| plugin.identity().name != name)
@@ -63,16 +73,14 @@ impl Catalog {
     /// Types of this binary that can be mounted.
     pub(crate) fn official_mountable(&self) -> Vec<(PluginType, String)> {
         let plugins = self.read();
-        let officials = plugins
-            .mountable
-            .iter()
-            .filter(|(_, plugin)| plugin.engine.identity().maker == Maker::Official);
+        let officials =
+            plugins.mountable.iter().filter(|(_, one)| one.maker() == Some(Maker::Official));
         officials.map(|(named, _)| named.clone()).collect()
     }
 
-    /// Everything that can be mounted, in the order of types and names.
+    /// Every version that can be mounted, in the order of types, names and versions.
     pub(crate) fn all_mountable(&self) -> Vec<Arc<EnginePlugin>> {
-        self.read().mountable.values().map(Arc::clone).collect()
+        self.read().mountable.values().flat_map(PluginVersions::all).map(Arc::clone).collect()
     }
 
     /// Every database plugin, once, although it may have other names.
@@ -85,43 +93,64 @@ impl Catalog {
         named.map(|(_, plugin)| Arc::clone(plugin)).collect()
     }
 
-    /// The secrets engine, or the auth method, that is mounted under the name.
+    /// Returns the secrets engine or auth method `name`, which may be an alias, in `version`, or in
+    /// its newest version if `version` is empty.
     ///
     /// # Errors
-    /// 400 where there is none of that type, also where there is one of the other; 503 where it is
-    /// known and cannot be used.
-    pub(crate) fn mountable(
+    /// 400 if no plugin of that type has the name or the version; 503 if the plugin is registered
+    /// and could not be loaded.
+    pub(crate) fn select(
         &self,
         kind: PluginType,
         name: &str,
+        version: &str,
     ) -> Result<Arc<EnginePlugin>, Failure> {
-        let (plugins, named) = (self.read(), (kind, name.to_owned()));
-        if let Some(plugin) = plugins.mountable.get(&named).or_else(|| plugins.called(kind, name)) {
+        let plugins = self.read();
+        let named = plugins.mountable.get(&(kind, name.to_owned()));
+        let versions = named.or_else(|| plugins.called(kind, name));
+        if let Some(plugin) = versions.and_then(|versions| versions.select(version)) {
             return Ok(Arc::clone(plugin));
         }
-        if let Some((_, why)) = plugins.left_out.get(&named) {
-            return Err(Failure::new(
-                Kind::Unavailable,
-                format!("plugin {name} is not available: {why}"),
-            ));
+        let number = version.trim_start_matches('v');
+        let is_asked = |(left_kind, left_name, left_version): &(PluginType, String, String)| {
+            *left_kind == kind && left_name == name && (number.is_empty() || left_version == number)
+        };
+        if let Some((_, (_, why))) = plugins.left_out.iter().find(|(named, _)| is_asked(named)) {
+            let message = format!("plugin {name} is not available: {why}");
+            return Err(Failure::new(Kind::Unavailable, message));
         }
-        Err(plugins.not_found(kind, name))
+        Err(match versions {
+            Some(versions) => Failure::invalid(format!(
+                "plugin_version {} of {name} is not in the catalog; there is {}: give that, or \
+                 leave it out",
+                quoted(version),
+                versions.numbers()
+            )),
+            None => plugins.not_found(kind, name),
+        })
     }
 
-    /// As [`Catalog::mountable`], for a mount that `unit` makes: a plugin that is removed meanwhile
+    /// As [`Catalog::select`], for a mount that `unit` writes: the removal of the version meanwhile
     /// is a conflict.
-    pub(crate) async fn mountable_for(
+    ///
+    /// # Errors
+    /// As [`Catalog::select`]; 400 if the version is being removed.
+    pub(crate) async fn select_for(
         &self,
         unit: &mut Unit,
         kind: PluginType,
-        name: &str,
+        (name, version): (&str, &str),
     ) -> Result<Arc<EnginePlugin>, Failure> {
-        let plugin = self.mountable(kind, name)?;
-        let is_uploaded = plugin.engine.identity().maker == Maker::Uploaded;
-        if is_uploaded && unit.get(&entry::address(kind, name)).await?.is_none() {
-            return Err(Failure::invalid(format!(
-                "plugin not found in the catalog: {name} is being removed"
-            )));
+        let plugin = self.select(kind, name, version)?;
+        let identity = plugin.engine.identity();
+        if identity.maker == Maker::Uploaded {
+            let row = entry::address(kind, &identity.name, &identity.version);
+            if unit.get(&row).await?.is_none() {
+                let Identity { name, version, .. } = identity;
+                return Err(Failure::invalid(format!(
+                    "plugin not found in the catalog: {name} {version} is being removed"
+                )));
+            }
         }
         Ok(plugin)
     }
@@ -134,7 +163,7 @@ impl Catalog {
     ) -> Result<Arc<DatabasePlugin>, Failure> {
         let plugins = self.read();
         let Some(plugin) = plugins.database_plugins.get(name) else {
-            if let Some((_, why)) = plugins.left_out.get(&(PluginType::Database, name.to_owned())) {
+            if let Some((_, why)) = plugins.left_out_database(name) {
                 return Err(Failure::new(
                     Kind::Unavailable,
                     format!("plugin {name} is not available: {why}"),
@@ -160,7 +189,7 @@ impl Catalog {
         let maker = match kind {
             PluginType::Auth | PluginType::Secret => {
                 let found = plugins.mountable.get(&(kind, name.to_owned()));
-                found.map(|plugin| plugin.engine.identity().maker)
+                found.and_then(PluginVersions::maker)
             }
             PluginType::Database => {
                 plugins.database_plugins.get(name).map(|plugin| plugin.identity().maker)
@@ -175,7 +204,8 @@ impl Catalog {
         match kind {
             PluginType::Auth | PluginType::Secret => {
                 let found = plugins.mountable.get(&(kind, name.to_owned()));
-                found.map(|plugin| plugin.engine.identity().name.clone())
+                let newest = found.and_then(PluginVersions::newest);
+                newest.map(|plugin| plugin.engine.identity().name.clone())
             }
             PluginType::Database => {
                 plugins.database_plugins.get(name).map(|plugin| plugin.identity().name.clone())
@@ -183,8 +213,10 @@ impl Catalog {
         }
     }
 
-    pub(super) fn is_left_out(&self, kind: PluginType, name: &str) -> bool {
-        self.read().left_out.contains_key(&(kind, name.to_owned()))
+    /// Reports whether that version is registered and could not be loaded.
+    pub(super) fn is_left_out(&self, entry: &Entry) -> bool {
+        let named = (entry.kind, entry.name.clone(), entry.version.clone());
+        self.read().left_out.contains_key(&named)
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Plugins> {
@@ -197,13 +229,24 @@ impl Catalog {
 }
 
 impl Plugins {
-    /// The plugin that is not named so, and can be mounted under the name all the same.
-    fn called(&self, kind: PluginType, alias: &str) -> Option<&Arc<EnginePlugin>> {
+    /// Returns the plugin that has the alias.
+    fn called(&self, kind: PluginType, alias: &str) -> Option<&PluginVersions> {
         let mut of_kind = self.mountable.iter().filter(|((known, _), _)| *known == kind);
-        let is_called = |plugin: &EnginePlugin| {
-            plugin.engine.description().aliases.iter().any(|name| name == alias)
+        let is_called = |versions: &PluginVersions| {
+            let newest = versions.newest();
+            newest.is_some_and(|plugin| {
+                plugin.engine.description().aliases.iter().any(|name| name == alias)
+            })
         };
-        of_kind.find(|(_, plugin)| is_called(plugin)).map(|(_, plugin)| plugin)
+        of_kind.find(|(_, versions)| is_called(versions)).map(|(_, versions)| versions)
+    }
+
+    /// Returns the entry of a database plugin that could not be loaded, and the reason.
+    fn left_out_database(&self, name: &str) -> Option<&(Entry, String)> {
+        let is_asked = |(kind, known, _): &(PluginType, String, String)| {
+            *kind == PluginType::Database && known == name
+        };
+        self.left_out.iter().find(|(named, _)| is_asked(named)).map(|(_, left_out)| left_out)
     }
 
     /// 400: nothing of that type is mounted under the name, with what there is.

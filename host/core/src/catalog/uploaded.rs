@@ -12,7 +12,7 @@ use super::table::Catalog;
 use crate::log::cause;
 use bulkhead_sandbox::compiled::AuthenticCode;
 use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine, Sandbox};
-use bulkhead_store::{Space, StoreFault};
+use bulkhead_store::{Address, Space, StoreFault};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,6 +34,9 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
             };
             match found {
                 Ok(entry) => {
+                    if entry.address() != address {
+                        move_row(loader, &entry, address).await?;
+                    }
                     if let Some(digests) = &mut digests {
                         digests.insert(entry.digest.clone());
                     }
@@ -60,6 +63,15 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
     Ok(())
 }
 
+/// Moves a row of an earlier release, which kept one row for each name, to the row of its version.
+async fn move_row(loader: PluginLoader<'_>, entry: &Entry, old: Address) -> Result<(), Failure> {
+    let mut unit = loader.store.begin();
+    entry.put(&mut unit)?;
+    unit.delete(old);
+    unit.commit().await?;
+    Ok(())
+}
+
 async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Result<(), Failure> {
     if catalog.is_official(entry.kind, &entry.name) {
         let pairs =
@@ -73,7 +85,8 @@ async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Resul
         // next unsealing.
         Err(failure) if failure.kind == Kind::Unavailable => return Err(failure),
         Err(failure) => {
-            let pairs = [("plugin", entry.name.clone()), cause(&failure)];
+            let version = ("version", entry.version.clone());
+            let pairs = [("plugin", entry.name.clone()), version, cause(&failure)];
             loader.log.line("error", "plugin-left-out", &pairs);
             catalog.leave_out(entry, failure.message);
         }

@@ -1,6 +1,6 @@
 //! What takes effect in this process once it is committed: changes of mounts and of the catalog.
 
-use super::{remount, revive};
+use super::{remount, revive, swap};
 use crate::catalog::{self, PluginType};
 use crate::core::Core;
 use crate::mounts::Change;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 /// Lets a committed change of a mount take effect.
 ///
 /// # Errors
-/// When the mount cannot be made anew.
-pub(crate) fn apply_mount_change(core: &Arc<Core>, change: Change) -> Result<(), Failure> {
+/// When the mount cannot be made anew, or another version of its plugin cannot serve it.
+pub(crate) async fn apply_mount_change(core: &Arc<Core>, change: Change) -> Result<(), Failure> {
     match change {
         Change::Enabled(record) => core.mounts.serve(*record, &core.catalog),
-        Change::Tuned(record) => {
+        Change::Tuned { record, version } => {
             let uuid = record.uuid.clone();
             let before =
                 core.mounts.by_uuid(&uuid).map(|mount| mount.record.settings.grants.clone());
@@ -24,7 +24,10 @@ pub(crate) fn apply_mount_change(core: &Arc<Core>, change: Change) -> Result<(),
                 // They were opened by what the mount was granted before.
                 core.sandbox.close_mount(&uuid);
             }
-            Ok(())
+            match version {
+                Some(version) => swap_to(core, &uuid, &version).await,
+                None => Ok(()),
+            }
         }
         Change::TunedBuiltin(which, record) => {
             core.mounts.update_builtin(which, *record);
@@ -37,6 +40,17 @@ pub(crate) fn apply_mount_change(core: &Arc<Core>, change: Change) -> Result<(),
             Ok(())
         }
     }
+}
+
+/// Swaps the mount to the version that the operator asked for.
+async fn swap_to(core: &Arc<Core>, uuid: &str, version: &str) -> Result<(), Failure> {
+    swap::swap(core, uuid, version).await.map_err(|failure| Failure {
+        message: format!(
+            "{}; the mount is served as before, and the other settings are stored",
+            failure.message
+        ),
+        ..failure
+    })
 }
 
 /// Lets a committed change of the catalog take effect. Mounts that waited for the plugin serve
@@ -57,7 +71,9 @@ pub(crate) async fn apply_catalog_change(
                 revive::revive(core, kind, &name).await;
             }
         }
-        catalog::Change::Removed(kind, name) => core.catalog.remove(kind, &name),
+        catalog::Change::Removed(kind, name, version) => {
+            core.catalog.remove(kind, &name, &version);
+        }
     }
     Ok(())
 }

@@ -1,4 +1,6 @@
-//! Removing a plugin from the catalog.
+//! Removing a version of a plugin from the catalog.
+//!
+//! Prevents the removal of a component that a mount or a live lease needs.
 
 use crate::catalog::{self, Change, PluginType};
 use crate::core::Core;
@@ -15,44 +17,53 @@ pub(crate) enum Needed {
     Abandoned,
 }
 
-/// A removal that was asked for.
+/// The version to remove.
+pub(crate) struct Removal<'a> {
+    pub(crate) kind: PluginType,
+    pub(crate) name: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) needed: Needed,
+}
+
+/// The outcome of a removal.
 #[derive(Default)]
 pub(crate) struct Deregistered {
-    /// `None`: there is no such plugin.
+    /// `None`: there is no such version.
     pub(crate) change: Option<Change>,
     /// How many leases wait for its return, and what for.
     pub(crate) warning: Option<String>,
 }
 
-/// Removes the plugin's row in the unit; what is stored of its component goes when the service
-/// opens next.
+/// Deletes the row of the version in the unit. The stored component goes when the service opens
+/// next.
 ///
 /// # Errors
-/// 400 for a plugin of this binary, for an engine that a mount uses, and for a database plugin that
-/// live leases need, unless those are abandoned.
+/// 400 for a plugin of this binary, for a version that serves a mount, and for a database plugin
+/// that live leases need, unless those are abandoned.
 pub(crate) async fn deregister(
     core: &Core,
     unit: &mut Unit,
-    kind: PluginType,
-    name: &str,
-    needed: Needed,
+    removal: Removal<'_>,
 ) -> Result<Deregistered, Failure> {
+    let Removal { kind, name, version, needed } = removal;
     if core.catalog.is_official(kind, name) {
         return Err(Failure::invalid(format!(
             "the {} {name} is built in and cannot be removed",
             kind.title()
         )));
     }
-    match unit.get(&catalog::address(kind, name)).await {
+    let address = catalog::address(kind, name, version);
+    match unit.get(&address).await {
         Ok(None) => return Ok(Deregistered::default()),
         Ok(Some(_)) | Err(StoreFault::Damaged(_)) => {}
         Err(fault) => return Err(fault.into()),
     }
     if kind != PluginType::Database
-        && let Some(path) = mounts::stored_of(&core.store, unit, kind, name).await?
+        && let Some(path) = mounts::stored_of(&core.store, unit, kind, (name, version)).await?
     {
         return Err(Failure::invalid(format!(
-            "the {} {name} is in use: disable the mount {path} first",
+            "version {version} of the {} {name} is in use by the mount {path}: tune the mount to \
+             another version, or disable the mount first",
             kind.title()
         )));
     }
@@ -67,12 +78,15 @@ pub(crate) async fn deregister(
              first, or send force=true and they wait until it is registered again"
         )));
     }
-    unit.delete(catalog::address(kind, name));
+    unit.delete(address);
     let warning = (waiting > 0).then(|| {
         format!(
             "leases that need the database plugin {name}: {waiting}; until it is registered again \
              they can be neither renewed nor revoked"
         )
     });
-    Ok(Deregistered { change: Some(Change::Removed(kind, name.to_owned())), warning })
+    Ok(Deregistered {
+        change: Some(Change::Removed(kind, name.to_owned(), version.to_owned())),
+        warning,
+    })
 }

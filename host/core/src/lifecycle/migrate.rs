@@ -18,6 +18,8 @@ use std::sync::Arc;
 /// The failure of a component of this binary.
 pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
     for mount in core.mounts.all() {
+        store_version(core, &mount).await?;
+        let mount = core.mounts.by_uuid(&mount.record.uuid).unwrap_or(mount);
         match migrate(core, &mount).await {
             Err(failure) if mount.plugin.engine.identity().maker == Maker::Uploaded => {
                 let pairs = [("mount", mount.record.path.to_string()), cause(&failure)];
@@ -73,13 +75,42 @@ async fn attempt(
     unit: Unit,
     (before, wanted): (&MountRecord, u32),
 ) -> Result<MountRecord, Failure> {
-    let admitted = work.enter(Priority::Background).await?;
-    let (scope, context) = (work.scope(opened), work.context(None));
-    let done = opened.plugin.engine.migrate(scope, unit, &context, before.schema).await;
-    work.note_end(admitted, done.ended);
-    done.result?;
-    let (mut record, mut unit) = (MountRecord { schema: wanted, ..before.clone() }, done.unit);
+    let mut unit = call(work, opened, unit, before.schema).await?;
+    let mut record = MountRecord { schema: wanted, ..before.clone() };
     record.put(&mut unit)?;
     unit.commit().await?;
     Ok(record)
+}
+
+/// Calls the component's `migrate` for data of the schema `from`. Returns the unit of work with the
+/// migrated data.
+///
+/// # Errors
+/// The component's failure.
+pub(super) async fn call(
+    work: &BackgroundServices,
+    opened: &Opened<'_>,
+    unit: Unit,
+    from: u32,
+) -> Result<Unit, Failure> {
+    let admitted = work.enter(Priority::Background).await?;
+    let (scope, context) = (work.scope(opened), work.context(None));
+    let done = opened.plugin.engine.migrate(scope, unit, &context, from).await;
+    work.note_end(admitted, done.ended);
+    done.result?;
+    Ok(done.unit)
+}
+
+/// Stores in the record of a mount which version of an uploaded plugin serves the mount. Earlier
+/// releases had one version of a plugin, and stored none.
+async fn store_version(core: &Core, mount: &Mount) -> Result<(), Failure> {
+    let version = mount.plugin.recorded_version();
+    if mount.record.version == version {
+        return Ok(());
+    }
+    let mut record = MountRecord { version, ..mount.record.clone() };
+    let mut unit = core.store.begin();
+    record.put(&mut unit)?;
+    unit.commit().await?;
+    core.mounts.update(record, &core.catalog)
 }

@@ -30,10 +30,13 @@ pub(crate) async fn renew_login(
 ) -> Result<(TokenRecord, Option<String>), Failure> {
     may_be_renewed(token)?;
     let uuid = &token.record.mount;
-    let mount = core.mounts.by_uuid(uuid).ok_or_else(|| core.mounts.missing(uuid))?;
-    let on_its_way = "the mount of the login is on its way out or elsewhere; try again later";
-    let _inside =
-        mount.enter().ok_or_else(|| Failure::new(Kind::Unavailable, on_its_way.to_owned()))?;
+    core.mounts.by_uuid(uuid).ok_or_else(|| core.mounts.missing(uuid))?;
+    let leaves = "the mount of the login is being disabled or moved; try again later";
+    let (mount, _inside) = core
+        .mounts
+        .enter_by_uuid(uuid)
+        .await
+        .ok_or_else(|| Failure::new(Kind::Unavailable, leaves))?;
     let claim = core.claims.claim_in_turn(&tokens::address(&token.hash)).await;
     let permit = Permit::for_due_work(&claim);
     let renewal = Renewal { core, opened: core.mounts.open(&mount, &permit), mount: &mount };

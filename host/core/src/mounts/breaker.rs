@@ -9,6 +9,7 @@ use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Crashes in a row after which a mount rests.
@@ -28,6 +29,8 @@ pub(crate) struct Breaker {
     /// False where there is nothing to look at, so that ordinary calls take no lock.
     is_troubled: AtomicBool,
     trouble: Mutex<Trouble>,
+    /// Told once when the breaker opens.
+    opened: Notify,
 }
 
 #[derive(Default)]
@@ -64,6 +67,7 @@ impl Breaker {
             digest: digest.to_owned(),
             is_troubled: AtomicBool::new(false),
             trouble: Mutex::default(),
+            opened: Notify::new(),
         }
     }
 
@@ -90,6 +94,11 @@ impl Breaker {
         }
     }
 
+    /// Waits until the breaker opens.
+    pub(super) async fn opens(&self) {
+        self.opened.notified().await;
+    }
+
     fn lock(&self) -> MutexGuard<'_, Trouble> {
         sync::lock(&self.trouble)
     }
@@ -113,6 +122,9 @@ impl Pass<'_> {
         };
         let is_troubled = trouble.in_a_row > 0 || trouble.rest.is_some();
         breaker.is_troubled.store(is_troubled, Ordering::Relaxed);
+        if matches!(change, Some(Change::Opened(_))) {
+            breaker.opened.notify_one();
+        }
         change
     }
 }

@@ -95,7 +95,13 @@ impl Builtin {
 
     /// The server itself is what runs.
     pub(crate) fn running() -> Running<'static> {
-        Running { version: env!("CARGO_PKG_VERSION"), digest: "", usual: &[], ceiling: None }
+        Running {
+            version: env!("CARGO_PKG_VERSION"),
+            digest: "",
+            is_official: true,
+            usual: &[],
+            ceiling: None,
+        }
     }
 
     fn address(self) -> Address {
@@ -140,6 +146,7 @@ impl Builtin {
             kind: self.kind().to_owned(),
             marks: Marks::default(),
             settings: tuned.settings,
+            version: String::new(),
             schema: 0,
             phase: Phase::Serving,
             revision: tuned.revision,

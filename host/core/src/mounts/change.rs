@@ -8,8 +8,8 @@ use super::record::MountRecord;
 pub(crate) enum Change {
     /// A new mount.
     Enabled(Box<MountRecord>),
-    /// Other settings.
-    Tuned(Box<MountRecord>),
+    /// Other settings, and the version of the plugin that the mount is to be swapped to.
+    Tuned { record: Box<MountRecord>, version: Option<String> },
     /// Other settings of a part of the server.
     TunedBuiltin(Builtin, Box<MountRecord>),
     /// On its way to another path.

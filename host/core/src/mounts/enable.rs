@@ -35,7 +35,8 @@ impl Mounts {
         new: NewMount,
     ) -> Result<MountRecord, Failure> {
         let kind = Class::of(&new.path).plugin_type();
-        let plugin = catalog.mountable_for(unit, kind, &new.kind).await?;
+        let wanted = (new.kind.as_str(), new.settings.plugin_version.as_str());
+        let plugin = catalog.select_for(unit, kind, wanted).await?;
         self.check_free(unit, &new.path).await?;
         let of_class = if new.path.is_auth() { "auth_" } else { "" };
         let mut record = MountRecord {
@@ -44,6 +45,7 @@ impl Mounts {
             kind: new.kind,
             marks: new.marks,
             settings: new.settings,
+            version: plugin.recorded_version(),
             schema: plugin.engine.description().schema,
             phase: Phase::Serving,
             path: new.path,

@@ -1,7 +1,9 @@
-//! The gate of a mount: what is inside, and nothing comes in any more once it is closed.
+//! The gate of a mount: counts the requests inside, holds requests back while the gate is paused,
+//! and lets no request in once the gate is closed.
 //!
-//! The fault this file stops: a request that found its mount before the mount was taken away, and
-//! stores something after its rows were deleted.
+//! Prevents a request that found its mount before the mount was removed from storing a row after
+//! the rows of the mount were deleted, and a request of one version of a plugin from writing into
+//! data that another version migrates.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +22,9 @@ pub(crate) type Inside = OwnedRwLockReadGuard<()>;
 /// A gate that was closed, with nothing inside; those who outwait it wait until this is dropped.
 pub(crate) type Closed = OwnedRwLockWriteGuard<()>;
 
+/// The guard of a paused gate, with nothing inside. Requests wait until the guard is dropped.
+pub(crate) type Paused = OwnedRwLockWriteGuard<()>;
+
 impl Gate {
     /// A gate through which nothing ever comes.
     pub(super) fn closed() -> Self {
@@ -30,11 +35,14 @@ impl Gate {
         !self.closed.load(Ordering::SeqCst)
     }
 
-    /// Goes in, unless it is closed. Never waits.
-    pub(crate) fn enter(&self) -> Option<Inside> {
-        // It fails only for those that come while it is being closed.
-        let inside = Arc::clone(&self.inside).try_read_owned().ok()?;
-        self.is_open().then_some(inside)
+    /// Enters the gate, and waits while the gate is paused. Returns `None` if the gate is closed.
+    pub(super) async fn enter(&self) -> Option<Inside> {
+        if self.is_open() { self.enter_or_outwait().await } else { None }
+    }
+
+    /// Pauses the gate, and waits until nothing is inside.
+    pub(super) async fn pause(&self) -> Paused {
+        Arc::clone(&self.inside).write_owned().await
     }
 
     /// Goes in; at a closed gate, waits until its [`Closed`] is dropped, and stays outside.
@@ -57,7 +65,7 @@ mod tests {
     #[tokio::test]
     async fn closing_waits_for_those_inside_and_lets_nobody_in() {
         let gate = Arc::new(Gate::default());
-        let (one, other) = (gate.enter().unwrap(), gate.enter().unwrap());
+        let (one, other) = (gate.enter().await.unwrap(), gate.enter().await.unwrap());
         let closing = tokio::spawn({
             let gate = Arc::clone(&gate);
             async move { drop(gate.close().await) }
@@ -65,13 +73,36 @@ mod tests {
         while gate.is_open() {
             tokio::task::yield_now().await;
         }
-        assert!(gate.enter().is_none());
+        assert!(gate.enter().await.is_none());
         drop(one);
         assert!(!closing.is_finished());
         drop(other);
         closing.await.unwrap();
-        assert!(gate.enter().is_none(), "it stays closed");
-        assert!(Gate::closed().enter().is_none());
+        assert!(gate.enter().await.is_none(), "it stays closed");
+        assert!(Gate::closed().enter().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_paused_gate_holds_requests_back_and_refuses_none() {
+        let gate = Arc::new(Gate::default());
+        let inside = gate.enter().await.unwrap();
+        let pausing = tokio::spawn({
+            let gate = Arc::clone(&gate);
+            async move { gate.pause().await }
+        });
+        tokio::task::yield_now().await;
+        let waiting = tokio::spawn({
+            let gate = Arc::clone(&gate);
+            async move { gate.enter().await.is_some() }
+        });
+        tokio::task::yield_now().await;
+        assert!(!pausing.is_finished() && !waiting.is_finished());
+        drop(inside);
+        let paused = pausing.await.unwrap();
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(paused);
+        assert!(waiting.await.unwrap());
     }
 
     #[tokio::test]

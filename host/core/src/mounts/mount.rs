@@ -3,7 +3,7 @@
 use super::breaker::{Breaker, CRASHES, Change, Pass};
 use super::class::Class;
 use super::due_writes::DueWrites;
-use super::gate::{Closed, Gate, Inside};
+use super::gate::{Closed, Gate, Paused};
 use super::instance_reuse;
 use super::record::{MountRecord, Phase};
 use super::rights::{rights, usual};
@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, EnginePlugin};
 use crate::lifetimes::Lifetimes;
 use crate::log::Log;
 use bulkhead_sandbox::contract;
-use bulkhead_sandbox::{Ask, Compartment, Ended, Engine, Grant, Grants, Reuse};
+use bulkhead_sandbox::{Ask, Compartment, Ended, Engine, Grant, Grants, Maker, Reuse};
 use bulkhead_store::{Store, StoredLimit, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) struct Mount {
     usual: Vec<Grant>,
     pub(super) reuse: Reuse,
     /// Requests that are served.
-    requests: Arc<Gate>,
+    pub(super) requests: Arc<Gate>,
     /// Due work. Open longer than the other: leases are ended by it too.
     pub(super) work: Arc<Gate>,
 }
@@ -57,6 +57,8 @@ pub(crate) struct Running<'a> {
     pub(crate) version: &'a str,
     /// SHA-256 of the component in hexadecimal; empty for the server itself.
     pub(crate) digest: &'a str,
+    /// Whether the component belongs to this binary.
+    pub(crate) is_official: bool,
     /// What a mount of it is granted while its record says nothing.
     pub(crate) usual: &'a [Grant],
     /// What a mount of it may be granted at most; `None`: what it asks for.
@@ -70,6 +72,7 @@ impl<'a> Running<'a> {
         Self {
             version: &identity.version,
             digest: &identity.digest,
+            is_official: identity.maker == Maker::Official,
             usual,
             ceiling: engine.ceiling(),
         }
@@ -84,7 +87,8 @@ impl Mount {
         catalog: &Catalog,
         before: Option<&Arc<Self>>,
     ) -> Result<Arc<Self>, Failure> {
-        let plugin = catalog.mountable(Class::of(&record.path).plugin_type(), &record.kind)?;
+        let kind = Class::of(&record.path).plugin_type();
+        let plugin = catalog.select(kind, &record.kind, &record.version)?;
         let (grants, limits) = rights(&record, &plugin);
         let usual = usual(&plugin.engine);
         let compartment = match before {
@@ -124,9 +128,10 @@ impl Mount {
         }))
     }
 
-    /// The right to serve a request, until it is dropped. `None` when the mount is on its way out.
-    pub(crate) fn enter(&self) -> Option<Inside> {
-        self.requests.enter()
+    /// Holds back requests and due work until the guards are dropped, and waits until the requests
+    /// and the due work inside have ended.
+    pub(crate) async fn pause(&self) -> [Paused; 2] {
+        [self.requests.pause().await, self.work.pause().await]
     }
 
     /// Lets no request in any more, and waits until those inside have ended.
@@ -208,6 +213,11 @@ impl Mount {
             let retry_after = u64::try_from(left.as_millis()).ok();
             Failure { retry_after, ..Failure::new(Kind::Unavailable, message) }
         })
+    }
+
+    /// Waits until the component crashed so often that the mount rests.
+    pub(crate) async fn breaker_opens(&self) {
+        self.breaker.opens().await;
     }
 
     /// Refuses a wake while the mount's due work is over its budget of writes.

@@ -38,6 +38,9 @@ pub(crate) struct MountRecord {
     pub(crate) marks: Marks,
     #[serde(flatten)]
     pub(crate) settings: Settings,
+    /// Version of the uploaded plugin that serves the mount. Empty for a plugin of this binary.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) version: String,
     /// Version of the stored data's shape.
     pub(crate) schema: u32,
     #[serde(default)]
@@ -156,16 +159,18 @@ pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<Stri
     Ok(Some(uuids))
 }
 
-/// The path of some stored mount of this plugin, whether it serves or not. A mount whose row does
-/// not open has a type that cannot be known, and hinders nothing. The unit relies on there being no
-/// other one than it saw.
+/// The path of some stored mount that this version of a plugin serves, in any phase. A mount
+/// without a version was stored by an earlier release, and counts. The type of a mount whose row
+/// does not open cannot be known, so that such a mount hinders nothing. A mount that is added
+/// meanwhile is a conflict of the unit.
 pub(crate) async fn stored_of(
     store: &Arc<Store>,
     unit: &mut Unit,
     kind: PluginType,
-    name: &str,
+    (name, version): (&str, &str),
 ) -> Result<Option<MountPath>, Failure> {
-    find_stored(store, unit, |record| record.is_of(kind, name)).await
+    let is_served = |record: &MountRecord| record.version.is_empty() || record.version == version;
+    find_stored(store, unit, |record| record.is_of(kind, name) && is_served(record)).await
 }
 
 /// The path of some stored mount for which the OIDC key of that name signs. Of a mount whose row

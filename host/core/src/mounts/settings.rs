@@ -34,6 +34,9 @@ pub(crate) struct Settings {
     pub(crate) identity_token_key: String,
     /// Stored and shown: no component delegates its authentication.
     pub(crate) delegated_auth_accessors: Vec<String>,
+    /// Version of the plugin that the operator asked for; empty if the operator left it open.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) plugin_version: String,
     /// What its plugin may do; `None` where the operator did not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) grants: Option<Vec<Grant>>,

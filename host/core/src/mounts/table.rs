@@ -17,6 +17,16 @@ use bulkhead_wire::sync;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+/// The outcome of a request's attempt to enter a mount.
+pub(crate) enum Entrance {
+    /// The mount is served by the plugin that the request found, until the guard is dropped.
+    Inside(Inside),
+    /// Another version of the plugin serves the mount by now.
+    Replaced,
+    /// The mount was disabled or moved.
+    Gone,
+}
+
 /// The mount is being erased, and all its rows with it.
 pub(crate) struct Erased;
 
@@ -122,6 +132,29 @@ impl Mounts {
         })
     }
 
+    /// Enters a mount that a request found. Waits while the version of its plugin changes.
+    pub(crate) async fn enter(&self, found: &Arc<Mount>) -> Entrance {
+        let Some(inside) = found.requests.enter().await else { return Entrance::Gone };
+        match self.by_uuid(&found.record.uuid) {
+            Some(now) if Arc::ptr_eq(&now.plugin, &found.plugin) => Entrance::Inside(inside),
+            Some(_) => Entrance::Replaced,
+            None => Entrance::Gone,
+        }
+    }
+
+    /// Enters the mount with that uuid in the version that serves the mount now. Returns `None` if
+    /// the mount was disabled or moved.
+    pub(crate) async fn enter_by_uuid(&self, uuid: &str) -> Option<(Arc<Mount>, Inside)> {
+        loop {
+            let mount = self.by_uuid(uuid)?;
+            match self.enter(&mount).await {
+                Entrance::Inside(inside) => return Some((mount, inside)),
+                Entrance::Replaced => {}
+                Entrance::Gone => return None,
+            }
+        }
+    }
+
     /// The only door to a component.
     pub(crate) fn open<'a>(&self, mount: &'a Mount, _permit: &Permit) -> Opened<'a> {
         let (grants, compartment) = (Arc::clone(&mount.grants), Arc::clone(&mount.compartment));
@@ -157,6 +190,19 @@ impl Mounts {
             table.insert(mount);
         }
         Ok(())
+    }
+
+    /// Returns the mount as `version` of its plugin would serve it.
+    ///
+    /// # Errors
+    /// 400 if the catalog has no such version, 503 if the version could not be loaded.
+    pub(crate) fn with_version(
+        before: &Arc<Mount>,
+        version: &str,
+        catalog: &Catalog,
+    ) -> Result<Arc<Mount>, Failure> {
+        let record = MountRecord { version: version.to_owned(), ..before.record.clone() };
+        Mount::new(record, catalog, Some(before))
     }
 
     /// Lets the plugin's new entry in the catalog hold for its mounts.

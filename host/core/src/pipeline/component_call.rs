@@ -51,7 +51,6 @@ impl PermittedRequest<'_> {
         if self.route.leases {
             self.known_caller()?.may_hold_leases()?;
         }
-        let _inside = self.enter(mount)?;
         self.count(mount)?;
         let place = self.place_for_a_lease(mount).await?;
         let entered = self.enter_component(mount, unit, effect).await;

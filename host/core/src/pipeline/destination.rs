@@ -2,7 +2,7 @@
 
 use crate::api::{Answers, Endpoint, Found, PublicEndpoint, unsupported};
 use crate::core::Core;
-use crate::mounts::Mount;
+use crate::mounts::{Entrance, Inside, Mount};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
@@ -76,18 +76,35 @@ impl Destination<'_> {
     }
 }
 
-/// Finds the place, from what the table of the `host` says.
+/// Finds the place of a request, given the row `host` of the host's own table. A request to a mount
+/// enters the mount, and waits while another version of the plugin takes the mount over. The guard
+/// keeps the mount from being removed, moved or migrated while the request runs.
 ///
 /// # Errors
 /// 404 or 405, for callers whose policies allow the path.
-pub(super) fn find<'a>(
+pub(super) async fn enter<'a>(
     core: &Core,
     request: &Request,
     host: Result<Option<Found<'a>>, Failure>,
-) -> Result<Destination<'a>, Failure> {
+) -> Result<(Destination<'a>, Option<Inside>), Failure> {
     if let Some(Found { endpoint, captures }) = host? {
-        return Ok(Destination { place: Place::Host(endpoint), captures });
+        return Ok((Destination { place: Place::Host(endpoint), captures }, None));
     }
+    loop {
+        let (mount, destination) = find_in_mounts(core, request)?;
+        match core.mounts.enter(&mount).await {
+            Entrance::Inside(inside) => return Ok((destination, Some(inside))),
+            Entrance::Replaced => {}
+            Entrance::Gone => return Err(unmounted(&request.path)),
+        }
+    }
+}
+
+/// Finds the row of a mount.
+fn find_in_mounts<'a>(
+    core: &Core,
+    request: &Request,
+) -> Result<(Arc<Mount>, Destination<'a>), Failure> {
     let Some((mount, below)) = core.mounts.route(&request.path) else {
         return Err(core
             .mounts
@@ -108,11 +125,12 @@ pub(super) fn find<'a>(
         Match::NoVerb => Err(unsupported(&request.path)),
     };
     let (index, captures) = matched?;
-    Ok(Destination { place: Place::Mount(index, mount), captures })
+    let place = Place::Mount(index, Arc::clone(&mount));
+    Ok((mount, Destination { place, captures }))
 }
 
 /// 404, in the words that clients look for (decision H4).
-pub(super) fn unmounted(path: &str) -> Failure {
+fn unmounted(path: &str) -> Failure {
     let path = quoted(path);
     Failure::new(
         Kind::NotFound,

@@ -16,7 +16,6 @@ use std::sync::Arc;
 impl PermittedRequest<'_> {
     /// Answers the names below the prefix of its route.
     pub(super) async fn list_names(self, mount: &Arc<Mount>) -> Result<Response, Failure> {
-        let _inside = self.enter(mount)?;
         self.count(mount)?;
         let prefix = self.route.list.as_deref().unwrap_or_default();
         let prefix = route::fill(prefix, &self.destination.captures);

@@ -1,9 +1,9 @@
 //! A request that policy allowed, with what is known of it: what each way of serving begins with.
 
-use super::destination::{Destination, unmounted};
+use super::destination::Destination;
 use crate::core::Core;
 use crate::identity::Standing;
-use crate::mounts::{Inside, Mount};
+use crate::mounts::Mount;
 use crate::permit::Permit;
 use crate::tokens::Caller;
 use bulkhead_wire::description::Route;
@@ -33,12 +33,6 @@ pub(super) struct PermittedRequest<'a> {
 }
 
 impl<'a> PermittedRequest<'a> {
-    /// Keeps the mount from being removed or moved while the request runs. One that was removed or
-    /// moved after the request found it is not there.
-    pub(super) fn enter(&self, mount: &Mount) -> Result<Inside, Failure> {
-        mount.enter().ok_or_else(|| unmounted(&self.request.path))
-    }
-
     /// Who calls.
     ///
     /// # Errors

@@ -139,13 +139,13 @@ async fn serve(
 ) -> Result<RawResponse, Failure> {
     count_request(mount)?;
     let seen = core.store.changes_of(&mount.record.uuid);
-    let reply = Box::pin(run(core, mount, request, Run::First)).await?;
+    let (mount, reply) = Box::pin(run(core, &mount.record.uuid, request, Run::First)).await?;
     drop(in_flight);
-    let Some(park) = reply.park else { return respond(mount, reply) };
+    let Some(park) = reply.park else { return respond(&mount, reply) };
     let _place = core.parking.take_place(Client::of(request.remote.0))?;
     let wait = Duration::from_millis(park.wait.into()).min(LONGEST_WAIT);
     let until = Instant::now() + wait;
-    let name = group_name(core, mount, request);
+    let name = group_name(core, &mount, request);
     let (mut seat, made) = core.parking.join(&name, &mount.record.uuid);
     if let Some(group) = made {
         let waiting = Waiting { core: Arc::clone(core), request: Arc::clone(request), group };
@@ -157,8 +157,9 @@ async fn serve(
         _ = gone => return Err(Failure::new(Kind::Unavailable, "the client went away")),
     }
     drop(seat);
-    let (mount, _in_flight) = again(core, &mount.record.uuid)?;
-    respond(&mount, Box::pin(run(core, &mount, request, Run::Elapsed)).await?)
+    let _in_flight = again(core)?;
+    let (mount, reply) = Box::pin(run(core, &mount.record.uuid, request, Run::Elapsed)).await?;
+    respond(&mount, reply)
 }
 
 /// A name that equal requests of a mount have, and no others.
@@ -231,40 +232,40 @@ async fn run_again(
     uuid: &str,
     request: &RawRequest,
 ) -> Result<(Arc<Mount>, RawReply), Failure> {
-    let (mount, _in_flight) = again(core, uuid)?;
-    let reply = run(core, &mount, request, Run::Changed).await?;
-    Ok((mount, reply))
+    let _in_flight = again(core)?;
+    run(core, uuid, request, Run::Changed).await
 }
 
-/// The mount as it is now, and the right to work in it.
+/// Keeps the service from being sealed while a request that waited runs.
 ///
 /// # Errors
-/// 503 once the service is being sealed, 404 where the mount is gone.
-fn again(core: &Core, uuid: &str) -> Result<(Arc<Mount>, InFlight), Failure> {
+/// 503 once the service is being sealed.
+fn again(core: &Core) -> Result<InFlight, Failure> {
     let in_flight = core.sealing.enter()?;
-    if core.sealing.has_begun() {
-        return Err(sealed());
-    }
-    let gone = || Failure::new(Kind::NotFound, "the mount was disabled or moved");
-    Ok((core.mounts.by_uuid(uuid).ok_or_else(gone)?, in_flight))
+    if core.sealing.has_begun() { Err(sealed()) } else { Ok(in_flight) }
 }
 
-/// Runs the component, and runs it again on a conflict while nothing outside was changed.
+/// Runs the component that serves the mount now, and runs the component again after a conflict
+/// while nothing outside was changed. Returns the mount with the reply.
+///
+/// # Errors
+/// 404 if the mount was disabled or moved.
 async fn run(
     core: &Arc<Core>,
-    mount: &Arc<Mount>,
+    uuid: &str,
     request: &RawRequest,
     run: Run,
-) -> Result<RawReply, Failure> {
-    let _inside = mount.enter().ok_or_else(|| mount.gone())?;
-    let until = Instant::now() + time_limit(core, mount);
+) -> Result<(Arc<Mount>, RawReply), Failure> {
+    let gone = || Failure::new(Kind::NotFound, "the mount was disabled or moved");
+    let (mount, _inside) = core.mounts.enter_by_uuid(uuid).await.ok_or_else(gone)?;
+    let until = Instant::now() + time_limit(core, &mount);
     let mut attempts = Attempts::for_caller(core, until);
     loop {
         let mut effect = Effect::Pure;
-        let call = RawCall { core, mount, request, run, until };
+        let call = RawCall { core, mount: &mount, request, run, until };
         let served = Box::pin(call.attempt(attempts.next(), &mut effect)).await;
         if effect >= Effect::Effect || !attempts.continue_after(&served).await {
-            return served;
+            return served.map(|reply| (mount, reply));
         }
     }
 }

@@ -741,3 +741,18 @@ async fn a_unit_relies_on_so_many_folders_and_no_more() {
     let refused = unit.folder_revision("m/more/");
     assert!(matches!(refused, Err(StoreFault::TooLarge(_))), "{refused:?}");
 }
+
+#[tokio::test]
+async fn a_whole_unit_stores_no_part_of_its_work() {
+    let (_scratch, store) = with_roles().await;
+    let mut unit = store.begin().whole();
+    unit.put(data("m/roles/first"), b"x".to_vec(), Index::default());
+    let refused = unit.checkpoint().await;
+    assert!(matches!(refused, Err(StoreFault::TooLarge(_))), "{refused:?}");
+    unit.put(data("m/roles/second"), b"x".to_vec(), Index::default());
+    assert!(unit.commit().await.is_err(), "a failed checkpoint spoils the unit");
+    let mut after = store.begin();
+    for key in ["m/roles/first", "m/roles/second"] {
+        assert!(after.get(&data(key)).await.unwrap().is_none(), "{key}");
+    }
+}

@@ -22,7 +22,7 @@ mod reaches;
 mod traps;
 
 use bulkhead::plugin::types::{Answer, Call, Context, Failure, Lease, Outcome};
-use bulkhead::plugin::{clock, leases};
+use bulkhead::plugin::{clock, leases, storage};
 use exports::bulkhead::plugin::{engine, leased};
 
 struct Hostile;
@@ -104,8 +104,12 @@ const ACTS: &[Act] = &[
     leasing("panicking-renew", |_| lease("panicking-renew")),
 ];
 
-/// The schema that data have of which `migrate` makes no end. Of any other it panics.
+/// Schema of data whose migration loops without end.
 const ENDLESS_SCHEMA: u32 = 0;
+/// Schema of data that can be migrated. The migration of data of any other schema panics.
+const MIGRATED_SCHEMA: u32 = 2;
+/// Record that a migration writes.
+const MIGRATED: &str = "migrated";
 
 /// A wake that does what its key says.
 fn woken(key: &str) -> Ending {
@@ -144,10 +148,12 @@ impl engine::Guest for Hostile {
     }
 
     fn migrate(_context: Context, from: u32) -> Result<(), Failure> {
-        if from == ENDLESS_SCHEMA {
-            traps::forever();
+        match from {
+            ENDLESS_SCHEMA => traps::forever(),
+            MIGRATED_SCHEMA => storage::put(MIGRATED, b"{}")?,
+            _ => panic!("it migrates nothing"),
         }
-        panic!("it migrates nothing")
+        Ok(())
     }
 
     fn handle(call: Call) -> Ending {
@@ -156,7 +162,8 @@ impl engine::Guest for Hostile {
             None => {
                 let names: Vec<String> =
                     ACTS.iter().map(|act| format!("\"{}\"", act.name)).collect();
-                Ok(answers::data(format!("{{\"acts\":[{}]}}", names.join(","))))
+                let (names, is_migrated) = (names.join(","), storage::get(MIGRATED)?.is_some());
+                Ok(answers::data(format!(r#"{{"acts":[{names}],"migrated":{is_migrated}}}"#)))
             }
         }
     }

@@ -23,7 +23,7 @@ pub(crate) fn enabling_fields() -> Vec<Field> {
         settings::options("texts for the plugin"),
         grants::whole(),
         settings::plugin_name(),
-        field("plugin_version", FieldKind::String, "empty, or the version that runs"),
+        settings::plugin_version(),
         field("local", FieldKind::Bool, "stored, without effect"),
         field("seal_wrap", FieldKind::Bool, "stored, without effect"),
         field("external_entropy_access", FieldKind::Bool, "stored, without effect"),
@@ -44,7 +44,8 @@ pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Fai
     let mut settings = Settings::default();
     let kind = kind(fields, &config)?;
     let mut warnings: Vec<String> = unknown.into_iter().collect();
-    let plugin = core.catalog.mountable(class.plugin_type(), &kind)?;
+    let wanted = config.get("plugin_version").and_then(Value::as_str).unwrap_or_default();
+    let plugin = core.catalog.select(class.plugin_type(), &kind, wanted)?;
     let usual = mounts::usual(&plugin.engine);
     let running = Running::of(&plugin.engine, &usual);
     let subject = Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };

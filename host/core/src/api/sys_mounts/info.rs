@@ -15,9 +15,7 @@ pub(super) fn info(record: &MountRecord, running: Running<'_>) -> Map<String, Va
         ("local", json!(record.marks.local)),
         ("seal_wrap", json!(record.marks.seal_wrap)),
         ("external_entropy_access", json!(record.marks.external_entropy_access)),
-        // The version that was asked for by its number: a mount runs the one there is, which is
-        // written as none.
-        ("plugin_version", json!("")),
+        ("plugin_version", json!(record.settings.plugin_version)),
         ("running_plugin_version", json!(running.version)),
         ("running_sha256", json!(running.digest)),
         ("deprecation_status", json!("supported")),
@@ -62,7 +60,7 @@ fn config(record: &MountRecord, running: Running<'_>, lifetimes: Lifetimes) -> M
         ("allowed_response_headers", json!(settings.allowed_response_headers)),
         ("identity_token_key", json!(settings.identity_token_key)),
         ("delegated_auth_accessors", json!(settings.delegated_auth_accessors)),
-        ("plugin_version", json!("")),
+        ("plugin_version", json!(settings.plugin_version)),
         // What holds, so that writing back what was read changes nothing.
         ("grants", json!(settings.grants.as_deref().unwrap_or(running.usual))),
     ];

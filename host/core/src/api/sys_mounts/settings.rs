@@ -78,7 +78,7 @@ pub(super) fn fields() -> Vec<Field> {
             "of auth methods: default-service, default-batch, service or batch",
         ),
         plugin_name(),
-        field("plugin_version", FieldKind::String, "empty, or the version that runs"),
+        plugin_version(),
         field(
             "identity_token_key",
             FieldKind::String,
@@ -118,6 +118,12 @@ pub(super) fn options(about: &str) -> Field {
 pub(super) fn plugin_name() -> Field {
     field("plugin_name", FieldKind::String, "the plugin, where the type is \"plugin\"")
         .counts_as("type")
+}
+
+/// The version of the plugin, which a new mount takes at once and a tuned mount is swapped to.
+pub(super) fn plugin_version() -> Field {
+    let about = "version of the plugin from the catalog, e.g. 1.2.0; empty leaves the choice open";
+    field("plugin_version", FieldKind::String, about)
 }
 
 /// The texts of which an empty one is a value like any other: no description, and the visibility
@@ -185,7 +191,7 @@ pub(super) fn change(
     subject: &Subject<'_>,
 ) -> Result<Vec<String>, Failure> {
     check_tunable(values, subject)?;
-    check_plugin(values, subject)?;
+    replace(&mut settings.plugin_version, plugin_version_of(values, subject)?);
     let text = |name: &str| values.get(name).and_then(Value::as_str);
     let list = |name: &str| {
         let items = values.get(name)?.as_array()?.iter();
@@ -272,8 +278,16 @@ fn check_tunable(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<(
     Ok(())
 }
 
-/// A mount runs the version that its plugin has, which is asked for by leaving it out.
-fn check_plugin(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<(), Failure> {
+/// Returns the version that `values` ask for, if they ask for a version. The version of a plugin of
+/// this binary is stored as none, because that version changes with the binary.
+///
+/// # Errors
+/// 400 for a plugin other than the plugin of the mount, and for a version other than the version of
+/// `subject`.
+fn plugin_version_of(
+    values: &Map<String, Value>,
+    subject: &Subject<'_>,
+) -> Result<Option<String>, Failure> {
     let text = |name: &str| values.get(name).and_then(Value::as_str).unwrap_or_default();
     let (name, version, Subject { kind, running, .. }) =
         (text("plugin_name"), text("plugin_version"), subject);
@@ -283,14 +297,18 @@ fn check_plugin(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<()
             "plugin_name {name} is not the type of the mount, {kind}; leave it out"
         )));
     }
-    if !version.is_empty() && version.trim_start_matches('v') != running.version {
+    let number = version.trim_start_matches('v');
+    if version.is_empty() {
+        return Ok(None);
+    }
+    if number != running.version {
         let (version, there_is) = (quoted(version), running.version);
         return Err(Failure::invalid(format!(
             "plugin_version {version} of {kind} is not in the catalog; there is {there_is}: give \
              that, or leave it out"
         )));
     }
-    Ok(())
+    Ok(Some(if running.is_official { String::new() } else { number.to_owned() }))
 }
 
 /// Refuses a key that is not there. It is remembered by the unit, so that the key does not go

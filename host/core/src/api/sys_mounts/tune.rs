@@ -7,9 +7,15 @@ use super::settings::{self, Subject};
 use crate::api::after_commit::AfterCommit;
 use crate::api::call::Call;
 use crate::api::reply::{Body, Reply};
-use crate::mounts::{Change, Class, MountRecord, Phase};
+use crate::catalog::EnginePlugin;
+use crate::core::Core;
+use crate::lifecycle;
+use crate::mounts::{self, Change, Class, MountRecord, Phase, Running};
 use bulkhead_wire::description::Field;
 use bulkhead_wire::failure::Failure;
+use serde_json::{Map, Value};
+use std::mem;
+use std::sync::Arc;
 
 /// The fields of tuning.
 pub(crate) fn tuning_fields() -> Vec<Field> {
@@ -26,7 +32,7 @@ pub(crate) fn read_tuning_in(class: Class, call: &Call<'_>) -> Result<Reply, Fai
 pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, request, .. } = call;
     let serving = Serving::at(core, class, fields.text("path"))?;
-    let (path, running) = (&serving.record().path, serving.running());
+    let path = &serving.record().path;
     let builtin = match &serving {
         Serving::Builtin(which, _) => Some(*which),
         Serving::Mount(_) => None,
@@ -39,10 +45,20 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
     let mut record = stored
         .filter(|record| record.phase == Phase::Serving)
         .ok_or_else(|| absent(class, path.listed()))?;
+    let values = settings::said(fields.all(), &request.fields);
+    let wanted = wanted_plugin(core, class, &record, &values)?.filter(|_| builtin.is_none());
+    let usual = wanted.as_ref().map(|plugin| mounts::usual(&plugin.engine)).unwrap_or_default();
+    let running = match &wanted {
+        Some(plugin) => Running::of(&plugin.engine, &usual),
+        None => serving.running(),
+    };
     let subject =
         Subject { class, builtin, kind: &serving.record().kind, running, system: core.lifetimes };
-    let values = settings::said(fields.all(), &request.fields);
+    let asked_before = record.settings.plugin_version.clone();
     let warnings = settings::change(&mut record.settings, &values, &subject)?;
+    // The swap after the commit stores the version, so that a swap that fails leaves no trace.
+    let asked = mem::replace(&mut record.settings.plugin_version, asked_before);
+    let version = (asked != record.settings.plugin_version).then_some(asked);
     if values.contains_key("identity_token_key") {
         settings::check_identity_token_key(unit, &record.settings).await?;
     }
@@ -53,9 +69,28 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
         }
         None => {
             record.put(unit)?;
-            Change::Tuned(Box::new(record))
+            Change::Tuned { record: Box::new(record), version }
         }
     };
     let reply = Reply::from(Body::Nothing).with_warnings(warnings);
     Ok(reply.after_commit(AfterCommit::Mounts(change)))
+}
+
+/// Returns the version of the plugin that `values` ask for.
+///
+/// # Errors
+/// 400 if the catalog has no such version, or the version cannot read the data of the mount.
+fn wanted_plugin(
+    core: &Core,
+    class: Class,
+    record: &MountRecord,
+    values: &Map<String, Value>,
+) -> Result<Option<Arc<EnginePlugin>>, Failure> {
+    let wanted = values.get("plugin_version").and_then(Value::as_str).unwrap_or_default();
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let plugin = core.catalog.select(class.plugin_type(), &record.kind, wanted)?;
+    lifecycle::check_schema(record, &plugin)?;
+    Ok(Some(plugin))
 }

@@ -17,6 +17,7 @@ fn mount(path: &str, kind: &str) -> MountRecord {
         kind: kind.to_owned(),
         marks: Marks::default(),
         settings: Settings::default(),
+        version: String::new(),
         schema: 1,
         phase: Phase::Serving,
         revision: 0,
@@ -31,7 +32,7 @@ async fn stored(store: &Arc<Store>, mounts: impl IntoIterator<Item = MountRecord
 
 /// Looks for a mount of `kind` and, where there is none, writes something on the strength of that.
 async fn write_without(store: &Arc<Store>, unit: &mut Unit, kind: &str) -> Option<MountPath> {
-    let found = stored_of(store, unit, PluginType::Secret, kind).await.unwrap();
+    let found = stored_of(store, unit, PluginType::Secret, (kind, "")).await.unwrap();
     if found.is_none() {
         unit.put(Address::new(Space::Core, "without"), Vec::new(), Index::default());
     }

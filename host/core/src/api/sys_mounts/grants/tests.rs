@@ -18,7 +18,8 @@ fn below(
     let parse =
         |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Grant>>();
     let (mut grants, usual) = (before.map(parse), parse(&["database:*"]));
-    let running = Running { version: "1.0.0", digest: "", usual: &usual, ceiling };
+    let running =
+        Running { version: "1.0.0", digest: "", is_official: true, usual: &usual, ceiling };
     let changed = change(&mut grants, values.as_object().unwrap(), "third", running);
     changed.map_err(|failure| failure.message)?;
     Ok(grants.map(|grants| grants.iter().map(Grant::to_string).collect()))

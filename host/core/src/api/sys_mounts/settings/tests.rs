@@ -7,7 +7,13 @@ const ENGINE: Subject<'_> = Subject {
     class: Class::Secret,
     builtin: None,
     kind: "database",
-    running: Running { version: "1.2.3", digest: "", usual: &[], ceiling: None },
+    running: Running {
+        version: "1.2.3",
+        digest: "",
+        is_official: false,
+        usual: &[],
+        ceiling: None,
+    },
     system: Lifetimes { default: 100, max: 1_000 },
 };
 const TOKEN: Subject<'_> =
