@@ -1,9 +1,9 @@
-//! Slots for connections, and which connection has to go where no slot is left.
+//! Connection slots of a listener, and the choice of the connection to close when all are taken.
 //!
-//! The attack this file stops: thousands of connections that do nothing, so that no client with a
-//! request gets one. A connection is idle unless a request of it is being served, also while it
-//! drips its headers; where the slots are taken, the one that has been idle longest goes. One
-//! address holds a part of the slots only.
+//! Prevents thousands of inactive connections from locking out clients that have a request. A
+//! connection is idle unless the server is serving a request of that connection; a connection that
+//! is still sending its headers is idle too. When all slots are taken, the connection that has been
+//! idle longest is closed. A single address may hold only a part of the slots.
 
 use crate::client_usage::ClientUsage;
 use bulkhead_wire::client::Client;
@@ -13,26 +13,30 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-/// Connections at a time, where the system allows as many.
+/// Maximum number of simultaneous connections of a listener, if the descriptor limit allows as
+/// many.
 pub(crate) const MOST: u64 = 4096;
 
-/// The same of a listener whose requests may wait for a change: as many as may wait, and some more.
+/// The same maximum for a listener whose requests may wait for a change (blocking queries): the
+/// maximum number of waiting requests, plus a reserve.
 pub(crate) const MOST_THAT_WAIT: u64 = 12_288;
 
-/// File descriptors for everything that is no client's connection: the store, databases, the log.
+/// Number of file descriptors reserved for everything except client connections: the store,
+/// databases, the log.
 const OWN_DESCRIPTORS: u64 = 256;
 
-/// Connections at a time, however few descriptors the system allows.
+/// Minimum number of simultaneous connections, even if the descriptor limit is lower.
 const LEAST: u64 = 16;
 
-/// From here on: so many requests of the connection are being served, none at this very number.
-/// Below it: when the connection became idle.
+/// Border between the 2 meanings of a slot's state. Above: `BUSY` plus the number of requests being
+/// served. Below: the clock value at which the connection became idle. `BUSY` itself is the state
+/// before the first use.
 const BUSY: u64 = 1 << 63;
-/// The connection was told to close; it begins no request any more.
+/// The connection was told to close and begins no further request.
 const CLOSING: u64 = u64::MAX;
 
-/// How many connections there may be at a time in a process that may have so many `descriptors`:
-/// at most `most`.
+/// Returns the number of simultaneous connections, `most` at most, that fit into `descriptors` file
+/// descriptors.
 pub(crate) fn capacity(descriptors: u64, most: u64) -> usize {
     usize::try_from(descriptors.saturating_sub(OWN_DESCRIPTORS).clamp(LEAST, most))
         .unwrap_or(usize::MAX)
@@ -41,13 +45,13 @@ pub(crate) fn capacity(descriptors: u64, most: u64) -> usize {
 /// The slots of a listener.
 pub(crate) struct ConnectionSlots {
     per_client: u64,
-    /// Of each slot: how many requests are being served (see [`BUSY`]), [`CLOSING`], or when its
-    /// connection became idle, as a number that only grows. Beside the rest, so that a request
-    /// changes it without a lock.
+    /// State of each slot: [`BUSY`] plus the number of requests, [`CLOSING`], or the clock value at
+    /// which the connection became idle. The states are outside the table so that a request changes
+    /// its state without a lock.
     idle: Box<[AtomicU64]>,
     clock: AtomicU64,
     table: Mutex<Table>,
-    /// A new connection waits for a slot, or for a connection that becomes idle.
+    /// A new connection is waiting for a free slot or for a connection to become idle.
     is_awaited: AtomicBool,
     changed: Notify,
 }
@@ -58,34 +62,34 @@ struct Table {
     usage: ClientUsage,
 }
 
-/// A slot that is taken.
+/// The holder of a taken slot.
 struct Taken {
     /// `None` for a connection that is not counted by address.
     client: Option<Client>,
     close: Arc<Notify>,
 }
 
-/// What became of asking for a slot.
+/// The result of an attempt to get a slot.
 enum Attempt {
     Granted(ConnectionSlot),
-    /// A connection was told to close, or all of them are busy: there will be a slot.
+    /// A connection was told to close, or all connections are busy: a slot will become free.
     Later,
-    /// The client has all slots that it may have, and is busy on each.
+    /// The client holds all slots that it may hold, and all its connections are busy.
     Refused,
 }
 
-/// When a connection is to close.
+/// The moment at which a connection has to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Close {
-    /// A new connection needs the slot, and nothing is being served on it; or too many bytes of its
-    /// answers are not taken.
+    /// Close now: a new connection needs the slot while the connection is idle, or the client
+    /// leaves too many bytes of its answers unread.
     AtOnce,
-    /// The server stops: what was begun is answered.
+    /// Close after the requests in flight are answered: the server is stopping.
     AfterAnswer,
 }
 
 impl ConnectionSlots {
-    /// So many slots in `total`, and so many for one address.
+    /// Creates `total` slots, of which a single address may hold `per_address`.
     pub(crate) fn new(total: usize, per_address: usize) -> Arc<Self> {
         let table = Table {
             free: (0..total).rev().collect(),
@@ -102,9 +106,9 @@ impl ConnectionSlots {
         })
     }
 
-    /// A slot for a connection of `peer`, as soon as there is one. A proxy stands for many clients
-    /// and is not counted. `None` when the address has its part already and is busy on all of it:
-    /// close the connection.
+    /// Waits for a slot for a connection from `peer`. The connections of a proxy are not counted,
+    /// because a proxy carries the requests of many clients. Returns `None` if the address holds
+    /// its part already and all its connections are busy: the caller then closes the connection.
     pub(crate) async fn take(
         self: &Arc<Self>,
         peer: IpAddr,
@@ -121,7 +125,7 @@ impl ConnectionSlots {
                 self.is_awaited.store(false, Ordering::SeqCst);
                 return granted;
             }
-            // Looked at once more after this is set, so that no change in between is missed.
+            // The loop tries again after setting the flag, so that no change in between is missed.
             if self.is_awaited.swap(true, Ordering::SeqCst) {
                 self.changed.notified().await;
                 self.is_awaited.store(false, Ordering::SeqCst);
@@ -129,12 +133,12 @@ impl ConnectionSlots {
         }
     }
 
-    /// Tells the connection that has been idle longest to close, whichever client has it.
+    /// Tells the connection that has been idle longest to close, regardless of its client.
     pub(crate) fn close_longest_idle(&self) {
         self.close_longest_idle_of(&self.lock(), None);
     }
 
-    /// Tells every connection to close once its request is answered.
+    /// Tells every connection to close after its request is answered.
     pub(crate) fn drain(&self) {
         self.lock().taken.iter().flatten().for_each(|taken| taken.close.notify_one());
     }
@@ -166,8 +170,8 @@ impl ConnectionSlots {
         Attempt::Granted(ConnectionSlot { slots, index, client, close, is_cut })
     }
 
-    /// Tells the connection to close that has been idle longest, of that client or of all. Whether
-    /// one is closing.
+    /// Tells the connection that has been idle longest to close, among those of `client` or among
+    /// all. Returns whether a connection is closing.
     fn close_longest_idle_of(&self, table: &Table, client: Option<Client>) -> bool {
         loop {
             let mut longest: Option<(u64, &AtomicU64, &Taken)> = None;
@@ -185,7 +189,7 @@ impl ConnectionSlots {
                 }
             }
             let Some((then, since, taken)) = longest else { return false };
-            // A request may have come in the meantime: then it is another's turn.
+            // If a request arrived in the meantime, choose again.
             if since.compare_exchange(then, CLOSING, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
                 taken.close.notify_one();
                 return true;
@@ -201,12 +205,12 @@ impl ConnectionSlots {
         self.wake_waiting();
     }
 
-    /// One request less is being served.
+    /// Counts a request of the slot as served.
     fn end_request(&self, index: usize) {
         let now = self.tick();
         let less = |state: u64| Some(if state > BUSY + 1 { state - 1 } else { now });
         if let Some(since) = self.idle.get(index) {
-            // It always changes something.
+            // `less` always returns a state, so the update cannot fail.
             since.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).unwrap_or_default();
         }
         self.wake_waiting();
@@ -227,31 +231,32 @@ impl ConnectionSlots {
     }
 }
 
-/// The slot of one connection, given back when it is dropped.
+/// The slot of a connection, freed when dropped.
 pub(crate) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
     index: usize,
     client: Option<Client>,
     close: Arc<Notify>,
-    /// The connection is to end, also while requests are being served on it.
+    /// The connection has to end even while the server is serving its requests.
     is_cut: AtomicBool,
 }
 
 impl ConnectionSlot {
-    /// Tells the connection to end at once, also while requests are being served on it.
+    /// Tells the connection to end at once, even while the server is serving its requests.
     pub(crate) fn cut(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
         self.close.notify_one();
     }
 
-    /// Number of its requests that are being served or whose answers are not taken.
+    /// Returns the number of the connection's requests that are being served or whose answers are
+    /// not fully sent.
     pub(crate) fn requests(&self) -> u64 {
         let state = self.slots.idle.get(self.index).map(|state| state.load(Ordering::SeqCst));
         state.filter(|state| *state != CLOSING).map_or(0, |state| state.saturating_sub(BUSY))
     }
 
-    /// Begins to serve a request, until what is returned is dropped. `None` when the connection was
-    /// told to close at once.
+    /// Marks the slot as serving a request until the returned guard is dropped. Returns `None` if
+    /// the connection was told to close at once.
     pub(crate) fn begin_request(self: &Arc<Self>) -> Option<Busy> {
         let since = self.slots.idle.get(self.index)?;
         let begin = |state| match state {
@@ -263,13 +268,14 @@ impl ConnectionSlot {
         Some(Busy(Arc::clone(self)))
     }
 
-    /// Which of the connection's times of idleness this is; `None` while a request is being served.
+    /// Returns the clock value at which the connection became idle, or `None` while it serves a
+    /// request.
     pub(crate) fn idle_since(&self) -> Option<u64> {
         let since = self.slots.idle.get(self.index)?.load(Ordering::SeqCst);
         (since < BUSY).then_some(since)
     }
 
-    /// Ends when the connection is to close.
+    /// Waits until the connection has to close.
     pub(crate) async fn told_to_close(&self) -> Close {
         self.close.notified().await;
         if self.is_cut.load(Ordering::SeqCst) {
@@ -295,7 +301,7 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// A request is being served on the slot.
+/// A guard that counts a request of the slot as being served.
 pub(crate) struct Busy(Arc<ConnectionSlot>);
 
 impl Drop for Busy {

@@ -1,8 +1,8 @@
-//! From an HTTP request to a [`Request`] and from a [`Response`] back: headers, token, and what of
-//! the body is read, which the head decides (see [`crate::body`]).
+//! Conversion between HTTP and the core's [`Request`] and [`Response`]: headers, token, and the
+//! admitted part of the body, which the request's head decides (see [`crate::body`]).
 //!
-//! The attack this file stops: a client that hangs up halfway. What began for it goes on without
-//! it, see [`DetachOnDrop`].
+//! Prevents a client that disconnects early from cutting its request short: the work continues
+//! without the client, see [`DetachOnDrop`].
 
 use crate::answer_body::UnsentBody;
 use crate::answer_budget::AnswerBudget;
@@ -34,34 +34,36 @@ use hyper::{Method, StatusCode, Version};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Requests at a time on one connection of HTTP/2 for callers without a token that holds. A trusted
-/// proxy's clients are counted each for itself.
+/// Maximum number of simultaneous requests on an HTTP/2 connection for callers without a valid
+/// token. Clients behind a trusted proxy are counted separately.
 const STREAMS_OF_STRANGERS: u64 = 16;
 
-/// When a request over that is worth another try, in milliseconds.
+/// Retry delay after a request over that maximum, in milliseconds.
 const RETRY_STREAM_AFTER: u64 = 1_000;
 
-/// What stands behind the listener.
+/// The service behind the listener.
 pub(crate) trait Answerer: Send + Sync + 'static {
-    /// Answers one request; never fails, because failures are answers.
+    /// Answers a request. Never fails, because failures are answers.
     fn answer(self: Arc<Self>, request: Request) -> impl Future<Output = Response> + Send;
 
-    /// What of the body of a request is read.
+    /// Returns the part of the request's body that the listener may read.
     fn admit_body(&self, head: &Head<'_>) -> impl Future<Output = BodyAdmission> + Send;
 
-    /// Returns whether a request has a token that holds. No use of the token is taken.
+    /// Returns whether the request has a valid token, without consuming a use of the token.
     fn has_token(&self, head: &Head<'_>) -> impl Future<Output = bool> + Send;
 
-    /// The place of plain HTTP at `path`, which follows `/v1/` as it was sent.
+    /// Returns the plain HTTP place of `path`, the part of the URL path after `/v1/` exactly as
+    /// sent.
     fn raw_place(&self, path: &str) -> Option<RawPlace>;
 
-    /// Returns whether a row of a component's table answers on `path`, which is canonical.
+    /// Returns whether a component's route table has a row for `path`, which is canonical.
     fn is_row(&self, path: &str) -> bool;
 
-    /// The place of everything on a listener of the mount's own.
+    /// Returns the plain HTTP place of every request on the mount's own listener.
     fn own_raw_place(&self, mount: &MountPath) -> RawPlace;
 
-    /// Answers one request of plain HTTP. Dropped while the request waits, it gives up its place.
+    /// Answers a plain HTTP request. If the future is dropped while the request waits, the request
+    /// gives up its place.
     fn answer_raw(self: Arc<Self>, request: RawRequest)
     -> impl Future<Output = RawResponse> + Send;
 }
@@ -96,41 +98,41 @@ impl Answerer for Service {
     }
 }
 
-/// The connection of a request, and the requests in flight on the connection.
+/// The connection of a request, and the number of requests in flight on that connection.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival {
     /// Origin of the connection.
     pub(crate) origin: Origin,
-    /// Requests of the connection that are being served or whose answers are not taken, with this
-    /// one.
+    /// Number of the connection's requests, including this request, that are being served or whose
+    /// answers are not fully sent.
     pub(crate) requests: u64,
 }
 
-/// Serves requests of every connection of a listener.
+/// The HTTP front end that serves the requests of all connections of a listener.
 pub(crate) struct HttpFrontend<A> {
     pub(crate) answerer: Arc<A>,
     pub(crate) config: ListenerConfig,
-    /// The mount whose own listener it is.
+    /// The mount that owns the listener.
     pub(crate) own_mount: Option<MountPath>,
     pub(crate) body_budget: Arc<BodyBudget>,
     answer_budget: Arc<AnswerBudget>,
     pub(crate) concurrency: Arc<ClientConcurrency>,
-    /// Each request's task holds a clone, so that the receiver learns when the last has ended.
+    /// Each request's task holds a clone, so that the receiver learns when the last task has ended.
     work: mpsc::Sender<()>,
 }
 
-/// What goes out.
+/// An answer as hyper sends it.
 pub(crate) type Reply = hyper::Response<UnsentBody>;
 
-/// A request, the memory that its body takes while it is worked on, and its count where its
-/// connection does not count for it.
+/// A request, the memory reserved for its body, and its place in the client's concurrency limit if
+/// its connection does not count for the limit.
 struct ParsedRequest {
     request: Request,
     memory: Option<BodyMemory>,
     counted: Option<Arc<CountedRequest>>,
 }
 
-/// The content of a request, and the memory of the content.
+/// The content of a request and the memory reserved for the content.
 struct Received {
     verb: Verb,
     content: Content,
@@ -138,8 +140,8 @@ struct Received {
 }
 
 impl<A: Answerer> HttpFrontend<A> {
-    /// A frontend of `answerer` that lets in what `config` allows. The receiver of `work` ends
-    /// when this and every request is gone.
+    /// Creates a front end for `answerer` with the limits of `config`. The receiver of `work` ends
+    /// when the front end and every request are gone.
     pub(crate) fn new(answerer: Arc<A>, config: ListenerConfig, work: mpsc::Sender<()>) -> Self {
         let body_budget = BodyBudget::new(config.body_max);
         let concurrency = ClientConcurrency::new(config.connections_per_address);
@@ -148,17 +150,17 @@ impl<A: Answerer> HttpFrontend<A> {
         Self { answerer, config, own_mount, body_budget, answer_budget, concurrency, work }
     }
 
-    /// Whether `peer` stands for many clients.
+    /// Returns whether `peer` is a trusted proxy, which carries the requests of many clients.
     pub(crate) fn trusts(&self, peer: Origin) -> bool {
         self.config.proxies.is_proxy(peer)
     }
 
-    /// Room for the answers that are not taken.
+    /// Budget for answers that clients have not read yet.
     pub(crate) fn answer_budget(&self) -> &Arc<AnswerBudget> {
         &self.answer_budget
     }
 
-    /// Serves one request.
+    /// Serves a request.
     pub(crate) async fn serve<B>(&self, request: hyper::Request<B>, arrival: Arrival) -> Reply
     where
         B: Body<Data = Bytes>,
@@ -169,23 +171,24 @@ impl<A: Answerer> HttpFrontend<A> {
             return without_forbidden_body(reply, &head.method);
         }
         let (mut reply, is_last) = match self.parse(&head, body, arrival).await {
-            // A proxy in front may have seen the end of such a body somewhere else.
+            // A proxy in front may have seen the end of a chunked body at another place (request
+            // smuggling), so the connection is not used again.
             Ok(parsed) => {
                 let (counted, client) = (parsed.counted.clone(), Client::of(parsed.request.remote));
-                // That of one that is refused may be unread.
+                // The body of a refused request may be unread.
                 let is_last = head.headers.contains_key(TRANSFER_ENCODING)
                     || parsed.request.refusal.is_some();
                 let reply = into_reply(self.answer(parsed).await, client);
                 (reply.map(|body| body.counted_by(counted)), is_last)
             }
-            // Its body may be unread: what follows on this connection could be taken for a
-            // request.
+            // The body may be unread, and its rest could be taken for the next request of the
+            // connection.
             Err(failure) => {
                 let client = Client::of(arrival.origin.address().ip());
                 (into_reply(Response::failed(&failure), client), true)
             }
         };
-        // HTTP/2 keeps its requests apart.
+        // HTTP/2 frames its requests, so that only older versions need the close.
         if is_last && head.version < Version::HTTP_2 {
             reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
@@ -204,13 +207,13 @@ impl<A: Answerer> HttpFrontend<A> {
         headers::check_size(&head.headers)?;
         headers::check_server(head)?;
         let remote = self.config.proxies.client(arrival.origin, &head.headers)?;
-        // The connections of a proxy are not counted, also where it asks for itself.
+        // The connections of a proxy are not counted, even if the proxy itself is the client.
         let is_counted = self.trusts(arrival.origin) || head.version >= Version::HTTP_2;
         let counted =
             is_counted.then(|| self.concurrency.admit(remote.ip())).transpose()?.map(Arc::new);
         let Target { verb, path } = target::read(&head.method, head.uri.path())?;
         let token = headers::token(&head.headers)?;
-        // From here on it is known who asks for what: a refusal leaves its lines in the audit.
+        // From here on the caller and the path are known, so that the audit log records a refusal.
         let asks = Head { verb, path: &path, token: token.as_ref(), remote: remote.ip() };
         self.check_streams(&asks, arrival).await?;
         let Received { verb, content, memory } = self.receive(head, &asks, body).await?;
@@ -232,10 +235,10 @@ impl<A: Answerer> HttpFrontend<A> {
         Ok(ParsedRequest { request, memory, counted })
     }
 
-    /// Refuses one stream too many of a caller without a token that holds.
+    /// Refuses a request that exceeds the stream limit for callers without a valid token.
     ///
     /// # Errors
-    /// 429, with when to try again.
+    /// 429, with a retry delay.
     async fn check_streams(&self, asks: &Head<'_>, arrival: Arrival) -> Result<(), Failure> {
         if arrival.requests <= STREAMS_OF_STRANGERS
             || self.trusts(arrival.origin)
@@ -253,7 +256,7 @@ impl<A: Answerer> HttpFrontend<A> {
         })
     }
 
-    /// Receives what comes with a request beside its path and its token.
+    /// Receives the query and the body of a request.
     ///
     /// # Errors
     /// As [`body::receive`].
@@ -284,7 +287,8 @@ impl<A: Answerer> HttpFrontend<A> {
                     body::receive((head, verb), body, &self.config, admitted, &mut memory);
                 Ok(Received { verb, content: Box::pin(content).await?, memory: Some(memory) })
             }
-            // clients send bodies with reads and deletes, and mean nothing by it
+            // Some clients send a body with a read or a delete. The body has no meaning and is
+            // ignored.
             Verb::Read | Verb::List | Verb::Delete => {
                 let content = Content { fields, ..Content::default() };
                 Ok(Received { verb, content, memory: None })
@@ -300,15 +304,15 @@ impl<A: Answerer> HttpFrontend<A> {
             drop((work, memory, counted));
             response
         }));
-        // The panic itself is in the log already, without its text (see log.rs).
+        // The panic hook has already logged the panic without its text (see log.rs).
         answered
             .await
             .unwrap_or_else(|Panicked| Response::failed(&Failure::internal("internal error")))
     }
 }
 
-/// The reply without the body that its request or its status forbids. hyper leaves such a body out
-/// in HTTP/1.1, and sends it in HTTP/2, where clients take it for an error of the connection.
+/// Removes the body that the request's method or the status forbids. hyper removes such a body in
+/// HTTP/1.1 but sends it in HTTP/2, where clients take the body for a connection error.
 fn without_forbidden_body(reply: Reply, method: &Method) -> Reply {
     let has_none = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&reply.status());
     if !has_none && *method != Method::HEAD {
@@ -322,11 +326,12 @@ fn without_forbidden_body(reply: Reply, method: &Method) -> Reply {
     reply
 }
 
-/// Puts an answer to `client` into HTTP.
+/// Converts an answer to `client` into HTTP.
 fn into_reply(response: Response, client: Client) -> Reply {
     let (retry_after, max_age) = (response.retry_after, response.max_age());
     let (status, content_type, content) = response.into_content();
-    // Both come from a component at times, whose nonsense is a fault of ours towards the client.
+    // A component sometimes supplies both values. If the values are invalid, the client gets an
+    // internal error.
     let (Ok(status), Ok(content_type)) =
         (StatusCode::from_u16(status), HeaderValue::from_str(&content_type))
     else {
@@ -344,7 +349,8 @@ fn into_reply(response: Response, client: Client) -> Reply {
     reply
 }
 
-/// Nothing is kept on its way but what says so itself: answers hold secrets.
+/// Returns the Cache-Control value: `no-store`, because answers hold secrets, unless the answer
+/// names a maximum age.
 fn cache_control(max_age: Option<u64>) -> HeaderValue {
     let text = max_age.map(|seconds| format!("max-age={seconds}"));
     text.and_then(|text| HeaderValue::try_from(text).ok())

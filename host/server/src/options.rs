@@ -1,7 +1,7 @@
-//! The command line of `bulkhead server`.
+//! Command line of `bulkhead server`.
 //!
-//! The mistake this file stops: an option of one mode that the other would ignore, so that a server
-//! is not where, or not as safe as, its operator believes.
+//! Prevents an option of one mode from being ignored in the other mode, which would leave the
+//! server at another address, or less protected, than its operator believes.
 
 use crate::config::DEFAULT_ADDRESS;
 use bulkhead_cli::double_dashes;
@@ -10,7 +10,7 @@ use lexopt::ValueExt;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What `bulkhead server --help` prints.
+/// Help text of `bulkhead server --help`.
 pub const USAGE: &str = "\
 Usage: bulkhead server --config FILE [--check]
        bulkhead server [--data-dir DIR] [--listen-address ADDR]
@@ -49,24 +49,24 @@ and the key that opens its data lies beside the data. Not for real secrets.
                                without it they go to a directory that is removed at the end
 ";
 
-/// Longest root token id, in characters.
+/// Maximum length of the root token id, in characters.
 const TOKEN_MAX: usize = 128;
 
-/// Says in the environment what `--listen-address` says.
+/// Environment variable equivalent to `--listen-address`.
 const LISTEN_VARIABLE: &str = "BULKHEAD_LISTEN_ADDRESS";
 
-/// Says in the environment what `--data-dir` says.
+/// Environment variable equivalent to `--data-dir`.
 const DATA_VARIABLE: &str = "BULKHEAD_DATA_DIR";
 
-/// Where a server without dev mode keeps its data by default: in the folder it was started in.
+/// Default data directory outside dev mode, relative to the working directory.
 const DATA: &str = "./bulkhead-data";
 
-/// What the command line asks for.
+/// The action that the command line asks for.
 #[derive(Debug)]
 pub enum Action {
     /// Print [`USAGE`].
     Help,
-    /// Say what a server with this file would do, and end.
+    /// Check this file, report the server that it configures, and end.
     Check(PathBuf),
     /// Run a server.
     Serve(Mode),
@@ -75,77 +75,77 @@ pub enum Action {
 /// The two kinds of server.
 #[derive(Debug)]
 pub enum Mode {
-    /// Open at once, for trying things out.
+    /// A server for trial use that opens itself at start.
     Dev(DevOptions),
-    /// Sealed until its operators open it.
+    /// A server that stays sealed until its operators unseal it.
     Production(ConfigSource),
 }
 
-/// Where the settings of a server that is not in dev mode are: in one of two places, never in both,
-/// because then neither would show it.
+/// The source of the settings outside dev mode: options or a file, never both, because then neither
+/// would show the complete settings.
 #[derive(Debug)]
 pub enum ConfigSource {
-    /// Options, and what they leave open in the environment.
+    /// Options, completed from the environment.
     Options(ProductionOptions),
-    /// A configuration file, and nothing else.
+    /// A configuration file alone.
     File(PathBuf),
 }
 
 /// A dev server's settings.
 #[derive(Debug)]
 pub struct DevOptions {
-    /// `host:port`; port 0 takes a free one.
+    /// `host:port`; port 0 takes a free port.
     pub listen: String,
-    /// The root token asked for; without one it is random.
+    /// Requested root token. `None`: a random token.
     pub root_token: Option<Secret>,
-    /// Where the data stay; without one they go with the process.
+    /// Data directory. `None`: a temporary directory that is removed with the process.
     pub data: Option<PathBuf>,
-    /// What its connections are protected with.
+    /// Protection of the server's connections.
     pub tls: DevTransport,
-    /// The listener of the scheduler's API.
+    /// Listener of the scheduler's API.
     pub scheduler: DevScheduler,
 }
 
 /// The listener of the scheduler's API in dev mode.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DevScheduler {
-    /// At the usual address, if that is free.
+    /// At the default address, if that address is free.
     Usual,
-    /// There is none.
+    /// No listener.
     Off,
     /// At this address.
     At(String),
 }
 
-/// What the connections of a dev server are protected with.
+/// The protection of a dev server's connections.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DevTransport {
-    /// Nothing, and only this machine is listened to.
+    /// Plain HTTP, on loopback addresses only.
     PlainHere,
-    /// Nothing, in so many words.
+    /// Plain HTTP on any address, by explicit request.
     Plain,
-    /// A certificate that is made at the start, for these names besides the usual ones.
+    /// TLS with a certificate made at the start, for these names besides the default names.
     Tls(Vec<String>),
 }
 
-/// The settings of a server that is neither in dev mode nor has a configuration file.
+/// The settings of a server without dev mode and without a configuration file.
 #[derive(Debug)]
 pub struct ProductionOptions {
-    /// `host:port`; port 0 takes a free one.
+    /// `host:port`; port 0 takes a free port.
     pub listen: String,
-    /// Where the data stay.
+    /// Data directory.
     pub data: PathBuf,
-    /// Plain HTTP also where other machines reach it.
+    /// Allow plain HTTP on addresses that other machines reach.
     pub tls_disable: bool,
 }
 
-/// Looks an environment variable up.
+/// A lookup of an environment variable.
 type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Reads the arguments after `server`; `env` looks an environment variable up.
+/// Parses the arguments after `server`; `env` looks up an environment variable.
 ///
 /// # Errors
-/// What is wrong, for standard error; the process ends with code 2.
+/// A message for standard error; the process then exits with code 2.
 pub fn parse(args: impl Iterator<Item = OsString>, env: Env<'_>) -> Result<Action, String> {
     use lexopt::Arg::{Long, Short};
     let mut typed = Arguments::default();
@@ -193,7 +193,7 @@ fn path_value(parser: &mut lexopt::Parser, option: &str, meant: &str) -> Result<
     Ok(value.into())
 }
 
-/// What was typed, before it is known whether it fits together.
+/// The parsed arguments, before the check that they fit together.
 #[derive(Default)]
 struct Arguments {
     dev: bool,
@@ -219,7 +219,8 @@ impl Arguments {
             (None, true) => {
                 Err("--check is about a configuration file: add --config FILE".to_owned())
             }
-            // The environment of this shell need not be that of the server that the file is for.
+            // The environment of this shell may differ from that of the server that will use the
+            // file.
             (Some(_), true) => self.config_file(&|_| None).map(Action::Check),
             (Some(_), false) => self
                 .config_file(env)
@@ -230,7 +231,7 @@ impl Arguments {
         }
     }
 
-    /// What the command line leaves open comes from the environment, our own names first.
+    /// Builds the dev settings. Missing options come from the environment, `BULKHEAD_` names first.
     fn dev_options(self, env: Env<'_>) -> Result<DevOptions, String> {
         if self.listen.is_some() {
             return Err("--listen-address is for a server without --dev; \
@@ -275,8 +276,8 @@ impl Arguments {
         })
     }
 
-    /// The environment's dev settings are left alone: they are there for another server of the same
-    /// user.
+    /// Refuses the options of dev mode. The environment's dev settings are ignored, because they
+    /// may be for another server of the same user.
     fn refuse_dev_options(&self) -> Result<(), String> {
         if self.token.is_some() {
             return Err("--dev-root-token-id is for dev mode: add --dev, or leave it out \
@@ -302,7 +303,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The configuration file, when nothing else says what it says.
+    /// Returns the configuration file if no other option or variable sets a value of that file.
     fn config_file(self, env: Env<'_>) -> Result<PathBuf, String> {
         if self.tls_disable {
             return Err("--tls-disable is not read beside --config; \
@@ -341,8 +342,8 @@ impl Arguments {
     }
 }
 
-/// What was typed, else the first of the variables that is set to something. One that is not text
-/// is refused: passed over, it would look as if it had worked.
+/// Returns the typed value, otherwise the first variable that is set and not empty. A value that is
+/// not UTF-8 is refused: if skipped, the setting would appear to have worked.
 fn typed_or_set(
     typed: Option<String>,
     env: Env<'_>,
@@ -357,8 +358,8 @@ fn typed_or_set(
     value.into_string().map(Some).map_err(|_| format!("the value of {name} is not UTF-8"))
 }
 
-/// Only characters that every shell and header takes as they are, because the token is printed in a
-/// command to copy.
+/// Checks the root token id. Only characters that need no quoting in a shell or a header are
+/// allowed, because the server prints the token in a command to copy.
 fn check_token(text: String) -> Result<Secret, String> {
     let usable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if text.is_empty() || text.len() > TOKEN_MAX || !text.chars().all(usable) {
