@@ -1,10 +1,10 @@
-//! The body of an answer on its way out.
+//! The body of an answer while it is sent.
 //!
-//! The attack this file stops: a client of HTTP/2 that asks for much and takes nothing of it. A
-//! connection of HTTP/1.1 has one answer at a time, and one that is not read holds up the socket
-//! (see [`crate::write_timeout`]); a stream of HTTP/2 holds up itself alone. Here an answer counts
-//! as a request that is being served until it is taken, is handed out in pieces, and a connection
-//! learns that one of its answers lies about.
+//! Prevents an HTTP/2 client from requesting many answers and reading none. A connection of
+//! HTTP/1.1 has a single answer at a time, and an unread answer blocks its socket (see
+//! [`crate::write_timeout`]), but an HTTP/2 stream blocks only itself. Therefore an answer counts
+//! as a request in progress until it is fully sent, leaves in small pieces, and reports to its
+//! connection when it stalls.
 
 use crate::answer_budget::AnswerBudget;
 use crate::client_concurrency::CountedRequest;
@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// Bytes that a stream of HTTP/2 is given at a time.
+/// Size of the pieces given to an HTTP/2 stream, in bytes.
 const PIECE: usize = 16 << 10;
 
-/// An answer that no connection holds yet.
+/// An answer that is not yet bound to a connection.
 pub(crate) struct UnsentBody {
     content: Content,
     client: Client,
@@ -31,17 +31,17 @@ pub(crate) struct UnsentBody {
 }
 
 impl UnsentBody {
-    /// The body of an answer to `client`.
+    /// Body of an answer to `client`.
     pub(crate) fn new(content: Content, client: Client) -> Self {
         Self { content, client, counted: None }
     }
 
-    /// The same, counted for its client.
+    /// Adds the place in the client's concurrency limit, which the answer keeps until it is sent.
     pub(crate) fn counted_by(self, counted: Option<Arc<CountedRequest>>) -> Self {
         Self { counted, ..self }
     }
 
-    /// Number of its bytes.
+    /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
         match &self.content {
             Content::Own(bytes) => bytes.len(),
@@ -57,19 +57,19 @@ impl UnsentBody {
         }
     }
 
-    /// The same without its bytes.
+    /// Removes the bytes.
     pub(crate) fn emptied(self) -> Self {
         Self { content: Content::Own(Vec::new()), ..self }
     }
 
-    /// The body on its way over the connection in `slot`.
+    /// Binds the body to the connection in `slot`.
     pub(crate) fn over(self, slot: &Arc<ConnectionSlot>, budget: &Arc<AnswerBudget>) -> AnswerBody {
         let left = budget.hold(self.content, self.client, slot);
         AnswerBody { left, counted: self.counted, waiting: None }
     }
 }
 
-/// Bytes of an answer, and what is held for as long as they are not taken.
+/// Unsent bytes of an answer, with the guards that are held until all bytes are sent.
 pub(crate) struct AnswerBody {
     left: Bytes,
     counted: Option<Arc<CountedRequest>>,
@@ -77,7 +77,7 @@ pub(crate) struct AnswerBody {
 }
 
 impl AnswerBody {
-    /// The same, as one of several answers of its connection.
+    /// Registers the body with the unsent answers of its connection.
     pub(crate) fn among(self, untaken: &Arc<UntakenAnswers>, busy: Busy) -> Self {
         Self { waiting: Some(untaken.begin(busy)), ..self }
     }
@@ -117,7 +117,7 @@ impl Body for AnswerBody {
     }
 }
 
-/// The answers of one connection that are not taken yet, each with when it last got anywhere.
+/// The unsent answers of a connection, each with the time of its last progress.
 #[derive(Default)]
 pub(crate) struct UntakenAnswers(Mutex<Table>);
 
@@ -128,7 +128,7 @@ struct Table {
 }
 
 impl UntakenAnswers {
-    /// Whether one of them got nowhere for so long.
+    /// Returns whether an answer has made no progress for `time`.
     pub(crate) fn is_any_older_than(&self, time: Duration) -> bool {
         sync::lock(&self.0).since.values().any(|since| since.elapsed() >= time)
     }
@@ -143,7 +143,7 @@ impl UntakenAnswers {
     }
 }
 
-/// One answer that is not taken yet.
+/// The registration of an unsent answer.
 struct Waiting {
     untaken: Arc<UntakenAnswers>,
     number: u64,

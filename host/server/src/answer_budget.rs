@@ -1,10 +1,11 @@
-//! A budget for the bytes of answers that clients have not taken yet.
+//! Budget for the bytes of answers that clients have not read yet.
 //!
-//! The attack this file stops: a client that sends requests on many connections or streams and
-//! reads none of the answers. An answer counts until its memory is free. If a client exceeds its
-//! budget, the connection with the client's oldest answer is closed; if all clients together exceed
-//! theirs, the client with the most bytes pays. Clients that read their answers notice nothing.
-//! Answers that share a document take no memory of their own and do not count.
+//! Prevents a client from filling the memory with requests on many connections or streams whose
+//! answers the client never reads. An answer counts until its memory is free. If a client exceeds
+//! its budget, the connection with the client's oldest answer is closed; if all clients together
+//! exceed the total budget, the client with the most bytes loses its oldest answer. Clients that
+//! read their answers notice nothing. Answers that share a document take no memory of their own and
+//! do not count.
 
 use crate::connection_slots::ConnectionSlot;
 use bulkhead_wire::client::Client;
@@ -14,13 +15,13 @@ use hyper::body::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Largest answer that is not counted, in bytes: the number of requests bounds small answers.
+/// Maximum size of an uncounted answer, in bytes. The number of requests bounds small answers.
 const UNCOUNTED: u64 = 4 << 10;
 
-/// Maximum of bytes that wait for a client.
+/// Maximum number of bytes waiting for a client.
 const PER_CLIENT: u64 = 64 << 20;
 
-/// Maximum of bytes that wait for all clients.
+/// Maximum number of bytes waiting for all clients together.
 const ALL: u64 = 256 << 20;
 
 /// The budget of all clients, and the answers that count.
@@ -103,8 +104,8 @@ impl Waiting {
         Some(answer)
     }
 
-    /// Removes answers until the client and all clients are within `budget`; a single answer may
-    /// exceed it. Returns the slots of the removed answers.
+    /// Removes answers until the client and the total are within `budget`; a single answer may
+    /// exceed the budget. Returns the slots of the removed answers.
     fn make_room(&mut self, client: Client, budget: &AnswerBudget) -> Vec<Weak<ConnectionSlot>> {
         let mut cut = Vec::new();
         let is_over = |of: &OfClient| of.bytes > budget.per_client && of.answers.len() > 1;
@@ -131,7 +132,7 @@ impl Waiting {
     }
 }
 
-/// Bytes of a single answer, counted until the drop.
+/// Bytes of an answer that count until the drop.
 struct Held {
     content: Vec<u8>,
     budget: Arc<AnswerBudget>,
@@ -147,7 +148,7 @@ impl AsRef<[u8]> for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // An answer that made room for another does not count any more.
+        // An answer removed to make room does not count any more.
         drop(sync::lock(&self.budget.waiting).remove(self.client, self.number));
     }
 }
@@ -188,7 +189,7 @@ mod tests {
         taken
     }
 
-    /// Which of the connections are told to end.
+    /// Returns for each connection whether it was told to end.
     async fn cut(slots: &[Arc<ConnectionSlot>]) -> Vec<bool> {
         let mut cut = Vec::new();
         for slot in slots {

@@ -1,9 +1,9 @@
-//! From the bytes of a body to what a request brings along.
+//! Conversion of a request's body into fields, a form or raw bytes.
 //!
-//! The attacks this file stops: bodies without end or in drops; more of them than there is memory,
-//! by what they take once they are parsed and not by their length on the wire, which may be a
-//! hundredth of it; and a stranger for whom anything is parsed but the few fields of an endpoint
-//! that asks for no token.
+//! Prevents 4 attacks: endless bodies; bodies sent a byte at a time; more bodies than there is
+//! memory, counted by their parsed size, which may be 100 times the size on the wire; and callers
+//! without a token that make the server parse more than the few fields of an endpoint without a
+//! token.
 
 use crate::body_budget::BodyMemory;
 use crate::config::ListenerConfig;
@@ -22,45 +22,45 @@ use serde_json::{Map, Value};
 use std::pin::pin;
 use std::time::Duration;
 
-/// Of a body that is too large so many times the limit is read all the same: a client that is still
+/// Multiple of the body limit up to which an oversized body is still read: a client that is still
 /// sending does not see the answer.
 const DRAIN: u64 = 2;
-/// Bytes that are read in any case, where the limit is small.
+/// Minimum of that drain limit, in bytes, for listeners with a small body limit.
 const DRAIN_LEAST: u64 = 4 << 20;
 
-/// How long a body may take to arrive, unless `request_timeout` is shorter.
+/// Maximum time for a body to arrive, unless `request_timeout` is shorter.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// Longest body, in bytes, for an endpoint that asks for no token.
+/// Maximum size of a body, in bytes, at an endpoint that requires no token.
 const MOST_OF_A_STRANGER: u64 = 64 << 10;
 
-/// What a request brings along.
+/// The parsed content of a request.
 #[derive(Default)]
 pub(crate) struct Content {
     pub(crate) fields: Map<String, Value>,
-    /// The body, where that is bytes.
+    /// The body, if it consists of raw bytes.
     pub(crate) raw: Option<RawBody>,
-    /// Bytes of the body on the wire, as far as they were read.
+    /// Number of body bytes received from the wire.
     pub(crate) bytes: u64,
-    /// The body was thrown away.
+    /// The body was discarded.
     pub(crate) is_unread: bool,
-    /// Why nothing of it could be read.
+    /// The reason why the content could not be read.
     pub(crate) refusal: Option<Failure>,
 }
 
 impl Content {
-    /// Nothing, because of what is wrong with it. So many `bytes` came.
+    /// Content of a refused request, after `bytes` bytes of the body arrived.
     pub(crate) fn refused(refusal: Failure, bytes: u64) -> Self {
         Self { bytes, refusal: Some(refusal), ..Self::default() }
     }
 }
 
-/// Receives the body of a write, and reads of it what is `admitted`, in `memory`. A body that does
-/// not arrive or cannot be read (400), that is too large (413) or for which there is no room (429,
-/// 503) is the refusal of its request.
+/// Receives the body of a write and reads the part that is `admitted`, within `memory`. A body that
+/// does not arrive or cannot be parsed (400), is too large (413) or finds no memory (429, 503)
+/// becomes the refusal of its request.
 ///
 /// # Errors
-/// What a sender is answered who is to be answered without a trace.
+/// The failure of [`BodyAdmission::Refused`], which is sent without an audit record.
 pub(crate) async fn receive<B>(
     (head, verb): (&Parts, Verb),
     body: B,
@@ -95,20 +95,20 @@ where
     Ok(received.unwrap_or_else(|refusal| Content::refused(refusal, bytes)))
 }
 
-/// Receives a body of which nothing is read.
+/// Receives a body without reading its content.
 async fn discard<B>(head: &Parts, body: B, config: &ListenerConfig) -> Result<Content, Failure>
 where
     B: Body<Data = Bytes>,
 {
-    // A client that asks first is refused before it sends.
+    // A client that sends `Expect` is refused before the client sends the body.
     let asks = head.headers.contains_key(EXPECT);
     let bytes = if asks { 0 } else { discard_body(body, config).await? };
     Ok(Content { bytes, is_unread: true, ..Content::default() })
 }
 
-/// Reads a body: JSON, a form, or a component's bytes. Of the last alone the query is read too,
-/// because nothing else can carry its fields; any other write would get fields from where its
-/// policies were never asked about them.
+/// Reads a body: JSON, a form, or a component's bytes. Only for a component the query is read too,
+/// because its fields have no other place. For any other write, query fields would bypass the
+/// policies, which check the fields of the body.
 fn read_content(
     head: &Parts,
     verb: Verb,
@@ -130,7 +130,7 @@ fn read_content(
     Ok(Content { fields, bytes, ..Content::default() })
 }
 
-/// Reads these members of a body, and skips all others.
+/// Reads the members `names` of a body and skips all others.
 fn read_members(head: &Parts, body: Vec<u8>, names: &[String]) -> Result<Content, Failure> {
     let bytes = length(&body);
     if is_component(&head.headers, &body) {
@@ -152,7 +152,8 @@ fn read_form(body: &[u8]) -> Result<Map<String, Value>, Failure> {
     target::parameters(form)
 }
 
-/// Whether the body is WebAssembly: it says so, or it begins like it, as no JSON and no form can.
+/// Returns whether the body is WebAssembly, by content type or by magic number. No JSON and no form
+/// begins with that magic number.
 fn is_component(headers: &HeaderMap, bytes: &[u8]) -> bool {
     let declared =
         headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! How much the bodies of all requests may take together, by what they take once they are parsed.
+//! Memory budget for the bodies of all requests, counted by their parsed size.
 //!
-//! The attacks this file stops: as many of the largest bodies as there are connections, until the
-//! memory is full; and as many bodies that are small on the wire and a hundred times as large when
-//! they are parsed. What takes little is not counted: it is bounded by the number of connections.
+//! Prevents memory exhaustion by a body of the maximum size on every connection, and by bodies that
+//! are small on the wire but 100 times as large when parsed. Small bodies are not counted: the
+//! number of connections bounds them.
 
 use crate::client_usage::ClientUsage;
 use bulkhead_wire::client::Client;
@@ -12,19 +12,19 @@ use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A body that takes up to so many bytes is not counted.
+/// Maximum size of an uncounted body, in bytes.
 const UNCOUNTED: u64 = 64 << 10;
 
-/// What one address may hold, unless a single body may be larger.
+/// Maximum number of bytes per address, unless a single body may be larger.
 const PER_ADDRESS: u64 = 64 << 20;
 
-/// So many addresses can hold all that they may at the same time.
+/// Number of addresses that can use their maximum at the same time.
 const ADDRESSES: u64 = 4;
 
-/// When a body that there was no room for is worth another try, in milliseconds.
+/// Retry delay for a body without room, in milliseconds.
 const RETRY_AFTER: u64 = 1_000;
 
-/// The memory for bodies that are being received or worked on.
+/// The memory budget for bodies being received or processed.
 pub(crate) struct BodyBudget {
     per_client: u64,
     all: u64,
@@ -38,14 +38,14 @@ struct InUse {
 }
 
 impl BodyBudget {
-    /// Room for bodies of up to `body_max` bytes each.
+    /// Creates a budget for bodies of up to `body_max` bytes each.
     pub(crate) fn new(body_max: u64) -> Arc<Self> {
         let per_client = PER_ADDRESS.max(body_max);
         let all = per_client.saturating_mul(ADDRESSES);
         Arc::new(Self { per_client, all, in_use: Mutex::default() })
     }
 
-    /// A body from `address`, that takes no room yet.
+    /// Begins a body from `address`, which holds no memory yet.
     pub(crate) fn begin(self: &Arc<Self>, address: IpAddr) -> BodyMemory {
         BodyMemory { budget: Arc::clone(self), client: Client::of(address), bytes: 0 }
     }
@@ -55,7 +55,7 @@ impl BodyBudget {
     }
 }
 
-/// Room that a body takes, given back when it is dropped.
+/// Memory held by a body, returned to the budget when dropped.
 pub(crate) struct BodyMemory {
     budget: Arc<BodyBudget>,
     client: Client,
@@ -63,11 +63,11 @@ pub(crate) struct BodyMemory {
 }
 
 impl BodyMemory {
-    /// Takes room for a body that is `size` bytes long, or will be.
+    /// Reserves memory for a body of `size` bytes.
     ///
     /// # Errors
-    /// 429 when the address would hold too much, 503 when all together would; both say when to try
-    /// again.
+    /// 429 if the address would exceed its maximum, 503 if all addresses together would; both with
+    /// a retry delay.
     pub(crate) fn grow_to(&mut self, size: u64) -> Result<(), Failure> {
         let more = size.saturating_sub(self.bytes);
         if size <= UNCOUNTED || more == 0 {
@@ -91,10 +91,10 @@ impl BodyMemory {
         Ok(())
     }
 
-    /// Takes room for a body that takes `size` bytes once it is parsed.
+    /// Reserves memory for a body of `size` bytes once parsed.
     ///
     /// # Errors
-    /// 413 when it alone would be more than an address may hold; otherwise as
+    /// 413 if the body alone exceeds the maximum of an address; otherwise as
     /// [`BodyMemory::grow_to`].
     pub(crate) fn grow_to_parsed(&mut self, size: u64) -> Result<(), Failure> {
         let most = self.budget.per_client;

@@ -1,11 +1,11 @@
-//! How many requests one client makes at a time, where its connections do not say so.
+//! Limit on the simultaneous requests of a client, for connections that do not limit them.
 //!
-//! The attacks this file stops: a client that asks a thousand things at once through a proxy, whose
-//! connections are not counted by address (see [`crate::connection_slots`]), until no other client
-//! behind that proxy is served; and one that asks over HTTP/2 and takes each question back at once,
-//! so that what was begun for it goes on without a place on its connection. It may make as many
-//! requests at a time as it could have connections; on one connection of HTTP/1.1 there is one
-//! request at a time, so that clients without a proxy are not counted there again.
+//! Prevents 2 attacks. A client behind a proxy sends thousands of requests at once, and no other
+//! client behind that proxy is served; the connections of a proxy are not counted by address (see
+//! [`crate::connection_slots`]). Or an HTTP/2 client sends requests and cancels each at once, so
+//! that the work continues without a place on the connection. A client may have as many
+//! simultaneous requests as connections. A direct HTTP/1.1 connection carries a single request at a
+//! time, so that its requests are not counted here again.
 
 use crate::client_usage::ClientUsage;
 use bulkhead_wire::client::Client;
@@ -14,13 +14,13 @@ use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// When a refused request is worth another try, in milliseconds.
+/// Retry delay after a refusal, in milliseconds.
 const RETRY_AFTER: u64 = 1_000;
 
-/// Counted requests at a time, of all clients: as many as there are connections at most.
+/// Maximum number of counted requests of all clients: the maximum number of connections.
 const MOST: u64 = 4096;
 
-/// How many requests of each client are being served.
+/// The number of requests in progress, for each client and in total.
 pub(crate) struct ClientConcurrency {
     per_client: u64,
     usage: Mutex<Usage>,
@@ -33,17 +33,17 @@ struct Usage {
 }
 
 impl ClientConcurrency {
-    /// So many requests at a time for each client.
+    /// Creates a limit of `per_address` simultaneous requests for each client.
     pub(crate) fn new(per_address: usize) -> Arc<Self> {
         let per_client = u64::try_from(per_address).unwrap_or(u64::MAX);
         Arc::new(Self { per_client, usage: Mutex::default() })
     }
 
-    /// Counts a request from `address` until what is returned is dropped.
+    /// Counts a request from `address` until the returned guard is dropped.
     ///
     /// # Errors
-    /// 429 when it has as many as it may, 503 when all clients together have, with when to try
-    /// again.
+    /// 429 if the client is at its limit, 503 if all clients together are at theirs; both with a
+    /// retry delay.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<CountedRequest, Failure> {
         let client = Client::of(address);
         let mut usage = self.lock();
@@ -75,7 +75,7 @@ fn later(kind: Kind, message: String) -> Failure {
     Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(kind, message) }
 }
 
-/// A request that is counted.
+/// The guard of a counted request.
 pub(crate) struct CountedRequest {
     concurrency: Arc<ClientConcurrency>,
     client: Client,

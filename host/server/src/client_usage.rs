@@ -1,19 +1,20 @@
-//! How much of something each client uses. Nothing is kept of a client that uses nothing.
+//! Usage counters per client. Clients without usage take no memory.
 
 use bulkhead_wire::client::Client;
 use std::collections::HashMap;
 
-/// What every client uses at this moment.
+/// The current usage of every client.
 #[derive(Debug, Default)]
 pub(crate) struct ClientUsage(HashMap<Client, u64>);
 
 impl ClientUsage {
-    /// What `client` uses.
+    /// Returns the usage of `client`.
     pub(crate) fn of(&self, client: Client) -> u64 {
         self.0.get(&client).copied().unwrap_or_default()
     }
 
-    /// Lets it take `more`, unless that would be over `most` in all. Whether it may.
+    /// Adds `more` to the client's usage unless the sum exceeds `most`. Returns whether `more` was
+    /// added.
     pub(crate) fn take(&mut self, client: Client, more: u64, most: u64) -> bool {
         let all = self.of(client).saturating_add(more);
         if all <= most {
@@ -22,7 +23,7 @@ impl ClientUsage {
         all <= most
     }
 
-    /// Takes `less` of it back.
+    /// Subtracts `less` from the client's usage.
     pub(crate) fn give_back(&mut self, client: Client, less: u64) {
         let left = self.of(client).saturating_sub(less);
         if left == 0 {
@@ -32,7 +33,7 @@ impl ClientUsage {
         }
     }
 
-    /// Whether no client uses anything.
+    /// Returns whether no client uses anything.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

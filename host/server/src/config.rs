@@ -1,9 +1,8 @@
-//! The configuration file of `bulkhead server --config FILE`: HCL (decision T9), and what a server
-//! does with it.
+//! Configuration file of `bulkhead server --config FILE`, in HCL (decision T9).
 //!
-//! The mistake this file stops: a server that is not as its operator wrote. Nothing is ignored: an
-//! unknown word, a value of another type, a setting that this version cannot honour refuses the
-//! file, by line. No setting is a secret, so that a refusal may repeat what is written.
+//! Prevents a server that differs from its configuration. Nothing is ignored: an unknown word, a
+//! value of the wrong type or an unsupported setting refuses the file and names the line. No
+//! setting is a secret, so that a refusal may quote the file.
 
 mod ambient;
 mod audit;
@@ -30,14 +29,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Default of the longest and of the usual life of a lease or token, in seconds: 768 h, as clients
-/// of this API expect.
+/// Default and maximum life of a lease or token, in seconds: 768 h, as clients of this API expect.
 const LEASE_TTL: u64 = 768 * 3600;
 
-/// The version that clients see unless the file says another (decision P5).
+/// Default version reported to clients (decision P5).
 const REPORTED_VERSION: &str = "1.21.0+ent";
 
-/// Largest file, in bytes.
+/// Maximum size of the file, in bytes.
 const FILE_MAX: u64 = 1 << 20;
 
 const OWN_COMPONENTS: &str =
@@ -66,7 +64,7 @@ const STORAGE_WORDS: Words = Words { keys: &["path"], blocks: &[], unserved: &[]
 
 const STORAGE_EXAMPLE: &str = "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }";
 
-/// Storages to come.
+/// Storages that this version does not support, with the reason.
 const STORAGE_UNSERVED: [(&str, &str); 1] = [(
     "postgres",
     "this version stores in SQLite only; write storage \"sqlite\" { path = \"/var/lib/bulkhead\" }",
@@ -74,7 +72,7 @@ const STORAGE_UNSERVED: [(&str, &str); 1] = [(
 
 const SEAL_WORDS: Words = Words { keys: &[], blocks: &[], unserved: &[] };
 
-/// Seals to come.
+/// Seals that this version does not support, with the reason.
 const SEAL_UNSERVED: [(&str, &str); 1] = [(
     "static",
     "this version is opened by Shamir's shares only; write seal \"shamir\" {}, or no seal at all",
@@ -83,34 +81,35 @@ const SEAL_UNSERVED: [(&str, &str); 1] = [(
 /// The configuration of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// Where and how it listens.
+    /// The API's listener.
     pub(crate) listener: ListenerConfig,
-    /// Where the scheduler's API has a listener of its own.
+    /// The scheduler API's own listener.
     pub(crate) scheduler: Option<ListenerConfig>,
-    /// Its address may be taken: the server then serves without it.
+    /// If the scheduler's address is taken, the server starts without that listener.
     pub(crate) scheduler_is_optional: bool,
-    /// Where its data are.
+    /// Data directory.
     pub(crate) data: PathBuf,
-    /// What records its requests.
+    /// Audit devices.
     pub(crate) audit: AuditSettings,
-    /// What the machine has, and where.
+    /// Metadata services and files of the machine.
     pub(crate) surroundings: Surroundings,
-    /// How components' HTTP leaves it.
+    /// Proxy and certificate authorities for the components' HTTP.
     pub(crate) outbound: OutboundSettings,
-    /// Life of a lease or token that says nothing else, in seconds.
+    /// Default life of a lease or token, in seconds.
     pub(crate) default_lease_ttl: u64,
-    /// Longest life of a lease or token, in seconds.
+    /// Maximum life of a lease or token, in seconds.
     pub(crate) max_lease_ttl: u64,
-    /// The version that clients switch features on.
+    /// Version reported to clients, which enable features by it.
     pub(crate) reported_version: String,
-    /// The URL by which clients reach it; empty when the file does not say.
+    /// URL at which clients reach the server; empty if not configured.
     pub(crate) api_address: String,
-    /// It does nothing by itself: for a copy that was restored from a backup.
+    /// Suspends work that the server does by itself: for a copy restored from a backup.
     pub(crate) suspend_due_work: bool,
 }
 
 impl Config {
-    /// A server on `address` with its data in `data` with nothing else configured.
+    /// Creates the configuration of a server at `address` with its data in `data` and all other
+    /// settings at their defaults.
     #[must_use]
     pub(crate) fn at(address: &str, data: &Path) -> Self {
         Self {
@@ -132,19 +131,19 @@ impl Config {
     /// Reads `file`.
     ///
     /// # Errors
-    /// Why it cannot be read, or what in it is wrong, by line and with what to write.
+    /// A message with the line, the error and the text to write instead.
     pub(crate) fn read(file: &Path) -> Result<Self, String> {
         let text = read_text(file)
             .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
         Self::of(&text).map_err(|wrong| format!("{}, {wrong}", file.display()))
     }
 
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error of the text.
     pub(crate) fn of(text: &str) -> Result<Self, ConfigError> {
-        // Editors on Windows put a byte order mark in front; it is no part of the language.
+        // Editors on Windows write a byte order mark, which HCL does not allow.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         section::read_root(text, &WORDS, Self::from_section)
     }
@@ -172,7 +171,7 @@ impl Config {
     }
 }
 
-/// The text of a file that may be anything: a device that never ends is not read to its end.
+/// Reads at most the maximum size, because the path may name an endless device.
 fn read_text(file: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(file)?.take(FILE_MAX + 1).read_to_string(&mut text)?;
@@ -188,7 +187,7 @@ fn data_directory(file: &Section<'_>) -> Result<PathBuf, ConfigError> {
     block.section(&STORAGE_WORDS)?.required("path", "\"/var/lib/bulkhead\"")?.path()
 }
 
-/// There is one kind of seal, and nothing to say of it: what opens it is in no file.
+/// Checks the seal. The only kind has no settings: the keys are in no file.
 fn check_seal(file: &Section<'_>) -> Result<(), ConfigError> {
     if let Some(block) = file.single_block("seal", "shamir", &SEAL_UNSERVED)? {
         block.section(&SEAL_WORDS)?;
@@ -206,8 +205,8 @@ fn check_log_format(file: &Section<'_>) -> Result<(), ConfigError> {
     }
 }
 
-/// The default and the longest life, in seconds. A maximum alone is the default too where it is
-/// shorter.
+/// Returns the default and the maximum life, in seconds. A shorter maximum also lowers an unset
+/// default.
 fn lifetimes(file: &Section<'_>) -> Result<(u64, u64), ConfigError> {
     let seconds =
         |key| file.value(key).map(|value| value.seconds(1, duration::LONGEST)).transpose();
@@ -224,7 +223,8 @@ fn lifetimes(file: &Section<'_>) -> Result<(u64, u64), ConfigError> {
     }
 }
 
-/// Clients compare it, and one of them fails on what is no semantic version (decision H15).
+/// Parses the reported version. Clients compare versions, and some fail on a version that is not
+/// semantic (decision H15).
 fn parse_version(value: &Value<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     match semver::Version::parse(text) {
@@ -236,7 +236,7 @@ fn parse_version(value: &Value<'_>) -> Result<String, ConfigError> {
     }
 }
 
-/// `http` or `https`, a host, maybe a port, and nothing behind.
+/// Parses `http` or `https`, a host and an optional port, without path or query.
 fn parse_url(value: &Value<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     let is_url = text.parse::<Uri>().is_ok_and(|uri| {

@@ -1,10 +1,9 @@
-//! One connection, from its first byte to its last: the handshake, which version of HTTP is spoken,
-//! and how long its client may take for what.
+//! Life of a connection: the handshake, the HTTP version, and the timeouts.
 //!
-//! The attacks this file stops: handshakes that are begun and left, heads that come a byte at a
-//! time, streams of HTTP/2 that are opened and taken back as fast as a client can write, and
-//! answers that are asked for and not taken. A connection whose handshake is not done is idle:
-//! where slots are scarce it goes first (see [`crate::connection_slots`]).
+//! Prevents handshakes that never finish, request heads that arrive a byte at a time, HTTP/2
+//! streams that are opened and reset as fast as a client can write, and answers that are requested
+//! but not read. A connection counts as idle during its handshake, so that it is among the first to
+//! be closed when slots are scarce (see [`crate::connection_slots`]).
 
 use crate::answer_body::UntakenAnswers;
 use crate::connection_slots::{Close, ConnectionSlot};
@@ -26,64 +25,62 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// How long a handshake may take.
+/// Timeout of the handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// How long headers of HTTP/1.1 may take to arrive, and how long such a connection may stay idle
-/// between requests.
+/// Timeout for the headers of an HTTP/1.1 request, and idle timeout between requests.
 const HEADER_TIME: Duration = Duration::from_secs(10);
 
-/// How long a client may take nothing of its answer.
+/// Maximum time during which a client may read nothing of its answer.
 const READ_TIME: Duration = Duration::from_secs(30);
 
-/// Requests at a time on one connection of HTTP/2.
+/// Maximum number of simultaneous requests on an HTTP/2 connection.
 const STREAMS: u32 = 64;
 
-/// Streams that a client may have taken back before the server looked at them.
+/// Maximum number of streams that a client may have reset before the server accepted them.
 const RESET_STREAMS: usize = 20;
 
-/// Streams that the server may have ended for a client's mistakes.
+/// Maximum number of streams that the server may have reset for a client's protocol errors.
 const MISTAKEN_STREAMS: usize = 64;
 
-/// What a client of HTTP/2 may send ahead, in bytes: of one body, and of all of a connection.
+/// HTTP/2 flow control windows, in bytes: for a single body, and for a whole connection.
 const STREAM_WINDOW: u32 = 128 << 10;
 const CONNECTION_WINDOW: u32 = 256 << 10;
 
-/// Bytes of one answer that wait for their client inside HTTP/2.
+/// Maximum number of bytes that HTTP/2 buffers of an answer.
 const SEND_BUFFER: usize = 32 << 10;
 
-/// Bytes that wait for their client inside TLS: one record.
+/// Maximum number of bytes that TLS buffers: a single record.
 const TLS_BUFFER: usize = 16 << 10;
 
-/// How long a connection of HTTP/2 may be silent before it is asked whether it is there, and how
-/// long it may take to say so.
+/// Silence after which an HTTP/2 connection is pinged, and the timeout of that ping.
 const PING_AFTER: Duration = Duration::from_secs(20);
 const PING_TIME: Duration = Duration::from_secs(10);
 
-/// How long a connection of HTTP/2 may stay idle, also when it answers.
+/// Idle timeout of an HTTP/2 connection that answers its pings.
 const IDLE_TIME: Duration = Duration::from_secs(60);
 
-/// How often a connection of HTTP/2 is looked at.
+/// Interval between idle checks of an HTTP/2 connection.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What a client sends that speaks HTTP to a port of TLS begins with one of its methods.
+/// First bytes of HTTP methods. A client that sends such a byte to a TLS port speaks plain HTTP.
 const METHODS: std::ops::RangeInclusive<u8> = b'A'..=b'Z';
 
-/// What is connected.
+/// An accepted stream.
 pub(crate) enum Stream {
-    /// By the network, with TLS where there is some.
+    /// A TCP connection, with the listener's TLS if configured.
     Tcp(TcpStream, Option<Arc<Tls>>),
-    /// By the file system.
+    /// A Unix socket connection.
     Unix(UnixStream),
 }
 
-/// Who is connected, and in which slot.
+/// The origin of a connection and its slot.
 pub(crate) struct Peer {
     pub(crate) origin: Origin,
     pub(crate) slot: Arc<ConnectionSlot>,
 }
 
-/// A request came over a connection that was told to close, and is not begun.
+/// A request arrived on a connection that was told to close. The request is not begun.
 #[derive(Debug)]
 struct ToldToClose;
 
@@ -95,13 +92,14 @@ impl fmt::Display for ToldToClose {
 
 impl std::error::Error for ToldToClose {}
 
-/// Serves a connection until it ends. One that fails concerns its client alone: nothing to report.
+/// Serves a connection until it ends. A failed connection affects only its client, so nothing is
+/// logged.
 pub(crate) async fn serve<A: Answerer>(stream: Stream, peer: Peer, frontend: Arc<HttpFrontend<A>>) {
     let stream = match stream {
         Stream::Unix(stream) => return serve_http1(stream, peer, frontend).await,
         Stream::Tcp(stream, tls) => {
-            // Answers are small and whole; a socket that refuses the option only answers a little
-            // later.
+            // Answers are small and complete. If the socket refuses the option, answers are only a
+            // little later.
             stream.set_nodelay(true).unwrap_or_default();
             let Some(tls) = tls else { return serve_http1(stream, peer, frontend).await };
             let handshake = tokio::time::timeout(HANDSHAKE_TIME, shake_hands(stream, &tls));
@@ -121,7 +119,7 @@ pub(crate) async fn serve<A: Answerer>(stream: Stream, peer: Peer, frontend: Arc
 
 type Encrypted = TlsStream<WriteTimeout<TcpStream>>;
 
-/// The connection once its client is convinced; `None` when it is not.
+/// Performs the TLS handshake. Returns `None` if the handshake fails.
 async fn shake_hands(mut stream: TcpStream, tls: &Tls) -> Option<Encrypted> {
     let mut first = [0];
     stream.peek(&mut first).await.ok()?;
@@ -172,7 +170,7 @@ async fn serve_http2<A: Answerer>(
         service_fn(move |request| {
             let (slot, untaken, frontend) =
                 (Arc::clone(&slot), Arc::clone(&untaken), Arc::clone(&frontend));
-            // It becomes a task, and is moved often until then.
+            // The future becomes a task and moves often before that; the box keeps moves cheap.
             Box::pin(async move {
                 let busy = slot.begin_request().ok_or(ToldToClose)?;
                 let arrival = Arrival { origin, requests: slot.requests() };
@@ -202,11 +200,11 @@ async fn serve_http2<A: Answerer>(
     }
 }
 
-/// How long a connection of HTTP/2 has been idle.
+/// The idle time of an HTTP/2 connection.
 struct Idleness {
-    /// Which time of idleness it is, and when it was first seen.
+    /// The slot's idle mark, and the time at which the mark was first seen.
     since: (Option<u64>, Instant),
-    /// The client was told to come no more.
+    /// The client was told to send no further requests.
     is_closing: bool,
 }
 
@@ -215,7 +213,7 @@ impl Idleness {
         Self { since: (slot.idle_since(), Instant::now()), is_closing: false }
     }
 
-    /// What is to become of the connection.
+    /// Checks the connection and returns how to close it, if it has to close.
     fn look(&mut self, slot: &ConnectionSlot, untaken: &UntakenAnswers) -> Option<Close> {
         if untaken.is_any_older_than(READ_TIME) {
             return Some(Close::AtOnce);
@@ -236,7 +234,7 @@ fn http1_builder() -> http1::Builder {
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME)
-        // ours refuses first, with a body that says why
+        // The limit in `headers` is lower and refuses with a message.
         .max_header_size(2 * headers::LIST_MAX);
     builder
 }
@@ -257,5 +255,6 @@ fn http2_builder() -> http2::Builder<TokioExecutor> {
     builder
 }
 
-/// Bytes of a list of headers in HTTP/2, which counts 32 more for each; ours refuses first.
+/// Maximum size of an HTTP/2 header list, in bytes; HTTP/2 adds 32 for each header. The lower limit
+/// in `headers` refuses first.
 const HEADER_LIST_MAX: u32 = 64 << 10;

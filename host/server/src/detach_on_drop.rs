@@ -1,26 +1,25 @@
-//! Work that is finished, although the connection that began it stops to wait.
+//! A future that runs to its end even if its connection stops waiting.
 //!
-//! The attack this file stops: a client that hangs up at the right moment, so that what its request
-//! began is cut between two steps. A connection drops what it was waiting for when its client is
-//! gone; here that is then carried on in a task of its own. Nearly every request is waited for to
-//! the end, and costs no task.
+//! Prevents a client from interrupting its request between 2 steps by disconnecting at the right
+//! moment. A connection drops its future when the client disconnects; this wrapper then moves the
+//! future into a task. Nearly every request finishes before that and costs no task.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
-/// A future that is finished in the background when it is dropped before its end.
+/// A future that continues in the background if dropped before its end.
 pub(crate) struct DetachOnDrop<F: Future<Output: Send + 'static> + Send + 'static>(
     Option<Pin<Box<F>>>,
 );
 
-/// The future panicked. What it said is for the panic hook alone.
+/// The future panicked. Only the panic hook gets the message.
 #[derive(Debug)]
 pub(crate) struct Panicked;
 
 impl<F: Future<Output: Send + 'static> + Send + 'static> DetachOnDrop<F> {
-    /// Begins with the first poll, which is to happen on the runtime.
+    /// Wraps `future`, which starts with the first poll. The poll has to run on the runtime.
     pub(crate) fn new(future: Pin<Box<F>>) -> Self {
         Self(Some(future))
     }
@@ -31,7 +30,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Future for DetachOnDrop
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(future) = &mut self.0 else { return Poll::Ready(Err(Panicked)) };
-        // Nothing of a future that panicked is used again, as with a task.
+        // The state of a panicked future is never used again, as with a task.
         let polled = match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(done)) => Ok(done),
@@ -44,7 +43,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Future for DetachOnDrop
 
 impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for DetachOnDrop<F> {
     fn drop(&mut self) {
-        // Without a runtime the process is ending, which cuts everything.
+        // Without a runtime the process is ending, and the future is lost.
         if let (Some(future), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             runtime.spawn(future);
         }

@@ -1,5 +1,5 @@
-//! `listener "tcp"`, `listener "unix"` and `listener "scheduler"`: where the server listens, what
-//! it lets in, and which proxies it trusts.
+//! `listener "tcp"`, `listener "unix"` and `listener "scheduler"`: addresses, request limits and
+//! trusted proxies.
 
 use super::section::{ConfigError, LabelledBlock, Section, Value, Words};
 use super::tls::{self, Transport};
@@ -11,28 +11,28 @@ use bulkhead_wire::failure::quoted;
 use bulkhead_wire::name::MountPath;
 use std::time::Duration;
 
-/// Default of the largest body, in bytes (decision P18). A route's own, smaller limit is checked by
-/// the core.
+/// Default maximum size of a body, in bytes (decision P18). The core checks the lower limit of a
+/// route.
 const BODY_MAX: u64 = 32 << 20;
 
-/// Default of how long an engine may work on a request, in seconds (decision H2).
+/// Default timeout of an engine's work on a request, in seconds (decision H2).
 const REQUEST_TIME: u64 = 90;
 
-/// Where a server listens unless its operator says something else (decision P1).
+/// Default address of the API's listener (decision P1).
 pub(crate) const DEFAULT_ADDRESS: &str = "127.0.0.1:8200";
 
-/// Below this, what opens a server would not fit.
+/// Lower bound of `max_request_size`, in bytes: an unseal request has to fit.
 const BODY_LEAST: u64 = 1 << 10;
-/// Above this, one request would be the whole memory of a machine.
+/// Upper bound of `max_request_size`, in bytes: a larger request would fill a machine's memory.
 const BODY_MOST: u64 = 1 << 30;
 
-/// Default of the connections of one address at a time: a quarter of all that there may be.
+/// Default maximum number of connections per address: a quarter of the slots of the API's listener.
 const CONNECTIONS: u64 = 1024;
 
-/// There are no more slots than this.
+/// Upper bound of `max_connections_per_address`: the number of slots of the API's listener.
 const CONNECTIONS_MOST: u64 = 4096;
 
-/// Longest time for a request, in seconds: more would outlast every client.
+/// Upper bound of `request_timeout`, in seconds: clients do not wait longer.
 const REQUEST_TIME_MOST: u64 = 3600;
 
 const WORDS: Words = Words {
@@ -56,7 +56,7 @@ const WORDS: Words = Words {
     unserved: &[],
 };
 
-/// The same for the scheduler's listener, with its mount.
+/// The words of the scheduler's listener, including its mount.
 const SCHEDULER_WORDS: Words = Words {
     keys: &[
         "mount",
@@ -79,37 +79,37 @@ const SCHEDULER_WORDS: Words = Words {
     unserved: &[],
 };
 
-/// Where the scheduler's API is served unless the operator says something else (decision P1).
+/// Default address of the scheduler's listener (decision P1).
 pub(crate) const DEFAULT_SCHEDULER_ADDRESS: &str = "127.0.0.1:4646";
 
-/// Path of the mount whose listener that is.
+/// Default path of the mount that owns the scheduler's listener.
 const SCHEDULER_MOUNT: &str = "acl";
 
-/// How a listener is configured.
+/// The settings of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListenerConfig {
-    /// `host:port`, where port 0 takes a free one; `None` where only a Unix socket is listened on.
+    /// `host:port`, where port 0 takes a free port. `None`: only a Unix socket.
     pub(crate) address: Option<String>,
-    /// What its connections are protected with.
+    /// Protection of the TCP connections.
     pub(crate) transport: Transport,
-    /// A socket in the file system, besides or instead.
+    /// A Unix socket, besides or instead of TCP.
     pub(crate) unix: Option<UnixSettings>,
-    /// The proxies whose `X-Forwarded-For` counts.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub(crate) proxies: TrustedProxies,
-    /// Largest body, in bytes.
+    /// Maximum size of a body, in bytes.
     pub(crate) body_max: u64,
-    /// How long an engine may work on a request. The body before has as long to arrive, and never
-    /// over 30 s.
+    /// Timeout of an engine's work on a request. The body before has the same time to arrive, but
+    /// at most 30 s.
     pub(crate) request_time: Duration,
-    /// Most connections of one address at a time; those of trusted proxies are not counted, but the
-    /// requests of each client behind them are, and are as many.
+    /// Maximum number of connections per address, and of simultaneous requests of each client
+    /// behind a trusted proxy. Connections of trusted proxies are not counted.
     pub(crate) connections_per_address: usize,
-    /// The mount to which everything goes that comes here, as plain HTTP.
+    /// The mount that gets every request of this listener, as plain HTTP.
     pub(crate) own_mount: Option<MountPath>,
 }
 
 impl ListenerConfig {
-    /// A listener on `address` with nothing else configured.
+    /// Creates a listener on `address` with default settings.
     #[must_use]
     pub(crate) fn at(address: &str) -> Self {
         Self {
@@ -124,15 +124,15 @@ impl ListenerConfig {
         }
     }
 
-    /// A listener of the scheduler's mount on `address` with nothing else configured.
+    /// Creates a listener of the scheduler's mount on `address` with default settings.
     ///
     /// # Errors
-    /// None for the default mount, whose path is one.
+    /// None: the default mount's path is valid.
     pub(crate) fn of_scheduler(address: &str) -> Result<Self, String> {
         Ok(Self { own_mount: Some(MountPath::new(SCHEDULER_MOUNT)?), ..Self::at(address) })
     }
 
-    /// The file's listener of the scheduler, if it has one.
+    /// Returns the file's listener of the scheduler, if present.
     pub(super) fn scheduler_of(file: &Section<'_>) -> Result<Option<Self>, ConfigError> {
         let [_, _, block] = file.blocks_of_kinds("listener", ["tcp", "unix", "scheduler"], &[])?;
         let Some(block) = block else { return Ok(None) };
@@ -146,7 +146,7 @@ impl ListenerConfig {
         Ok(Some(Self { own_mount: Some(own_mount), ..config }))
     }
 
-    /// The file's listeners: on 127.0.0.1:8200 when it has none.
+    /// Returns the file's listener; 127.0.0.1:8200 if the file has none.
     pub(super) fn of(file: &Section<'_>) -> Result<Self, ConfigError> {
         let [tcp, unix, _] = file.blocks_of_kinds("listener", ["tcp", "unix", "scheduler"], &[])?;
         let unix = unix.map(|block| unix::settings(&block)).transpose()?;
@@ -183,8 +183,8 @@ impl ListenerConfig {
     }
 }
 
-/// How long an engine may work on a request. Not so short that no request could make or revoke
-/// anything outside.
+/// Reads the timeout of an engine's work. The minimum leaves enough time to create or revoke a
+/// credential in an external system.
 fn request_time(value: &Value<'_>) -> Result<Duration, ConfigError> {
     let asked = Duration::from_secs(value.seconds(1, REQUEST_TIME_MOST)?);
     let least = Limits::LEAST_EFFECTFUL;
@@ -198,7 +198,7 @@ fn request_time(value: &Value<'_>) -> Result<Duration, ConfigError> {
     )))
 }
 
-/// `host:port`. Whether the host can be had is known when the server listens.
+/// Reads `host:port`. The host is resolved when the server starts to listen.
 fn parse_address<'a>(value: &Value<'a>) -> Result<&'a str, ConfigError> {
     let text = value.text()?;
     let parts = text.rsplit_once(':').filter(|(host, port)| {
@@ -217,7 +217,7 @@ fn parse_address<'a>(value: &Value<'a>) -> Result<&'a str, ConfigError> {
     )))
 }
 
-/// Refused by the line of the element, because such lists are long.
+/// Reads the list of proxies. An error names the line of the element, because such lists are long.
 fn parse_proxies(value: &Value<'_>) -> Result<TrustedProxies, ConfigError> {
     let mut networks = Vec::new();
     for element in value.elements()? {

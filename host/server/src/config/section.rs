@@ -1,9 +1,8 @@
-//! The configuration's text as sections of named values, each with its line.
+//! Sections of named values, with lines, from the configuration's text.
 //!
-//! The mistake this file stops: a setting that is written and has no effect. A section is made with
-//! the words that it may hold, and a word that it may not hold refuses the file, with the word that
-//! was probably meant; a value is read as what it is to be, or refused. Values are constants: the
-//! language's expressions would need an interpreter.
+//! Prevents settings that have no effect. A section is created with its known words; an unknown
+//! word refuses the file and suggests the closest known word. A value is read as the expected type
+//! or refused. Values are constants: HCL expressions would need an interpreter.
 
 mod value;
 
@@ -17,12 +16,12 @@ use hcl::edit::structure::{Block, BlockLabel, Body, Structure};
 use std::fmt;
 use std::ops::Range;
 
-/// Why a text is no configuration.
+/// The refusal of a configuration text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigError {
-    /// Counted from 1.
+    /// Line number, counted from 1.
     pub(crate) line: usize,
-    /// What was wrong and what to write instead.
+    /// The error and the text to write instead.
     pub(crate) message: String,
 }
 
@@ -40,24 +39,23 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The words of one section.
+/// The known words of a section.
 pub(super) struct Words {
-    /// Written `key = value`.
+    /// Words written `key = value`.
     pub(super) keys: &'static [&'static str],
-    /// Written `name "label" { … }`.
+    /// Words written `name "label" { … }`.
     pub(super) blocks: &'static [&'static str],
-    /// Words that this version knows and does not serve, each with the reason: ignored, they would
-    /// look as if they worked.
+    /// Words that this version knows but does not support, with the reason. If ignored, they would
+    /// appear to work.
     pub(super) unserved: &'static [(&'static str, &'static str)],
 }
 
-/// The lines of a text.
+/// The text, for counting lines.
 #[derive(Clone, Copy)]
 struct Lines<'a>(&'a str);
 
 impl Lines<'_> {
-    /// The line of a place, counted from 1. What has no place of its own is at the end of the
-    /// text.
+    /// Returns the line number of `place`, counted from 1; the last line if there is no place.
     fn of(self, place: Option<Range<usize>>) -> usize {
         let before =
             self.0.get(..place.map_or(self.0.len(), |place| place.start)).unwrap_or(self.0);
@@ -65,10 +63,10 @@ impl Lines<'_> {
     }
 }
 
-/// Reads a text and hands its outermost section to `read`.
+/// Parses a text and hands its root section to `read`.
 ///
 /// # Errors
-/// The first place that does not read, and what `read` refuses.
+/// The first syntax error, or the error of `read`.
 pub(super) fn read_root<T>(
     text: &str,
     words: &Words,
@@ -78,7 +76,8 @@ pub(super) fn read_root<T>(
     read(&Section::new(Lines(text), &body, words, Head { title: "the file".to_owned(), line: 1 })?)
 }
 
-/// The parser's own words; it speaks of a key that is given twice as of a syntax that it expected.
+/// Converts a parser error. The parser reports a duplicate key as a syntax error, which needs a
+/// clearer message.
 fn syntax_error(error: &parser::Error) -> ConfigError {
     let line = error.location().line();
     if error.message().contains("redefined attribute") {
@@ -90,13 +89,13 @@ fn syntax_error(error: &parser::Error) -> ConfigError {
     ConfigError::at(line, format!("column {}: {}", error.location().column(), error.message()))
 }
 
-/// What a section is called in messages, and where it begins.
+/// The name of a section in messages, and its first line.
 struct Head {
     title: String,
     line: usize,
 }
 
-/// The file, or one block of it, with no word but those that it may hold.
+/// The file or a block of the file, with known words only.
 pub(super) struct Section<'a> {
     lines: Lines<'a>,
     head: Head,
@@ -116,15 +115,15 @@ impl<'a> Section<'a> {
         Ok(Self { lines, head, body })
     }
 
-    /// The value of `key`, if it is given.
+    /// Returns the value of `key`, if present.
     pub(super) fn value(&self, key: &'static str) -> Option<Value<'a>> {
         self.body.get_attribute(key).map(|attribute| Value::of(self.lines, key, attribute))
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     ///
     /// # Errors
-    /// When it is missing; `example` says what to write.
+    /// The key is missing; `example` is the suggested value.
     pub(super) fn required(
         &self,
         key: &'static str,
@@ -135,17 +134,17 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Every block called `name`, in the order of the text.
+    /// Returns every block `name`, in the order of the text.
     pub(super) fn blocks(&self, name: &'static str) -> impl Iterator<Item = LabelledBlock<'a>> {
         let lines = self.lines;
         let named = self.body.blocks().filter(move |block| block.ident.as_str() == name);
         named.map(move |block| LabelledBlock { lines, name, block })
     }
 
-    /// The one block `name`, if it is there.
+    /// Returns the only block `name`, if present.
     ///
     /// # Errors
-    /// When it is there twice, or bears a label.
+    /// The block is present twice or has a label.
     pub(super) fn unlabelled_block(
         &self,
         name: &'static str,
@@ -164,11 +163,11 @@ impl<'a> Section<'a> {
         Ok(Some(block))
     }
 
-    /// The one block `name "kind"`, if it is there.
+    /// Returns the only block `name "kind"`, if present.
     ///
     /// # Errors
-    /// When it is there twice, or is of another kind; `unserved` are kinds with the reason why they
-    /// are refused.
+    /// The block is present twice or has another kind; `unserved` holds the unsupported kinds with
+    /// the reason.
     pub(super) fn single_block(
         &self,
         name: &'static str,
@@ -179,7 +178,7 @@ impl<'a> Section<'a> {
         Ok(found)
     }
 
-    /// The block `name "kind"` of each of these kinds, where it is there.
+    /// Returns the block `name "kind"` of each of `kinds`, if present.
     ///
     /// # Errors
     /// As [`Self::single_block`].
@@ -211,13 +210,13 @@ impl<'a> Section<'a> {
         Ok(found)
     }
 
-    /// A refusal of the section as a whole.
+    /// Error about the section as a whole.
     pub(super) fn error(&self, message: impl Into<String>) -> ConfigError {
         ConfigError::at(self.head.line, message)
     }
 }
 
-/// Refuses a word that the section may not hold, and one that is written as the other kind of word.
+/// Refuses an unknown word, and a key written as a block or a block written as a key.
 fn check_word(lines: Lines<'_>, structure: &Structure, words: &Words) -> Result<(), ConfigError> {
     let (word, place, is_block) = match structure {
         Structure::Attribute(attribute) => (attribute.key.as_str(), attribute.key.span(), false),
@@ -249,7 +248,7 @@ fn kind_of(is_block: bool) -> &'static str {
     if is_block { "block" } else { "key" }
 }
 
-/// A block with its labels, before its words were looked at.
+/// A block with its labels, before the check of its words.
 #[derive(Clone)]
 pub(super) struct LabelledBlock<'a> {
     lines: Lines<'a>,
@@ -258,7 +257,7 @@ pub(super) struct LabelledBlock<'a> {
 }
 
 impl<'a> LabelledBlock<'a> {
-    /// Where it begins, counted from 1.
+    /// Line number of the block, counted from 1.
     pub(super) fn line(&self) -> usize {
         self.lines.of(self.block.ident.span())
     }
@@ -267,7 +266,7 @@ impl<'a> LabelledBlock<'a> {
         self.block.labels.iter().map(BlockLabel::as_str).collect()
     }
 
-    /// Refuses a label that is none of `kinds`.
+    /// Refuses a label that is not in `kinds`.
     pub(super) fn check_kind(
         &self,
         label: &str,
@@ -284,10 +283,10 @@ impl<'a> LabelledBlock<'a> {
         Err(self.error(format!("unknown {name} {}{}", quoted(label), hint(label, kinds))))
     }
 
-    /// Its content.
+    /// Content of the block.
     ///
     /// # Errors
-    /// The first word that is none of `words`.
+    /// The first word that is not in `words`.
     pub(super) fn section(&self, words: &Words) -> Result<Section<'a>, ConfigError> {
         let labels: String =
             self.labels().iter().map(|label| format!(" {}", quoted(label))).collect();
@@ -295,7 +294,7 @@ impl<'a> LabelledBlock<'a> {
         Section::new(self.lines, &self.block.body, words, head)
     }
 
-    /// A refusal of the block as a whole.
+    /// Error about the block as a whole.
     pub(super) fn error(&self, message: impl Into<String>) -> ConfigError {
         ConfigError::at(self.line(), message)
     }

@@ -1,4 +1,4 @@
-//! A value as what it is to be, or refused by its line.
+//! Typed access to values. A value of the wrong type is refused with its line.
 
 use super::{ConfigError, Lines};
 use bulkhead_wire::failure::quoted;
@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What stands behind one key, or one element of its list.
+/// The value of a key, or an element of its list.
 pub(crate) struct Value<'a> {
     lines: Lines<'a>,
     key: &'static str,
@@ -23,7 +23,7 @@ impl<'a> Value<'a> {
         Self { lines, key, line: lines.of(attribute.key.span()), expression: &attribute.value }
     }
 
-    /// Text in quotes.
+    /// Reads a quoted text.
     pub(crate) fn text(&self) -> Result<&'a str, ConfigError> {
         match self.expression {
             Expression::String(text) => Ok(text.as_str()),
@@ -31,7 +31,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub(crate) fn flag(&self) -> Result<bool, ConfigError> {
         match self.expression {
             Expression::Bool(flag) => Ok(*flag.value()),
@@ -39,7 +39,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Seconds, of a duration from `least` to `most` of them.
+    /// Reads a duration between `least` and `most` seconds.
     pub(crate) fn seconds(&self, least: u64, most: u64) -> Result<u64, ConfigError> {
         let seconds = match self.expression {
             Expression::String(text) => duration::parse(text),
@@ -49,7 +49,7 @@ impl<'a> Value<'a> {
         self.within(seconds, (least, most), duration::show)
     }
 
-    /// Bytes, of a size from `least` to `most` of them.
+    /// Reads a size between `least` and `most` bytes.
     pub(crate) fn bytes(&self, least: u64, most: u64) -> Result<u64, ConfigError> {
         let bytes = match self.expression {
             Expression::String(text) => size::parse(text),
@@ -59,7 +59,7 @@ impl<'a> Value<'a> {
         self.within(bytes, (least, most), size::show)
     }
 
-    /// A whole number from `least` to `most`.
+    /// Reads a whole number between `least` and `most`.
     pub(crate) fn count(&self, least: u64, most: u64) -> Result<u64, ConfigError> {
         let Expression::Number(number) = self.expression else {
             return Err(self.wrong_type("a whole number such as 1024", self.expression));
@@ -87,7 +87,7 @@ impl<'a> Value<'a> {
         )))
     }
 
-    /// The elements of a list, each with its own line.
+    /// Returns the elements of a list, each with its own line.
     pub(crate) fn elements(&self) -> Result<Vec<Value<'a>>, ConfigError> {
         let Expression::Array(list) = self.expression else {
             return Err(self.wrong_type("a list such as [\"a\", \"b\"]", self.expression));
@@ -99,7 +99,8 @@ impl<'a> Value<'a> {
         Ok(list.iter().map(element).collect())
     }
 
-    /// A whole path. The folder that a relative one would begin in is not said in the file.
+    /// Reads an absolute path. A relative path is refused, because the file does not name a base
+    /// directory.
     pub(crate) fn path(&self) -> Result<PathBuf, ConfigError> {
         let text = self.text()?;
         let path = PathBuf::from(text);
@@ -109,7 +110,7 @@ impl<'a> Value<'a> {
         Err(self.error(format!("{} is no whole path; begin it with /", quoted(text))))
     }
 
-    /// A refusal of this value.
+    /// Error about this value.
     pub(crate) fn error(&self, message: impl fmt::Display) -> ConfigError {
         ConfigError::at(self.line, format!("{}: {message}", self.key))
     }
@@ -124,7 +125,7 @@ fn json(number: &hcl::Number) -> Json {
     whole.or_else(|| number.as_f64().map(Json::from)).unwrap_or_default()
 }
 
-/// What a value is, in the words of a refusal.
+/// Describes a value for an error message.
 fn describe(expression: &Expression) -> String {
     match expression {
         Expression::Null(_) => "null is no value".to_owned(),
