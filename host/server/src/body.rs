@@ -172,16 +172,17 @@ where
 {
     let declared =
         headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    // A client that asks first is refused before it sends.
+    // A client that sends `Expect` is refused before the client sends the body.
     if headers.contains_key(EXPECT) && declared.is_some_and(|size| size > config.body_max) {
         return Err(body_too_large(config.body_max));
     }
-    // What is too large is read to be answered, not kept.
+    // An oversized body gets no memory: its bytes are read, so that the client sees the answer, and
+    // discarded.
     memory.grow_to(declared.filter(|size| *size <= config.body_max).unwrap_or_default())?;
     in_time(config, collect_body(body, config.body_max, memory)).await
 }
 
-/// Waits for a body for as long as one may take to arrive.
+/// Awaits `arriving` until the body timeout.
 async fn in_time<T>(
     config: &ListenerConfig,
     arriving: impl Future<Output = Result<T, Failure>>,
@@ -213,7 +214,7 @@ where
     if received.await? > most { Err(body_too_large(most)) } else { Ok(kept) }
 }
 
-/// Reads a body for its sender to see the answer, keeping nothing. Returns its length.
+/// Reads a body and discards it, so that its sender sees the answer. Returns its length.
 async fn discard_body<B>(body: B, config: &ListenerConfig) -> Result<u64, Failure>
 where
     B: Body<Data = Bytes>,
@@ -222,8 +223,8 @@ where
     if received > config.body_max { Err(body_too_large(config.body_max)) } else { Ok(received) }
 }
 
-/// Hands each piece of a body on, with the number of bytes that came with it. Returns that of all,
-/// or the first that is out of proportion to `most`.
+/// Hands each chunk of a body to `take`, with the number of bytes received so far. Returns the
+/// length of the body, or the bytes received when the drain limit is exceeded.
 async fn for_each_chunk<B>(
     body: B,
     most: u64,
@@ -236,7 +237,7 @@ where
     let mut received: u64 = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Failure::invalid("the body ended before it was complete"))?;
-        // trailers carry nothing for us
+        // Trailers are not used.
         let Ok(chunk) = frame.into_data() else { continue };
         received = received.saturating_add(length(&chunk));
         take(received, &chunk)?;

@@ -1,8 +1,8 @@
-//! What the headers say: who asks, for which namespace, and how the body is to be read.
+//! Request headers: token, namespace, and type of the body.
 //!
-//! The attacks this file stops: a proxy that checks one token header while we act on another, and
-//! one that sees another request than we do. Two headers with different tokens are refused,
-//! without choosing one, and so is a request whose line and headers name two servers, or none.
+//! Prevents a proxy and this server from reading the same request differently. A request with 2
+//! different tokens is refused, because a proxy may check one header while this server uses the
+//! other. A request that names 2 servers, or none, is refused too.
 
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -11,17 +11,17 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Version};
 
-/// Headers that carry a token and nothing else. `Authorization: Bearer` is the third (decision P2).
+/// Headers that carry only a token. `Authorization: Bearer` is the third way (decision P2).
 const TOKEN_HEADERS: [&str; 2] = ["x-vault-token", "x-secrets-token"];
 
-/// Longest list of headers, in bytes of names and values. hyper cuts off at twice that, and at 100
-/// headers.
+/// Maximum size of all headers, in bytes of names and values. hyper refuses at twice that size, and
+/// above 100 headers.
 pub const LIST_MAX: usize = 32 * 1024;
 
-/// Most headers. hyper counts those of HTTP/1.1, and refuses as well.
+/// Maximum number of headers. hyper enforces the same maximum for HTTP/1.1.
 const HEADERS_MAX: usize = 100;
 
-/// Refuses an oversized list of headers.
+/// Refuses too many or too large headers.
 ///
 /// # Errors
 /// 431.
@@ -38,7 +38,7 @@ pub fn check_size(headers: &HeaderMap) -> Result<(), Failure> {
     Err(Failure::new(Kind::HeadersTooLarge, message))
 }
 
-/// Refuses a request that names its server in two ways, or twice, or, since HTTP/1.1, not at all.
+/// Refuses a request that names 2 servers, has 2 Host headers, or (since HTTP/1.1) names no server.
 ///
 /// # Errors
 /// 400.
@@ -56,7 +56,7 @@ pub fn check_server(head: &Parts) -> Result<(), Failure> {
             _ => Ok(()),
         };
     };
-    // HTTP/2 has it beside the path.
+    // HTTP/2 requests carry the authority besides the path.
     if head.version < Version::HTTP_2 || head.method == Method::CONNECT {
         return Err(Failure::invalid(
             "this is no proxy; ask for a path such as /v1/sys/health, without scheme and host",
@@ -72,16 +72,17 @@ pub fn check_server(head: &Parts) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The token, from the one or more headers that carry it. An empty header is none.
+/// Returns the token of the token headers. Empty headers are ignored.
 ///
 /// # Errors
-/// 400 when two headers carry different tokens.
+/// 400 if 2 headers carry different tokens.
 pub fn token(headers: &HeaderMap) -> Result<Option<Secret>, Failure> {
     let named = TOKEN_HEADERS.iter().flat_map(|name| headers.get_all(*name));
     let bearers = headers.get_all(AUTHORIZATION).iter().filter_map(bearer);
     let mut found: Option<Secret> = None;
     for raw in named.map(HeaderValue::as_bytes).chain(bearers).filter(|raw| !raw.is_empty()) {
-        // One that no token of ours can be is refused, and recorded, where all others are.
+        // Bytes that no valid token contains are passed on: the core refuses and audits the token
+        // like any other invalid token.
         let token = Secret::new(String::from_utf8_lossy(raw));
         if found.as_ref().is_some_and(|first| *first != token) {
             return Err(Failure::invalid(
@@ -99,8 +100,9 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| rest.trim_ascii())
 }
 
-/// Refuses what would change the meaning of the request and is not there yet: ignoring a namespace
-/// would answer for another tenant, ignoring a wish for wrapping would put a secret in the clear.
+/// Refuses headers that would change the meaning of the request and are not supported. If a
+/// namespace were ignored, the answer would be another tenant's; if wrapping were ignored, the
+/// answer would hold the secret in the clear.
 ///
 /// # Errors
 /// 400 for a namespace other than the root (decision P6), and for a wrapping time above 0 or
@@ -130,7 +132,7 @@ pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks that a PATCH is a merge patch, the only kind there is.
+/// Checks that a PATCH is a merge patch, the only supported kind.
 ///
 /// # Errors
 /// 415.
@@ -142,14 +144,15 @@ pub fn check_patch(headers: &HeaderMap) -> Result<(), Failure> {
     Err(Failure::new(Kind::UnsupportedMediaType, message))
 }
 
-/// Whether the body is a form. curl declares every body a form, so what begins like JSON is JSON.
+/// Returns whether the body is a form. curl declares every body a form, so a body that begins like
+/// JSON is JSON.
 #[must_use]
 pub fn is_form(headers: &HeaderMap, body: &[u8]) -> bool {
     media_type(headers).eq_ignore_ascii_case("application/x-www-form-urlencoded")
         && !matches!(body.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
-/// The content type without its parameters; empty when there is none.
+/// Returns the content type without parameters; empty if the header is missing.
 fn media_type(headers: &HeaderMap) -> &str {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim()
@@ -168,7 +171,7 @@ mod tests {
             .collect()
     }
 
-    /// Several values of one header, which collecting would replace.
+    /// Builds a map with several values of the same header, which `collect` would replace.
     fn repeated(name: &'static str, values: &[&str]) -> HeaderMap {
         let mut map = HeaderMap::new();
         for value in values {

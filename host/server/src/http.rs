@@ -213,7 +213,8 @@ impl<A: Answerer> HttpFrontend<A> {
             is_counted.then(|| self.concurrency.admit(remote.ip())).transpose()?.map(Arc::new);
         let Target { verb, path } = target::read(&head.method, head.uri.path())?;
         let token = headers::token(&head.headers)?;
-        // From here on the caller and the path are known, so that the audit log records a refusal.
+        // From here on a malformed query or body becomes a request with a refusal, which the audit
+        // log records. The rate limits below are not recorded.
         let asks = Head { verb, path: &path, token: token.as_ref(), remote: remote.ip() };
         self.check_streams(&asks, arrival).await?;
         let Received { verb, content, memory } = self.receive(head, &asks, body).await?;

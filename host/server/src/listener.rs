@@ -1,8 +1,8 @@
-//! Where the server listens, and how many connections it takes.
+//! The sockets of the server, and the limit on connections.
 //!
-//! The attack this file stops: more connections than there are file descriptors. Which connection
-//! has to go when there are too many is in `connection_slots.rs`, what a connection may do in
-//! `connection.rs`.
+//! Prevents the process from running out of file descriptors. `connection_slots.rs` chooses the
+//! connection to close when too many are open; `connection.rs` holds the limits of a single
+//! connection.
 
 mod unix;
 
@@ -24,26 +24,26 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Below so many file descriptors the log warns that a server needs more.
+/// Number of file descriptors below which the log warns.
 const DESCRIPTORS: u64 = 1024;
 
-/// How long a stopping server waits for requests in flight.
+/// Maximum time that a stopping server waits for requests in flight.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// How long to leave a failing `accept` alone: out of file descriptors, there is no event to wait
-/// for.
+/// Pause after a failed `accept`: when file descriptors run out, no event signals that there are
+/// free ones.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A place that is listened on.
+/// A bound socket.
 pub(crate) enum Door {
-    /// An address of the network.
+    /// A TCP socket.
     Tcp {
         socket: TcpListener,
         address: SocketAddr,
-        /// `None` where connections are plain.
+        /// `None`: plain connections.
         tls: Option<Arc<Tls>>,
     },
-    /// A socket in the file system.
+    /// A Unix socket.
     Unix {
         socket: UnixSocket,
         path: PathBuf,
@@ -53,11 +53,12 @@ pub(crate) enum Door {
 }
 
 impl Door {
-    /// Listens where `config` says. `elsewhere` says how another address is chosen, for the advice.
+    /// Binds the sockets of `config`. `elsewhere` tells the operator how to choose another address,
+    /// for the error message.
     ///
     /// # Errors
-    /// A certificate that cannot be served, a place that cannot be had, a plain one that other
-    /// machines reach, and what to do.
+    /// An invalid certificate, an address that cannot be bound, or a plain listener that other
+    /// machines reach, each with its remedy.
     pub(crate) async fn open_all(
         config: &ListenerConfig,
         elsewhere: &str,
@@ -80,7 +81,7 @@ impl Door {
         Ok(doors)
     }
 
-    /// Its address in the network, with the port that it really got.
+    /// Returns the network address with the bound port.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp { address, .. } => Some(*address),
@@ -88,7 +89,7 @@ impl Door {
         }
     }
 
-    /// What clients are told to use.
+    /// Returns the URL that is printed for clients.
     pub(crate) fn url(&self) -> String {
         match self {
             Self::Tcp { address, tls: None, .. } => format!("http://{address}"),
@@ -97,13 +98,14 @@ impl Door {
         }
     }
 
-    /// Its URL where that leads here: one that listens on all addresses has no address of its own.
+    /// Returns the URL if clients can dial its address; an unspecified address such as 0.0.0.0
+    /// cannot be dialled.
     pub(crate) fn dialled_url(&self) -> Option<String> {
         let address = self.address().filter(|address| !address.ip().is_unspecified());
         address.map(|_| self.url())
     }
 
-    /// Its TLS.
+    /// Returns the TLS configuration.
     pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
         match self {
             Self::Tcp { tls, .. } => tls.as_ref(),
@@ -115,7 +117,7 @@ impl Door {
         match self {
             Self::Tcp { socket, tls, .. } => {
                 let (stream, peer) = socket.accept().await?;
-                // an IPv4 client of an IPv6 socket is an IPv4 client
+                // An IPv6 socket shows an IPv4 client as a mapped address.
                 let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
                 Ok((Stream::Tcp(stream, tls.clone()), Origin::Network(peer)))
             }
@@ -127,7 +129,7 @@ impl Door {
     }
 }
 
-/// Listens on `address` (`host:port`; port 0 takes a free one) and says where.
+/// Binds `address` (`host:port`; port 0 takes a free port) and returns the socket with its address.
 async fn bind(address: &str, elsewhere: &str) -> Result<(TcpListener, SocketAddr), String> {
     let cannot = |error: io::Error| {
         format!("cannot listen on {address}: {error}; choose another address {elsewhere}")
@@ -137,8 +139,8 @@ async fn bind(address: &str, elsewhere: &str) -> Result<(TcpListener, SocketAddr
     Ok((socket, address))
 }
 
-/// Tokens, keys and passwords pass a plain listener as they are: beyond this machine only where the
-/// operator said so.
+/// Refuses a plain listener that other machines reach, unless the operator allowed plain HTTP:
+/// tokens, keys and passwords would pass in the clear.
 fn check_plain(
     transport: &Transport,
     address: SocketAddr,
@@ -157,8 +159,8 @@ fn check_plain(
     Ok(())
 }
 
-/// How many connections there may be, up to `most`, when the process may have so many
-/// `descriptors`; says so where that is few.
+/// Returns the maximum number of connections for `descriptors` file descriptors, `most` at most.
+/// Warns if there are few descriptors.
 pub(crate) fn connection_limit(descriptors: u64, most: u64, log: &Arc<dyn Log>) -> usize {
     let most = connection_slots::capacity(descriptors, most);
     if descriptors < DESCRIPTORS {
@@ -168,8 +170,8 @@ pub(crate) fn connection_limit(descriptors: u64, most: u64, log: &Arc<dyn Log>) 
     most
 }
 
-/// Serves `doors` within `limits` until `stop` ends, then accepts nothing more and waits for
-/// requests in flight. Returns whether all of them ended in time (30 s).
+/// Serves `doors` within `limits` until `stop` completes, then accepts nothing more and waits for
+/// requests in flight. Returns whether all of them ended within 30 s.
 pub(crate) async fn serve<A: Answerer>(
     doors: Vec<Door>,
     answerer: Arc<A>,
@@ -198,15 +200,15 @@ pub(crate) async fn serve<A: Answerer>(
     tokio::time::timeout(GRACE, ended.recv()).await.is_ok()
 }
 
-/// Within which limits connections are served.
+/// The limits of a listener.
 pub(crate) struct Limits {
     /// The listener's configuration.
     pub(crate) config: ListenerConfig,
-    /// Most connections at a time.
+    /// Maximum number of simultaneous connections.
     pub(crate) connections: usize,
 }
 
-/// Accepts connections of one door.
+/// The accept loop of a socket.
 struct Acceptor<A> {
     door: Door,
     slots: Arc<ConnectionSlots>,
@@ -215,7 +217,7 @@ struct Acceptor<A> {
 }
 
 impl<A: Answerer> Acceptor<A> {
-    /// Serves each in a task of its own, for as long as this is asked to.
+    /// Accepts connections without end and serves each in its own task.
     async fn accept_all(self) {
         loop {
             let (stream, peer) = self.next().await;
@@ -223,7 +225,7 @@ impl<A: Answerer> Acceptor<A> {
         }
     }
 
-    /// The next connection that has a slot.
+    /// Waits for the next connection that gets a slot.
     async fn next(&self) -> (Stream, Peer) {
         loop {
             match self.door.accept().await {

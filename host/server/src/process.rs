@@ -1,5 +1,4 @@
-//! A server's process, in either mode: what it brings along, where it is, how it starts and how
-//! it ends.
+//! The server process in both modes: start, signals and end.
 
 use crate::config::{Config, ListenerConfig};
 use crate::connection_slots::{MOST, MOST_THAT_WAIT};
@@ -15,35 +14,35 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// What the process brings along.
+/// The parts of the process that exist before its configuration is known.
 pub struct Process {
-    /// How the user called the program, for the commands to try.
+    /// The command that the user typed, for the suggested commands.
     pub program: String,
-    /// The components inside the binary.
+    /// The components built into the binary.
     pub officials: Vec<Official>,
-    /// Where log lines go.
+    /// Destination of the log lines.
     pub log: Arc<dyn Log>,
 }
 
-/// A service behind doors that are not served yet: clients that come already wait in the system's
-/// queue.
+/// A started service with bound listeners that do not accept yet. Early clients wait in the
+/// system's accept queue.
 pub(crate) struct Server {
     service: Arc<Service>,
     config: Config,
     doors: Vec<Door>,
-    /// The scheduler's own listener.
+    /// The scheduler's own listener, if any.
     scheduler: Option<(ListenerConfig, Vec<Door>)>,
     signals: Signals,
     log: Arc<dyn Log>,
 }
 
 impl Server {
-    /// Takes the signals, the addresses and the data directory, in this order: what fails first is
-    /// what costs nothing to take back. `elsewhere` says how another address is chosen, for the
-    /// advice when this one cannot be had.
+    /// Installs the signal handlers, binds the addresses and opens the data directory, in this
+    /// order: the steps that are cheapest to undo come first. `elsewhere` tells the operator how to
+    /// choose another address, for the error message.
     ///
     /// # Errors
-    /// What could not be had, and what to do.
+    /// The step that failed and its remedy.
     pub(crate) async fn start(
         process: Process,
         config: Config,
@@ -66,7 +65,7 @@ impl Server {
         Ok(Self { service, config, doors, scheduler, signals, log })
     }
 
-    /// The service, for what a mode does before it is served.
+    /// The service, for the preparations of a mode before the server accepts clients.
     pub(crate) fn service(&self) -> &Arc<Service> {
         &self.service
     }
@@ -76,21 +75,20 @@ impl Server {
         &self.config
     }
 
-    /// Where it listens, with the port that it really got.
+    /// Returns the URLs of the listener, with the bound port.
     pub(crate) fn urls(&self) -> Vec<String> {
         self.doors.iter().map(Door::url).collect()
     }
 
-    /// Where the scheduler's own listener is.
+    /// Returns the URLs of the scheduler's own listener.
     pub(crate) fn scheduler_urls(&self) -> Vec<String> {
         self.scheduler.iter().flat_map(|(_, doors)| doors).map(Door::url).collect()
     }
 
-    /// Serves until SIGTERM or SIGINT, if what the mode did before went well; ends the service in
-    /// either case.
+    /// Serves until SIGTERM or SIGINT if `prepared` is `Ok`. Stops the service in either case.
     ///
     /// # Errors
-    /// That of `prepared`.
+    /// The error of `prepared`.
     pub(crate) async fn serve(self, prepared: Result<(), String>) -> Result<(), String> {
         let Self { service, config, doors, scheduler, signals, log } = self;
         if prepared.is_err() {
@@ -104,7 +102,7 @@ impl Server {
         let (stopping, stopped) = watch::channel(false);
         let stop = || {
             let mut stopped = stopped.clone();
-            // An error means that the sender is gone, which is an end, too.
+            // An error means that the sender is gone: the process is stopping as well.
             async move { _ = stopped.wait_for(|stopped| *stopped).await }
         };
         let serve = |doors, config: ListenerConfig| {
@@ -134,8 +132,8 @@ impl Server {
     }
 }
 
-/// The scheduler's own listener, where there is one. An address that only dev mode chose may be
-/// taken by another server of the same user.
+/// Opens the scheduler's own listener, if configured. The default address of dev mode may be taken
+/// by another server of the same user, so that its failure is only a warning.
 async fn open_scheduler(
     config: &Config,
     log: &Arc<dyn Log>,
@@ -158,13 +156,13 @@ async fn open_scheduler(
     }
 }
 
-/// Says where a server listens, on a line for each place.
+/// Prints a line for each URL.
 pub(crate) fn print_urls(urls: &[String], out: &mut dyn Write) -> io::Result<()> {
     urls.iter().try_for_each(|url| writeln!(out, "listening on {url}"))
 }
 
-/// The part of the configuration that the service needs. Where it listens is known once the address
-/// is bound, and how it reaches others once the files for that are read.
+/// Builds the service settings. The caller adds the bound addresses and the outbound settings,
+/// which are known only after the bind and after the files are read.
 pub(crate) fn service_settings(
     config: &Config,
     officials: Vec<Official>,
@@ -173,7 +171,7 @@ pub(crate) fn service_settings(
     Settings {
         directory: config.data.clone(),
         officials,
-        // The very file that runs, also where another lies in its place by now.
+        // Always the running binary, even if another file has replaced it on disk.
         compiler: "/proc/self/exe".into(),
         default_lease_ttl: config.default_lease_ttl,
         max_lease_ttl: config.max_lease_ttl,
@@ -190,8 +188,8 @@ pub(crate) fn service_settings(
     }
 }
 
-/// The signals that a server knows. They are caught from the start, so that one that comes early
-/// still lets the data be closed, and in dev mode removed.
+/// The server's signals. They are caught from the start, so that an early signal still closes the
+/// data and, in dev mode, removes them.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -207,7 +205,7 @@ impl Signals {
         })
     }
 
-    /// Ends with SIGTERM or SIGINT. A device that hangs while it is reopened holds up neither.
+    /// Waits for SIGTERM or SIGINT, even while a reopened audit device hangs.
     async fn until_stopped(self, service: &Service, tls: Vec<Arc<Tls>>, log: &Arc<dyn Log>) {
         let Self { mut terminate, mut interrupt, hangup } = self;
         let name = tokio::select! {
@@ -219,9 +217,9 @@ impl Signals {
     }
 }
 
-/// Opens the audit's files anew at each SIGHUP, which an operator sends after moving the old ones
-/// away, and reads the certificate anew. The configuration is not read again: half of it could not
-/// change under a running server.
+/// Reopens the audit files and rereads the certificate at each SIGHUP, which an operator sends
+/// after rotating the files. The configuration is not read again: half of the settings cannot
+/// change in a running server.
 async fn renew_at_each(
     mut hangup: Signal,
     service: &Service,

@@ -1,10 +1,10 @@
-//! Which client asks, when proxies stand in between.
+//! Identification of the client behind reverse proxies.
 //!
-//! The attack this file stops: a client that writes an `X-Forwarded-For` of its own, to pass for an
-//! address that a token is bound to or to stand in the audit log as another client. The header
-//! counts only when the peer of the connection is a trusted proxy, and is read from its end, where
-//! each proxy adds whom it saw: the first hop that is no trusted proxy is the client, and what
-//! stands before it is the client's word, which is not read.
+//! Prevents a client from forging `X-Forwarded-For`, to use a token bound to another address or to
+//! appear in the audit log as another client. The header counts only if the peer of the connection
+//! is a trusted proxy. The header is read from its end, where each proxy appends the address of its
+//! peer: the first hop that is not a trusted proxy is the client. The client controls the text
+//! before that hop, which is ignored.
 
 use bulkhead_wire::failure::{Failure, quoted};
 use hyper::HeaderMap;
@@ -12,31 +12,31 @@ use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The header, as every proxy writes it. `Forwarded` and `X-Real-IP` are not read: two headers that
-/// say different things would leave us the choice of whom to believe.
+/// The only header that is read. `Forwarded` and `X-Real-IP` are ignored: with 2 headers, a
+/// contradiction between them would have no correct answer.
 const HEADER: &str = "x-forwarded-for";
 
-/// Most trusted proxies that a request may come through. A longer chain is a loop.
+/// Maximum number of trusted proxies in a chain. A longer chain is a loop.
 const CHAIN_MAX: usize = 32;
 
 /// The origin of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// An address of the network.
+    /// A network address.
     Network(SocketAddr),
-    /// A socket in the file system. Its clients are on this machine and have no address, and none
-    /// of them is a trusted proxy because 127.0.0.1 is one.
+    /// A Unix socket. Its clients are on this machine and have no address. A trusted 127.0.0.1 does
+    /// not make them trusted proxies.
     Unix {
-        /// The configuration says that those who connect are trusted proxies.
+        /// The configuration declares the clients of this socket to be trusted proxies.
         is_proxy: bool,
     },
 }
 
-/// The address for which clients of the file system count.
+/// Address used for the clients of a Unix socket.
 const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 impl Origin {
-    /// The address for which it counts.
+    /// Returns the address used for this origin.
     #[must_use]
     pub fn address(self) -> SocketAddr {
         match self {
@@ -52,31 +52,31 @@ impl From<SocketAddr> for Origin {
     }
 }
 
-/// The networks of the proxies whose word counts. Without any, every client is the peer of its
-/// connection.
+/// The networks of the trusted proxies. If empty, the client is always the peer of the connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<IpNet>);
 
 impl TrustedProxies {
-    /// Proxies with addresses such as `10.0.0.0/8`, `2001:db8::/32` or `192.0.2.7`.
+    /// Parses networks such as `10.0.0.0/8`, `2001:db8::/32` or `192.0.2.7`.
     ///
     /// # Errors
-    /// Which text is none, and what to write. Refused is also what would trust every client.
+    /// The invalid text and the text to write instead. A network that contains every client is
+    /// refused too.
     pub fn new<'a>(networks: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         networks.into_iter().map(parse_network).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether no proxy is trusted.
+    /// Returns whether no proxy is trusted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Where a request that came from `peer` really comes from. The port is 0 when it is not the
-    /// peer itself.
+    /// Returns the address of the client that sent a request over a connection from `peer`. The
+    /// port is 0 unless the client is the peer itself.
     ///
     /// # Errors
-    /// 400 when a trusted proxy sends a header in which the client cannot be found.
+    /// 400 if a trusted proxy sends a header from which the client cannot be determined.
     pub fn client(
         &self,
         peer: impl Into<Origin>,
@@ -104,11 +104,11 @@ impl TrustedProxies {
                 }
             }
         }
-        // Trusted proxies all the way: the one that began the chain asked for itself.
+        // All hops are trusted proxies: the first proxy of the chain is the client.
         Ok(farthest)
     }
 
-    /// Returns whether a connection from there is that of a trusted proxy.
+    /// Returns whether the peer of a connection is a trusted proxy.
     #[must_use]
     pub fn is_proxy(&self, peer: Origin) -> bool {
         match peer {
@@ -117,14 +117,14 @@ impl TrustedProxies {
         }
     }
 
-    /// Whether the word of `address` counts.
+    /// Returns whether `address` is a trusted proxy.
     #[must_use]
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address))
     }
 }
 
-/// As they are written in the configuration.
+/// The networks as the configuration writes them.
 impl fmt::Display for TrustedProxies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let networks: Vec<String> = self.0.iter().map(ToString::to_string).collect();
@@ -163,7 +163,7 @@ fn parse_network(text: &str) -> Result<IpNet, String> {
     Ok(network)
 }
 
-/// The address of one hop: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or
+/// Parses a hop: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or
 /// `[2001:db8::1]:4711`.
 fn parse_hop(written: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(written).ok()?.trim_matches([' ', '\t']);
@@ -171,7 +171,7 @@ fn parse_hop(written: &[u8]) -> Option<IpAddr> {
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
     let in_brackets =
         || Some(IpAddr::from(text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?));
-    // an IPv4 client that a proxy saw on an IPv6 socket is an IPv4 client
+    // A proxy's IPv6 socket shows an IPv4 client as a mapped address.
     bare().or_else(with_port).or_else(in_brackets).map(|address| address.to_canonical())
 }
 

@@ -1,8 +1,8 @@
-//! Requests of plain HTTP for a component: from the wire to a [`RawRequest`], and back.
+//! Plain HTTP requests for a component: conversion into a [`RawRequest`] and back.
 //!
-//! They pass the same limits as every request, and are read no further: no token, no fields, no
-//! envelope. A request that waits for a change is given up when its client goes away; hyper then
-//! drops the future here.
+//! These requests pass the same limits as all others, but have no token, fields or envelope for
+//! this server. A request that waits for a change is abandoned when its client disconnects, because
+//! hyper then drops the future.
 
 use crate::answer_body::UnsentBody;
 use crate::body;
@@ -24,22 +24,23 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode, Version};
 
 impl<A: Answerer> HttpFrontend<A> {
-    /// The place of a request, if it is plain HTTP: all of them on a listener of the mount's own.
+    /// Returns the plain HTTP place of a request, if any. On a mount's own listener every request
+    /// has a place.
     pub(crate) fn raw_place(&self, head: &Parts) -> Option<RawPlace> {
         match &self.own_mount {
             Some(mount) => Some(self.answerer.own_raw_place(mount)),
             None => {
                 let path = head.uri.path();
                 let place = self.answerer.raw_place(path.strip_prefix("/v1/")?)?;
-                // A row is one in every spelling of its path. A path that cannot be read is refused
-                // here as everywhere on this listener.
+                // Rows are looked up by the canonical path, so that no other spelling bypasses a
+                // row. An invalid path has no place here and is refused as an API path.
                 let target = target::read(&Method::GET, path).ok()?;
                 (!self.answerer.is_row(&target.path)).then_some(place)
             }
         }
     }
 
-    /// Serves one request of plain HTTP.
+    /// Serves a plain HTTP request.
     pub(crate) async fn serve_raw<B>(
         &self,
         head: &Parts,
@@ -58,8 +59,8 @@ impl<A: Answerer> HttpFrontend<A> {
                 drop(held);
                 (response, client, head.headers.contains_key(TRANSFER_ENCODING))
             }
-            // The body may be unread: what follows on this connection could be taken for a
-            // request.
+            // The body may be unread, and its rest could be taken for the next request of the
+            // connection.
             Err(failure) => {
                 let client = Client::of(arrival.origin.address().ip());
                 (RawResponse::failed(&failure), client, true)
@@ -72,7 +73,8 @@ impl<A: Answerer> HttpFrontend<A> {
         reply
     }
 
-    /// The request, and what is held while it is served.
+    /// Receives the request. The second value holds its memory and its place in the concurrency
+    /// limit.
     async fn receive_raw<B>(
         &self,
         head: &Parts,
@@ -97,8 +99,8 @@ impl<A: Answerer> HttpFrontend<A> {
         };
         let path = head.uri.path();
         let path = path.strip_prefix(place.base.as_str()).unwrap_or_default().to_owned();
-        // Bytes that are no text stay in place: a token that cannot be read is not the same as no
-        // token.
+        // A header that is not text is kept with replaced bytes: an unreadable token is different
+        // from no token.
         let headers = head.headers.iter().map(|(name, value)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
@@ -116,7 +118,7 @@ impl<A: Answerer> HttpFrontend<A> {
     }
 }
 
-/// Puts an answer into HTTP, compressed as its client asks.
+/// Converts an answer into HTTP, compressed if the client accepts compression.
 fn into_reply(head: &Parts, response: RawResponse, client: Client) -> Reply {
     let RawResponse { status, headers, body } = response;
     let coding = compression::asked(&head.headers).filter(|_| !body.is_empty());
@@ -126,7 +128,7 @@ fn into_reply(head: &Parts, response: RawResponse, client: Client) -> Reply {
     };
     let body = UnsentBody::new(content, client);
     let mut reply = hyper::Response::new(body);
-    // The core lets no other status and no other header pass.
+    // The core allows only valid statuses and headers.
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let sent = reply.headers_mut();
     for (name, value) in headers {

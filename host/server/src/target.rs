@@ -1,8 +1,8 @@
-//! The request line: which verb on which path, with which query parameters.
+//! The request line: verb, path and query parameters.
 //!
-//! The attack this file stops: a path that policy reads one way and routing another. It is decoded
-//! once, a slash is never hidden in an escape, and `bulkhead_wire::name::canonical_path` refuses
-//! the rest (`..`, `//`, control characters).
+//! Prevents a path that policy and routing read differently. The path is decoded once, an escaped
+//! slash is refused, and `bulkhead_wire::name::canonical_path` refuses the rest (`..`, `//`,
+//! control characters).
 
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -12,23 +12,24 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// Most parameters of a query or a form: one takes two bytes of it, and a hundred in memory.
+/// Maximum number of parameters in a query or form: a parameter takes 2 bytes of text but 100 bytes
+/// of memory.
 const PARAMETERS_MAX: usize = 1_000;
 
-/// The act and the path of the request line, without the query.
+/// The verb and path of the request line, without the query.
 #[derive(Debug, PartialEq)]
 pub struct Target {
-    /// What to do, unless the query says [otherwise](query).
+    /// The verb, unless the query [changes](query) it.
     pub verb: Verb,
-    /// Canonical: decoded, without `/v1/`, without slashes at the ends.
+    /// Canonical path: decoded, without `/v1/`, without slashes at the ends.
     pub path: String,
 }
 
-/// Reads verb and path; `path` is as it came, still escaped.
+/// Parses the verb and the path, which is still escaped.
 ///
 /// # Errors
-/// 404 outside `/v1/`; 400 for a path that cannot be read, or a write to a path that ends in `/`;
-/// 405 for a verb that does not exist here.
+/// 404 outside `/v1/`; 400 for an invalid path, or for a write to a path that ends in `/`; 405 for
+/// an unknown verb.
 pub fn read(method: &Method, path: &str) -> Result<Target, Failure> {
     let raw =
         path.strip_prefix("/v1/").filter(|rest| !rest.is_empty()).ok_or_else(Failure::absent)?;
@@ -42,11 +43,11 @@ pub fn read(method: &Method, path: &str) -> Result<Target, Failure> {
     Ok(Target { verb, path })
 }
 
-/// Reads the query of a read, list or delete, as it came, still escaped: `GET` with `list=true` is
-/// a list. The fields of writes are in their bodies, and their query is not read.
+/// Parses the still escaped query of a read, list or delete. `GET` with `list=true` becomes a list.
+/// The query of a write is ignored: its fields are in the body.
 ///
 /// # Errors
-/// 400 for a query that cannot be read; 405 for what is asked by it and not served.
+/// 400 for an invalid query; 405 for an unsupported operation.
 pub fn query(verb: Verb, query: Option<&str>) -> Result<(Verb, Map<String, Value>), Failure> {
     if matches!(verb, Verb::Write | Verb::Patch) {
         return Ok((verb, Map::new()));
@@ -63,7 +64,7 @@ fn verb_of(method: &Method) -> Result<Verb, Failure> {
         "PATCH" => Ok(Verb::Patch),
         "DELETE" => Ok(Verb::Delete),
         "LIST" => Ok(Verb::List),
-        // a method is up to 8 KiB of the caller's choice: not worth repeating
+        // The method is up to 8 KiB of the caller's choice, so the message does not repeat it.
         _ => {
             Err(unsupported("this method is not known; use GET, POST, PUT, PATCH, DELETE or LIST"))
         }
@@ -98,10 +99,11 @@ fn decode_path(raw: &str) -> Result<String, Failure> {
         .map_err(|_| Failure::invalid("the path is not UTF-8 once its escapes are decoded"))
 }
 
-/// Reads `a=1&b=2`, a query or a form: a name given once is a string, given again a list.
+/// Parses a query or form such as `a=1&b=2`. A name given once becomes a string, a repeated name a
+/// list.
 ///
 /// # Errors
-/// 400 for what is not UTF-8 once decoded, and for more than 1000 of them.
+/// 400 for text that is not UTF-8 when decoded, and for more than 1000 parameters.
 pub fn parameters(text: &str) -> Result<Map<String, Value>, Failure> {
     let mut fields = Map::new();
     let count = text.split('&').filter(|pair| !pair.is_empty()).count();
@@ -138,8 +140,8 @@ fn decode_parameter(text: &str) -> Result<String, Failure> {
     })
 }
 
-/// Takes `list`, `help` and `scan` out of the fields. Help and scan are refused rather than
-/// ignored: a read in their place may hand out a credential that the caller did not ask for.
+/// Takes `list`, `help` and `scan` out of the fields. Help and scan are refused instead of ignored:
+/// a read in their place could issue a credential that the caller did not ask for.
 fn take_controls(verb: Verb, fields: &mut Map<String, Value>) -> Result<Verb, Failure> {
     let list = take_flag(fields, "list")?;
     for name in ["help", "scan"] {
@@ -173,7 +175,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A whole request line, as it was understood.
+    /// A parsed request line.
     #[derive(Debug, PartialEq)]
     struct Line {
         verb: Verb,

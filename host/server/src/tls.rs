@@ -1,11 +1,10 @@
-//! TLS of the listener: which files, which versions, whose certificates, and how all of that
-//! becomes what rustls serves.
+//! TLS of the listener: files, versions, client certificates, and the resulting rustls
+//! configuration.
 //!
-//! The mistakes this part stops: a key that is not the certificate's, a certificate that ended, a
-//! chain that no client can follow. Each is refused before a client meets it, also when files
-//! change under a running server, which then goes on with what it has (see `renewal.rs`).
-//! Renegotiation, early data and compression are not there to be attacked: rustls has none of them
-//! in a server like this.
+//! Prevents serving a key that does not belong to the certificate, an expired certificate, or a
+//! chain that no client can follow. Each is refused before a client sees it. If the files of a
+//! running server change to such a state, the server keeps its current certificate (see
+//! `renewal.rs`). rustls servers have no renegotiation and no compression, and early data stay off.
 
 mod chain;
 mod der;
@@ -26,25 +25,26 @@ use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use std::path::Path;
 use std::sync::Arc;
 
-/// HTTP/2 where the client speaks it.
+/// ALPN name of HTTP/2, which is preferred.
 pub(crate) const HTTP_2: &[u8] = b"h2";
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// The setting that names the authorities of clients.
+/// Setting that names the certificate authorities of clients.
 const CLIENT_CA: &str = "tls_client_ca_file";
 
-/// Reads the files, and serves nothing.
+/// Checks the files without serving them.
 ///
 /// # Errors
-/// The first file that cannot be served, why, and what to do.
+/// The first unusable file, the reason and the remedy.
 pub(crate) fn check(settings: &TlsSettings) -> Result<(), String> {
     server_config(settings).map(|_| ())
 }
 
-/// What the files say at this moment, as rustls serves it, and until when the certificate holds.
+/// Builds the rustls configuration from the current files, and returns the end of the certificate's
+/// validity.
 ///
 /// # Errors
-/// The first file that cannot be served, why, and what to do.
+/// The first unusable file, the reason and the remedy.
 fn server_config(settings: &TlsSettings) -> Result<(ServerConfig, String), String> {
     let chain = Chain::read(settings)?;
     let provider = Arc::new(provider(settings));
@@ -66,14 +66,14 @@ fn server_config(settings: &TlsSettings) -> Result<(ServerConfig, String), Strin
         .with_single_cert(certificates, key)
         .map_err(|error| chain::unfit(settings, &error))?;
     config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1.to_vec()];
-    // Resumption without memory of ours. A renewal makes a new key of tickets, so that no session
-    // outlives the certificates that it was made under.
+    // Session tickets need no memory in the server. Each renewal makes a new ticket key, so that no
+    // session outlives the certificates under which it was made.
     config.ticketer = aws_lc_rs::Ticketer::new()
         .map_err(|error| format!("keys for the resumption of sessions cannot be made: {error}"))?;
     Ok((config, ends))
 }
 
-/// rustls' own choice, without the suites that were not asked for.
+/// Returns rustls' default provider without the suites that the settings exclude.
 fn provider(settings: &TlsSettings) -> CryptoProvider {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites.retain(|suite| settings.admits(*suite));
@@ -87,7 +87,7 @@ fn verifier(
 ) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let mut roots = RootCertStore::empty();
     let certificates = files::certificates(file, CLIENT_CA)?;
-    // webpki trusts an authority for as long as it stands here.
+    // webpki ignores the validity period of a trusted authority, so it is checked here.
     chain::check_time(file, CLIENT_CA, &certificates)?;
     for (index, certificate) in certificates.into_iter().enumerate() {
         roots.add(certificate).map_err(|error| {

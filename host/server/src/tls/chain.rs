@@ -1,4 +1,4 @@
-//! The server's certificate, those above it, and its key: whether clients could make sense of them.
+//! The server's certificate chain and key, with the checks that clients can follow the chain.
 
 use super::der::{self, Members};
 use super::files;
@@ -8,11 +8,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 use time::OffsetDateTime;
 
-/// What a server shows, and what it proves itself with.
+/// A certificate chain with its key.
 pub(super) struct Chain {
-    /// The server's own first, each signed by the next.
+    /// The server's certificate first, each signed by the next.
     pub(super) certificates: Vec<CertificateDer<'static>>,
-    /// The key of the first.
+    /// Key of the first certificate.
     pub(super) key: PrivateKeyDer<'static>,
 }
 
@@ -20,7 +20,7 @@ impl Chain {
     /// Reads both files.
     ///
     /// # Errors
-    /// What cannot be read, has ended, or is out of order.
+    /// A file that cannot be read, an expired certificate, or a chain in the wrong order.
     pub(super) fn read(settings: &TlsSettings) -> Result<Self, String> {
         let certificates = files::certificates(&settings.cert_file, "tls_cert_file")?;
         let key = files::private_key(&settings.key_file, "tls_key_file")?;
@@ -29,14 +29,14 @@ impl Chain {
         Ok(Self { certificates, key })
     }
 
-    /// When the first of them to end does so.
+    /// Returns the earliest end of validity in the chain.
     pub(super) fn ends(&self) -> String {
         let all = self.certificates.iter().filter_map(|one| der::members(one));
         all.map(|one| one.ends).min().map(|ends| shown(&ends)).unwrap_or_default()
     }
 }
 
-/// The refusal of a key or certificate that rustls does not take.
+/// Message for a key or certificate that rustls refuses.
 pub(super) fn unfit(settings: &TlsSettings, error: &Error) -> String {
     let (cert_file, key_file) = (settings.cert_file.display(), settings.key_file.display());
     match error {
@@ -52,7 +52,7 @@ pub(super) fn unfit(settings: &TlsSettings, error: &Error) -> String {
     }
 }
 
-/// Each is signed by the next one, as clients follow them.
+/// Checks that each certificate is signed by the next, as clients follow the chain.
 fn check_order(
     settings: &TlsSettings,
     certificates: &[CertificateDer<'static>],
@@ -83,11 +83,11 @@ fn check_order(
     Ok(())
 }
 
-/// That none of the certificates in `file`, which the setting `name` names, has ended. One that
-/// begins later is served: the clock that is wrong may be this machine's.
+/// Checks that no certificate in `file` has expired; `name` is the setting. A certificate that is
+/// not valid yet is accepted, because this machine's clock may be wrong.
 ///
 /// # Errors
-/// The first that has, and when.
+/// The first expired certificate, with its end.
 pub(super) fn check_time(
     file: &Path,
     name: &str,
@@ -107,13 +107,14 @@ pub(super) fn check_time(
     Ok(())
 }
 
-/// The machine's time. Certificates are judged by clients, whose clocks know nothing of store time.
+/// Returns the machine's time. Clients check certificates by their own clocks, so store time has no
+/// meaning here.
 #[expect(clippy::disallowed_methods, reason = "no record of the store is meant")]
 pub(crate) fn machine_time() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }
 
-/// Now, as `20261122180000Z`.
+/// Returns the current time as `20261122180000Z`.
 fn now() -> String {
     let now = machine_time();
     format!(
@@ -127,7 +128,7 @@ fn now() -> String {
     )
 }
 
-/// `20261122180000Z` as people write it.
+/// Formats `20261122180000Z` as `2026-11-22T18:00:00Z`.
 fn shown(time: &str) -> String {
     let part = |from: usize, to: usize| time.get(from..to).unwrap_or_default();
     format!(

@@ -1,29 +1,29 @@
-//! The few members of a certificate that decide whether its chain is in order and holds: who it is
-//! of, who signed it, and when it begins and ends.
+//! The members of a certificate that the chain check needs: subject, issuer, and validity period.
 //!
-//! It judges no signature: rustls does, on the client's side. The files are the operator's own.
+//! Signatures are not verified: rustls does so on the client's side, and the files belong to the
+//! operator.
 
-/// What a certificate says of itself.
+/// Some members of a certificate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Members<'a> {
-    /// Who signed it, as it is encoded.
+    /// Issuer, DER-encoded.
     pub(super) issuer: &'a [u8],
-    /// Who it is of, as it is encoded.
+    /// Subject, DER-encoded.
     pub(super) subject: &'a [u8],
-    /// When it begins to hold, as `YYYYMMDDHHMMSSZ`.
+    /// Begin of validity, as `YYYYMMDDHHMMSSZ`.
     pub(super) begins: String,
-    /// When it ends, as `YYYYMMDDHHMMSSZ`.
+    /// End of validity, as `YYYYMMDDHHMMSSZ`.
     pub(super) ends: String,
 }
 
 const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 0x02;
-/// The version, which the oldest certificates lack.
+/// Tag of the version, which the oldest certificates lack.
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// Reads a certificate; `None` when it is not encoded as one.
+/// Parses a certificate. Returns `None` if the encoding is invalid.
 pub(super) fn members(certificate: &[u8]) -> Option<Members<'_>> {
     let mut whole = Reader(Reader(certificate).next(SEQUENCE)?);
     let mut signed = Reader(whole.next(SEQUENCE)?);
@@ -39,11 +39,11 @@ pub(super) fn members(certificate: &[u8]) -> Option<Members<'_>> {
     Some(Members { issuer, subject, begins, ends })
 }
 
-/// What is left of an encoded text.
+/// The unread rest of an encoding.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The content of the next member, which has to be of that kind.
+    /// Returns the content of the next member, which must have the tag `tag`.
     fn next(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (found, rest) = self.0.split_first()?;
         let (length, rest) = length(rest)?;
@@ -52,13 +52,13 @@ impl<'a> Reader<'a> {
         (*found == tag).then_some(content)
     }
 
-    /// A time of either kind, with four digits of the year.
+    /// Returns the next time, of either kind, with 4 digits of the year.
     fn time(&mut self) -> Option<String> {
         let tag = *self.0.first()?;
         let text = std::str::from_utf8(self.next(tag)?).ok()?;
         let digits = text.strip_suffix('Z')?;
         let century = match tag {
-            // Two digits of a year: 1950 to 2049.
+            // 2 digits mean the years 1950 to 2049.
             UTC_TIME if digits.get(..2)? < "50" => "20",
             UTC_TIME => "19",
             GENERALIZED_TIME => "",
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A length and what follows it.
+/// Splits a length from the bytes behind.
 fn length(encoded: &[u8]) -> Option<(usize, &[u8])> {
     let (first, rest) = encoded.split_first()?;
     if *first < 0x80 {

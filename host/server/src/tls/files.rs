@@ -1,5 +1,5 @@
-//! The files of TLS: whether they may be read, by this process and by no other user, and the PEM
-//! blocks in them.
+//! The TLS files: permission checks and PEM blocks. A key must be readable by this process and by
+//! no other user.
 
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -8,16 +8,16 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// Largest file, in bytes: the authorities of a whole country fit.
+/// Maximum size of a file, in bytes: the authorities of a whole country fit.
 const FILE_MAX: u64 = 1 << 20;
 
-/// Who is not the file's owner may not write it, and who is not of its group may not read it.
+/// Permission bits that a secret file must not have: write for the group, anything for others.
 const OTHERS: u32 = 0o027;
 
-/// The certificates of a file, in its order. `key` is the word of the configuration that named it.
+/// Reads the certificates of a file, in order. `key` is the setting that names the file.
 ///
 /// # Errors
-/// A file that cannot be read, and one without certificates.
+/// A file that cannot be read or holds no certificate.
 pub(crate) fn certificates(file: &Path, key: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let (text, _) = read(file, key)?;
     let found: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(&text).collect();
@@ -31,10 +31,10 @@ pub(crate) fn certificates(file: &Path, key: &str) -> Result<Vec<CertificateDer<
     Ok(found)
 }
 
-/// The private key of a file.
+/// Reads the private key of a file.
 ///
 /// # Errors
-/// A file that cannot be read, that others may read, or that holds no key in the clear.
+/// A file that cannot be read, that other users may read, or that holds no unencrypted key.
 pub(super) fn private_key(file: &Path, key: &str) -> Result<PrivateKeyDer<'static>, String> {
     let (text, metadata) = read(file, key)?;
     let shown = file.display();
@@ -54,10 +54,10 @@ pub(super) fn private_key(file: &Path, key: &str) -> Result<PrivateKeyDer<'stati
     }
 }
 
-/// The text of a file that holds a secret.
+/// Reads a file that holds a secret.
 ///
 /// # Errors
-/// A file that cannot be read, or that others may read.
+/// A file that cannot be read, or that other users may read.
 pub(crate) fn secret(file: &Path, key: &str) -> Result<Vec<u8>, String> {
     let (text, metadata) = read(file, key)?;
     check_closed(file, key, &metadata)?;
@@ -81,7 +81,7 @@ fn has(text: &[u8], word: &[u8]) -> bool {
 }
 
 fn torn(file: &Path, key: &str, error: &pem::Error) -> String {
-    // Its own words may repeat a line of the file.
+    // The parser's message may quote a line of the file, so it is not used.
     let why = match error {
         pem::Error::MissingSectionEnd { .. } => "a block in it has no END line",
         pem::Error::IllegalSectionStart { .. } => "a BEGIN line in it is not whole",
@@ -91,7 +91,8 @@ fn torn(file: &Path, key: &str, error: &pem::Error) -> String {
     format!("{key} {} is no PEM file: {why}; write it anew", file.display())
 }
 
-/// What is checked is what was read: both are asked of the open file.
+/// Reads a file together with the metadata of the opened file, so that the checked file is the file
+/// that was read.
 fn read(file: &Path, key: &str) -> Result<(Vec<u8>, Metadata), String> {
     let unreadable = |error: io::Error| {
         format!(
@@ -100,7 +101,7 @@ fn read(file: &Path, key: &str) -> Result<(Vec<u8>, Metadata), String> {
             file.display()
         )
     };
-    // A pipe would hold up who opens it.
+    // Opening a pipe would block.
     if !std::fs::metadata(file).map_err(unreadable)?.is_file() {
         return Err(unreadable(io::Error::other("it is no ordinary file")));
     }
@@ -114,8 +115,8 @@ fn read(file: &Path, key: &str) -> Result<(Vec<u8>, Metadata), String> {
     Ok((text, metadata))
 }
 
-/// What tells that a file is another one than before, without reading it; of the file behind a
-/// link, whose target may have been exchanged.
+/// The identity of a file's content, without reading the file. A symbolic link is followed, because
+/// its target may have been replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp(Option<[i64; 6]>);
 

@@ -1,8 +1,8 @@
-//! Files of TLS that change under a running server.
+//! Reload of changed TLS files in a running server.
 //!
-//! The mistake this file stops: a renewal that ends the service. New connections get what the files
-//! hold once they are whole; files that cannot be served leave the old certificate where it is, and
-//! the log says why. A connection that is open already notices nothing.
+//! Prevents a failed renewal from ending the service. New connections use the new files once they
+//! are complete. If the files are not usable, the old certificate stays in use and the log names
+//! the reason. Open connections are not affected.
 
 use super::files::Stamp;
 use super::settings::TlsSettings;
@@ -13,21 +13,21 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How often the files are looked at.
+/// Interval between checks of the files.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long files have to be the same before they are read: who writes them writes all of them
-/// within less, piece by piece or one after the other.
+/// Time without changes after which the files count as complete. Programs that write the files in
+/// several steps take less time between 2 steps.
 const SETTLED: Duration = Duration::from_millis(250);
 
-/// How often they may have changed in the meantime.
+/// Maximum number of checks while the files keep changing.
 const PATIENCE: usize = 20;
 
-/// TLS of a listener, as its files are.
+/// The TLS configuration of a listener, which follows its files.
 pub(crate) struct Tls {
     settings: TlsSettings,
     served: Mutex<Arc<ServerConfig>>,
-    /// The files that were read last, whether they are served or were refused.
+    /// Stamps of the files that were last read, whether accepted or refused.
     seen: tokio::sync::Mutex<Vec<Stamp>>,
 }
 
@@ -35,7 +35,7 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// Why they cannot be served, and what to do.
+    /// The reason why the files are not usable, and the remedy.
     pub(crate) fn load(settings: TlsSettings, log: &Arc<dyn Log>) -> Result<Arc<Self>, String> {
         let seen = stamps(&settings);
         let (config, ends) = super::server_config(&settings)?;
@@ -44,12 +44,12 @@ impl Tls {
         Ok(Arc::new(Self { settings, served, seen }))
     }
 
-    /// What a connection that begins now is served with.
+    /// Returns the configuration for a new connection.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&sync::lock(&self.served))
     }
 
-    /// Looks at the files for ever, and serves those that changed.
+    /// Checks the files without end and reloads changed files.
     pub(crate) async fn follow_files(self: Arc<Self>, log: Arc<dyn Log>) -> Infallible {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -59,8 +59,8 @@ impl Tls {
         }
     }
 
-    /// Serves what the files hold, as soon as they are not being written; keeps what is served
-    /// where they cannot be.
+    /// Reloads the files when they are complete. Keeps the current configuration if the files are
+    /// not usable.
     pub(crate) async fn renew(self: &Arc<Self>, log: &Arc<dyn Log>) {
         let mut seen = self.seen.lock().await;
         let Some(before) = self.settled().await else { return };
@@ -68,7 +68,7 @@ impl Tls {
         let read = move || super::server_config(&this.settings);
         let read = tokio::task::spawn_blocking(read).await;
         if self.looked_at().await != before {
-            // They changed while they were read; the next look finds them.
+            // The files changed while they were read; the next check reloads them.
             return;
         }
         *seen = before;
@@ -82,8 +82,8 @@ impl Tls {
         }
     }
 
-    /// The files once they are the same for a while; `None` where they keep changing, which a later
-    /// look finds.
+    /// Waits until the files stay unchanged. Returns `None` if the files keep changing; a later
+    /// check tries again.
     async fn settled(self: &Arc<Self>) -> Option<Vec<Stamp>> {
         let mut before = self.looked_at().await;
         for _ in 0..PATIENCE {
@@ -97,7 +97,7 @@ impl Tls {
         None
     }
 
-    /// The disk may be far away.
+    /// Runs on a blocking thread, because the disk may be remote.
     async fn looked_at(self: &Arc<Self>) -> Vec<Stamp> {
         let this = Arc::clone(self);
         tokio::task::spawn_blocking(move || stamps(&this.settings)).await.unwrap_or_default()
@@ -114,7 +114,7 @@ fn log_served(log: &Arc<dyn Log>, settings: &TlsSettings, ends: String) {
     log.line("info", "certificate-served", &pairs);
 }
 
-/// Why files are not served: names, paths and numbers, and nothing of what is in a file of a key.
+/// The reason of a refusal: names, paths and numbers, but no content of a key file.
 struct Refusal<'a>(&'a str);
 
 impl Cause for Refusal<'_> {

@@ -1,10 +1,10 @@
-//! What an operator says about TLS, in the names of the configuration.
+//! TLS settings of a listener, with the names of the configuration.
 
 use rustls::crypto::aws_lc_rs;
 use rustls::{CipherSuite, SupportedCipherSuite, SupportedProtocolVersion, version};
 use std::path::PathBuf;
 
-/// A version of TLS. Older ones are broken, and are not there (decision D2).
+/// A version of TLS. Older versions are broken and not supported (decision D2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TlsVersion {
     /// TLS 1.2.
@@ -18,7 +18,7 @@ impl TlsVersion {
         if suite.tls13().is_some() { Self::Tls13 } else { Self::Tls12 }
     }
 
-    /// As the configuration writes it.
+    /// Returns the name in the configuration.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Tls12 => "tls12",
@@ -27,37 +27,36 @@ impl TlsVersion {
     }
 }
 
-/// Whether clients show certificates, and the file of the authorities that sign those.
+/// The policy for client certificates, with the file of the authorities that sign them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ClientCertificates {
-    /// They are not asked.
+    /// Not requested.
     NotAsked,
-    /// They are asked; one that is shown has to hold.
+    /// Requested; a presented certificate has to be valid.
     Optional(PathBuf),
-    /// Without one there is no connection.
+    /// Required.
     Required(PathBuf),
 }
 
 /// TLS of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TlsSettings {
-    /// The server's certificate and those above it.
+    /// File with the server's certificate and its chain.
     pub(crate) cert_file: PathBuf,
-    /// Its private key.
+    /// File with the private key.
     pub(crate) key_file: PathBuf,
-    /// The least version.
+    /// Minimum version.
     pub(crate) min_version: TlsVersion,
-    /// The greatest version.
+    /// Maximum version.
     pub(crate) max_version: TlsVersion,
-    /// The only suites of the versions that they belong to; a version of which there is none here
-    /// has all of its own.
+    /// Allowed suites. A version without a suite in this list allows all its suites.
     pub(crate) cipher_suites: Vec<CipherSuite>,
-    /// Whether clients show certificates.
+    /// Policy for client certificates.
     pub(crate) clients: ClientCertificates,
 }
 
 impl TlsSettings {
-    /// TLS with these files and nothing else said.
+    /// Settings with these files and defaults for the rest.
     pub(crate) fn of(cert_file: PathBuf, key_file: PathBuf) -> Self {
         Self {
             cert_file,
@@ -69,7 +68,7 @@ impl TlsSettings {
         }
     }
 
-    /// The file of those who sign clients' certificates.
+    /// Returns the file of the authorities that sign client certificates.
     pub(crate) fn client_ca_file(&self) -> Option<&PathBuf> {
         match &self.clients {
             ClientCertificates::NotAsked => None,
@@ -98,18 +97,18 @@ fn known() -> impl Iterator<Item = SupportedCipherSuite> {
     aws_lc_rs::ALL_CIPHER_SUITES.iter().copied()
 }
 
-/// The suite of that registered name, with its version of TLS.
+/// Returns the suite with that registered name, and its TLS version.
 pub(crate) fn suite(name: &str) -> Option<(CipherSuite, TlsVersion)> {
     let found = known().find(|suite| registered(suite.suite()) == name)?;
     Some((found.suite(), TlsVersion::of(found)))
 }
 
-/// The registered names of all suites, for advice.
+/// Returns the registered names of all suites, for error messages.
 pub(crate) fn known_suites() -> Vec<String> {
     known().map(|suite| registered(suite.suite())).collect()
 }
 
-/// rustls marks the suites of TLS 1.3 in their names.
+/// Returns the registered name. rustls writes TLS 1.3 suites with the prefix `TLS13_`.
 fn registered(suite: CipherSuite) -> String {
     suite.as_str().map(|name| name.replacen("TLS13_", "TLS_", 1)).unwrap_or_default()
 }
