@@ -1,22 +1,22 @@
-//! `bulkhead compile-component`: the child of a server that compiles one component, and then ends.
-//! No word for people.
+//! `bulkhead compile-component`: a child process of the server that compiles a single component and
+//! then ends. Not for users.
 //!
-//! The attack this file stops: a component made so that compiling it takes the machine with it. The
-//! limits are set here, before the first byte is read, and hold for all that the compiler does.
+//! Prevents a malicious component from exhausting the machine during compilation. The limits are
+//! set before the first byte is read, and hold for everything that the compiler does.
 
 use bulkhead_sandbox::compile;
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
 use std::io;
 use std::process::ExitCode;
 
-/// Processor time, in seconds. The parent kills a child that does not get this time within 60 s.
+/// Maximum processor time, in seconds. The parent kills a child that does not finish within 60 s.
 const CPU_SECONDS: u64 = 30;
-/// Memory that is written to. Address space is not limited: the compiler and the allocator reserve
-/// much that they never use.
+/// Maximum size of writable memory, in bytes. The address space is not limited: the compiler and
+/// the allocator reserve far more than they use.
 const MEMORY_BYTES: u64 = 3 << 30;
-/// Open files: three pipes, and those that the allocator opens.
+/// Maximum number of open files: 3 pipes, and the files of the allocator.
 const FILES: u64 = 16;
-/// The child's niceness, so that requests come first. At 5 the child gets a third of the server's
+/// The child's niceness, which gives requests priority. At 5 the child gets a third of the server's
 /// share of a busy processor. At 10 the share is a tenth: on two busy processors a compilation of
 /// two seconds took more than 30 s.
 const NICE: i32 = 5;

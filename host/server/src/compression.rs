@@ -1,7 +1,8 @@
-//! Compression of answers of plain HTTP, as their clients ask for it.
+//! Compression of plain HTTP answers, as requested by the client.
 //!
-//! Answers of the host's own API are never compressed: they hold secrets beside what a caller
-//! sends, and the length of a compressed answer tells how much of the two is alike.
+//! Answers of the server's own API are never compressed. Those answers hold secrets next to text
+//! that the caller sent, and the length of a compressed answer would reveal how similar the two
+//! are.
 
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder};
@@ -9,16 +10,16 @@ use hyper::HeaderMap;
 use hyper::header::ACCEPT_ENCODING;
 use std::io::Write;
 
-/// A coding of bodies.
+/// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     Gzip,
-    /// Without a zlib header, as servers written in Go send it.
+    /// Raw deflate without a zlib header, as servers written in Go send it.
     Deflate,
 }
 
 impl Coding {
-    /// As headers name it.
+    /// Returns the name in headers.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -26,9 +27,9 @@ impl Coding {
         }
     }
 
-    /// The bytes in this coding.
+    /// Compresses `bytes`.
     pub(crate) fn compress(self, bytes: &[u8]) -> Vec<u8> {
-        // Neither can fail: what is written to is memory.
+        // Writing to memory cannot fail.
         match self {
             Self::Gzip => {
                 let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -44,8 +45,8 @@ impl Coding {
     }
 }
 
-/// The first coding that the client lists and that is served. One with a parameter, such as a
-/// quality, is not taken.
+/// Returns the first supported coding in the client's list. A coding with a parameter, such as a
+/// quality, is skipped.
 pub(crate) fn asked(headers: &HeaderMap) -> Option<Coding> {
     let values = headers.get_all(ACCEPT_ENCODING).iter();
     let words = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));

@@ -1,5 +1,5 @@
-//! `bulkhead server --dev`: an open server for trying things out, from the command line to a served
-//! socket and back to nothing.
+//! `bulkhead server --dev`: an open server for trial use, from the command line to the removal of
+//! its data.
 
 use crate::config::{Config, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig, Transport};
 use crate::dev_tls;
@@ -16,14 +16,14 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Letters and digits of a random root token behind its prefix: 190 bits.
+/// Number of random characters in a root token after its prefix: 190 bits.
 const TOKEN_LENGTH: usize = 32;
 
-/// Serves until SIGTERM or SIGINT. `out` gets the address, the root token, the unseal key and
-/// commands to try, and at last a line `ready`: from then on every request is answered.
+/// Serves until SIGTERM or SIGINT. Prints to `out` the address, the root token, the unseal key and
+/// commands to try, and finally a line `ready`. From then on every request is answered.
 ///
 /// # Errors
-/// Why the server did not start, for standard error.
+/// The reason why the server did not start, for standard error.
 pub async fn run(
     mut options: DevOptions,
     process: Process,
@@ -84,7 +84,8 @@ async fn serve(
     server.serve(prepared).await
 }
 
-/// What protects the connections, and the file by which clients know it.
+/// Returns the protection of the connections, and the file of the certificate authority for
+/// clients.
 fn transport(
     data: &Path,
     listen: &str,
@@ -103,7 +104,7 @@ fn transport(
     })
 }
 
-/// Opens the service, with that root token; answers the key that opens its data.
+/// Unseals the service with the root token `token`, and returns the unseal key.
 async fn open(service: &Service, token: &Secret) -> Result<Secret, String> {
     service.open_dev(token).await.map_err(|failure| failure.message)?;
     service.dev_unseal_key().await.map_err(|failure| failure.message)
@@ -114,23 +115,23 @@ fn random_token() -> Result<Secret, String> {
     Ok(Secret::new(format!("bhs.{text}")))
 }
 
-/// The directory of the data.
+/// The data directory.
 pub(crate) enum DataDirectory {
-    /// Made by this process, removed at the end.
+    /// Created by this process and removed at the end.
     Temporary(PathBuf),
-    /// The operator's, kept.
+    /// Chosen by the operator and kept.
     Kept(PathBuf),
 }
 
 impl DataDirectory {
-    /// The directory that was asked for, or a private and temporary one.
+    /// Returns the requested directory, or creates a private temporary directory.
     pub(crate) fn prepare(asked: Option<PathBuf>) -> Result<Self, String> {
         if let Some(path) = asked {
             return Ok(Self::Kept(path));
         }
         let name = random::base62(12).map_err(|failure| failure.message)?;
         let path = std::env::temp_dir().join(format!("bulkhead-dev-{name}"));
-        // fails if the name is taken, by a link too
+        // Fails if the name is taken, even by a symbolic link.
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| {
             format!("cannot make the directory {}: {error}; set TMPDIR", path.display())
@@ -144,7 +145,7 @@ impl DataDirectory {
         }
     }
 
-    /// Removes the directory if this process made it.
+    /// Removes the directory if this process created it.
     pub(crate) fn remove(self, log: &Arc<dyn Log>) {
         let Self::Temporary(path) = self else { return };
         if let Err(error) = std::fs::remove_dir_all(&path) {
@@ -154,7 +155,7 @@ impl DataDirectory {
     }
 }
 
-/// What a user wants to know of a server that has just started.
+/// The start message for the user.
 struct Opened<'a> {
     program: &'a str,
     urls: &'a [String],

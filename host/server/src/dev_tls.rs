@@ -1,7 +1,8 @@
-//! The authority and the certificate of `bulkhead server --dev --dev-tls`, made anew at each start.
+//! The certificate authority and server certificate of `bulkhead server --dev --dev-tls`, made anew
+//! at each start.
 //!
-//! The authority's key is forgotten as soon as it has signed: nothing else can ever be made with
-//! it, so that trusting the authority is trusting this one server.
+//! The authority's private key is discarded after it has signed, so that clients that trust the
+//! authority trust only this server.
 
 use crate::tls::{TlsSettings, machine_time};
 use rcgen::{
@@ -14,28 +15,28 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use time::Duration;
 
-/// How long the certificates hold: longer than anything is tried out.
+/// Validity of the certificates, in days: longer than any trial.
 const DAYS: i64 = 30;
 
-/// Clocks of other machines may be behind this one.
+/// Time by which the clocks of other machines may be behind this clock.
 const BEFORE: Duration = Duration::hours(1);
 
-/// The names that every such server has.
+/// The names of every dev server.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// What was made.
+/// The created files.
 pub(crate) struct DevTls {
     /// The authority's certificate, for clients.
     pub(crate) ca_file: PathBuf,
-    /// What the server serves.
+    /// The server's TLS settings.
     pub(crate) settings: TlsSettings,
 }
 
-/// Makes both in the folder `tls` of `data`, for a server that listens on `listen` and goes by
-/// `names`, too.
+/// Creates both certificates in the folder `tls` of `data`, for a server that listens on `listen`
+/// and also has the names `names`.
 ///
 /// # Errors
-/// A name that can be none, and a folder that cannot be written.
+/// An invalid name, or a folder that cannot be written.
 pub(crate) fn make(data: &Path, listen: &str, names: &[String]) -> Result<DevTls, String> {
     let folder = data.join("tls");
     let file = |name: &str| folder.join(name);
@@ -58,7 +59,7 @@ pub(crate) fn make(data: &Path, listen: &str, names: &[String]) -> Result<DevTls
     Ok(made)
 }
 
-/// The file is a new one, for its owner alone, also where there was another.
+/// Creates the file with mode 0600, replacing an existing file.
 fn write_anew(file: &Path, text: &str) -> std::io::Result<()> {
     match std::fs::remove_file(file) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -99,7 +100,7 @@ fn server(listen: &str, names: &[String]) -> Result<CertificateParams, String> {
     let mut all: Vec<String> = NAMES.map(str::to_owned).into();
     let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host);
     all.push(host.trim_matches(['[', ']']).to_owned());
-    // What this machine calls itself, where it says so.
+    // The host name of this machine, if known.
     all.extend(std::fs::read_to_string("/proc/sys/kernel/hostname").map(|it| it.trim().to_owned()));
     all.extend(names.iter().cloned());
     all.retain(|name| !name.is_empty());

@@ -1,8 +1,7 @@
-//! Bodies for the refusals that hyper sends by itself: of what is not HTTP, and of too many
-//! headers.
+//! Bodies for the refusals that hyper sends by itself, after invalid HTTP or too many headers.
 //!
-//! hyper answers those with a bare status, before any code of ours sees the request. The
-//! author of the request would have to guess.
+//! hyper answers those requests with a bare status, before the server's code sees the request.
+//! Without a body, the author of the request could only guess the error.
 
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::response::Response;
@@ -11,16 +10,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What every refusal begins with.
+/// First bytes of every refusal.
 const REFUSED: &[u8] = b"HTTP/1.1 4";
 
-/// The end of a bare one: ours all have a body.
+/// A header that marks a bare refusal: all other refusals have a body.
 const NO_BODY: &str = "content-length: 0\r\n";
 
-/// A stream that puts a body into the bare refusals that are written to it.
+/// A stream that adds a body to bare refusals.
 pub(crate) struct WithErrorBody<S> {
     stream: S,
-    /// What is still to be sent in place of a bare refusal.
+    /// Unsent bytes of the refusal with its body.
     refusal: Vec<u8>,
 }
 
@@ -31,7 +30,7 @@ impl<S> WithErrorBody<S> {
 }
 
 impl<S: AsyncWrite + Unpin> WithErrorBody<S> {
-    /// Sends the refusal that is still to be sent before anything else.
+    /// Sends the rest of a refusal before any other bytes.
     fn poll_refusal(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.refusal.is_empty() {
             let sent = ready!(Pin::new(&mut self.stream).poll_write(context, &self.refusal))?;
@@ -44,7 +43,7 @@ impl<S: AsyncWrite + Unpin> WithErrorBody<S> {
     }
 }
 
-/// The refusal with a body, where `head` is a bare one.
+/// Returns the refusal with a body if `head` is a bare refusal.
 fn with_body(head: &[u8]) -> Option<Vec<u8>> {
     let head = head.starts_with(REFUSED).then(|| std::str::from_utf8(head).ok())??;
     if !head.ends_with("\r\n\r\n") || !head.contains(NO_BODY) || head.contains("cache-control") {
@@ -71,7 +70,7 @@ fn with_body(head: &[u8]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// The whole answer to a client that speaks HTTP where TLS is spoken.
+/// Returns the complete answer to a client that speaks plain HTTP to a TLS port.
 pub(crate) fn speaks_no_tls() -> Vec<u8> {
     let failure = Failure::invalid(
         "this port speaks TLS; write https:// in place of http:// in the address of the server",
@@ -146,7 +145,7 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-    /// What arrives of `written`, through a pipe that takes three bytes at a time.
+    /// Returns the bytes that arrive after `written` is sent through a pipe of 3 bytes.
     async fn sent(written: &'static [u8]) -> String {
         let (near, mut far) = duplex(3);
         let writing = tokio::spawn(async move {

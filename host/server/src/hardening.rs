@@ -1,5 +1,6 @@
-//! What the process gives up before it holds its first secret: core dumps, being traced by other
-//! processes of its user, files that others may read, and settings that reach it past its own.
+//! Hardening of the process before it holds its first secret: no core dumps, no tracing by other
+//! processes of its user, no files that others may read, and no PostgreSQL settings from the
+//! environment.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -9,10 +10,10 @@ use rustix::process::{
     DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit, umask,
 };
 
-/// Hardens this process, in dev mode as in any other.
+/// Hardens this process, in every mode.
 ///
 /// # Errors
-/// When the system refuses; a server that cannot keep its memory to itself should not start.
+/// The system refuses. A server that cannot protect its memory must not start.
 pub fn harden() -> Result<(), String> {
     umask(Mode::from_raw_mode(0o077));
     let none = Rlimit { current: Some(0), maximum: Some(0) };
@@ -22,8 +23,8 @@ pub fn harden() -> Result<(), String> {
         .map_err(|error| format!("tracing by other processes cannot be switched off: {error}"))
 }
 
-/// Takes as many file descriptors as the system gives without more rights, and says how many
-/// that are: each connection is one.
+/// Raises the file descriptor limit to the hard limit and returns the new limit. Each connection
+/// takes a descriptor.
 #[must_use]
 pub fn raise_descriptor_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
@@ -33,16 +34,14 @@ pub fn raise_descriptor_limit() -> u64 {
     taken.unwrap_or(u64::MAX)
 }
 
-/// Starts this program anew without the environment's PostgreSQL settings, where it has any.
-/// Returns when there is nothing to leave out.
+/// Restarts this program without the environment's PostgreSQL settings. Returns if there are none.
 ///
-/// The attack: the database driver takes what is missing from a connection (certificates, session
-/// options) out of `PGSSLROOTCERT`, `PGOPTIONS` and their like, so that the environment of its
-/// start decides how every connection is made. They cannot be removed from a running process
-/// safely, only left out of a new one.
+/// Prevents the environment from changing database connections: the driver takes missing parameters
+/// (certificates, session options) from `PGSSLROOTCERT`, `PGOPTIONS` and similar variables. A
+/// running process cannot remove variables safely; a new process can start without them.
 ///
 /// # Errors
-/// When the program cannot be started again.
+/// The program cannot be started again.
 pub fn restart_without_database_settings() -> Result<(), String> {
     let names: Vec<_> = std::env::vars_os()
         .map(|(name, _)| name)
@@ -58,7 +57,7 @@ pub fn restart_without_database_settings() -> Result<(), String> {
     names.iter().for_each(|name| {
         anew.env_remove(name);
     });
-    // Returns only when it fails.
+    // `exec` returns only if it fails.
     Err(format!(
         "this program cannot be started without the environment's PG* settings: {}",
         anew.exec()

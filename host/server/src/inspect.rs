@@ -1,7 +1,7 @@
-//! `bulkhead plugin inspect`: the tables of what this program serves, without a server.
+//! `bulkhead plugin inspect`: the tables of the built-in plugins, without a running server.
 //!
-//! The components inside the binary are asked what they are, over a store that is thrown away. It
-//! is also where the suite learns which endpoints there are, so that none can be forgotten.
+//! The components in the binary describe themselves over a temporary store. The test suite takes
+//! its list of endpoints from here, so that it cannot miss an endpoint.
 
 use crate::config::{Config, DEFAULT_ADDRESS};
 use crate::dev::DataDirectory;
@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// What `bulkhead plugin inspect --help` prints.
+/// Help text of `bulkhead plugin inspect --help`.
 pub const USAGE: &str = "\
 Usage: bulkhead plugin inspect --all [-format=json]
        bulkhead plugin inspect NAME [-format=json]
@@ -25,7 +25,7 @@ What the plugins inside this program say of themselves: name, version, digest, a
 endpoint with its fields. With --all also the endpoints of the server itself. Needs no server.
 ";
 
-/// What the command line asks for.
+/// The action that the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
     /// Print [`USAGE`].
@@ -34,18 +34,18 @@ pub enum Action {
     Inspect(Inspection),
 }
 
-/// Which tables, and how.
+/// The selected tables and their format.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Inspection {
-    /// The plugin; without one everything.
+    /// Name of the plugin. `None`: all plugins and the server's own endpoints.
     name: Option<String>,
     json: bool,
 }
 
-/// Reads the arguments after `plugin inspect`.
+/// Parses the arguments after `plugin inspect`.
 ///
 /// # Errors
-/// What is wrong, for standard error; the process ends with code 2.
+/// A message for standard error; the process then exits with code 2.
 pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Action, String> {
     use lexopt::Arg::{Long, Short, Value};
     let (mut name, mut all, mut json) = (None, false, false);
@@ -88,10 +88,10 @@ fn parse_format(parser: &mut lexopt::Parser) -> Result<bool, String> {
     }
 }
 
-/// Prints what is asked for.
+/// Prints the selected tables.
 ///
 /// # Errors
-/// What kept the components from being asked, or an unknown name with the names there are.
+/// The components could not be asked, or the name is unknown; the error lists the known names.
 pub async fn run(asked: &Inspection, process: Process, out: &mut dyn Write) -> Result<(), String> {
     let mut tables = read_tables(process).await?;
     if let Some(name) = &asked.name {
@@ -114,7 +114,7 @@ pub async fn run(asked: &Inspection, process: Process, out: &mut dyn Write) -> R
     printed.map_err(|error| format!("standard output cannot be written: {error}"))
 }
 
-/// Asks the components, in a server that no client can reach.
+/// Asks the components, in a server without a listener.
 async fn read_tables(process: Process) -> Result<Tables, String> {
     let log = Arc::clone(&process.log);
     let data = DataDirectory::prepare(None)?;

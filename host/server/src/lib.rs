@@ -1,7 +1,7 @@
 //! The process around the core: command line, listener, HTTP, signals, log.
 //!
-//! It turns bytes into a [`bulkhead_wire::request::Request`] and back, and decides nothing: it
-//! never knows a rule about tokens, policies, mounts or leases.
+//! This crate converts bytes into a [`bulkhead_wire::request::Request`] and back, and decides
+//! nothing: it knows no rule about tokens, policies, mounts or leases.
 //!
 //! Modules import leftwards only: `proxies`, `headers`, `target`, `log`, `hardening`, `tls`,
 //! `client_usage`, `client_concurrency`, `body_budget`, `connection_slots`, `write_timeout`,

@@ -1,8 +1,8 @@
-//! Log lines on standard error, in logfmt, and what becomes of a panic.
+//! The log in logfmt on standard error, and the report of panics.
 //!
-//! The attacks this file stops: a value with a line break that forges a second line, and a panic
-//! whose text carries a secret (slicing errors quote the sliced text) into the log. What a library
-//! says is not even made: it may hold what the library was given (decision T32).
+//! Prevents a value with a line break from forging a log line, and a panic message from leaking a
+//! secret into the log (slicing errors quote the sliced text). Log calls of libraries are compiled
+//! out, because their text may hold the libraries' input (decision T32).
 
 use bulkhead_core::log::Log;
 use std::fmt::Write as _;
@@ -13,19 +13,19 @@ use std::sync::Arc;
 const _: () = assert!(matches!(::log::STATIC_MAX_LEVEL, ::log::LevelFilter::Off));
 const _: () = assert!(tracing::level_filters::STATIC_MAX_LEVEL.into_level().is_none());
 
-/// Writes each line to standard error, whole.
+/// A log that writes each line to standard error with a single write.
 #[derive(Clone, Copy, Debug)]
 pub struct Stderr;
 
 impl Log for Stderr {
     fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]) {
         let line = logfmt(level, event, pairs);
-        // When standard error is closed there is no reader left.
+        // If standard error is closed, there is no reader left.
         std::io::stderr().lock().write_all(line.as_bytes()).unwrap_or_default();
     }
 }
 
-/// As [`Stderr`], for commands whose output is their answer: only what went wrong.
+/// A log like [`Stderr`] without `info` lines, for commands that print a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Quiet;
 
@@ -37,7 +37,7 @@ impl Log for Quiet {
     }
 }
 
-/// From now on a panic is a line that says where, and never what.
+/// Installs a panic hook that logs the place of a panic and not its message.
 pub fn report_panics(log: Arc<dyn Log>) {
     panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map_or_else(|| "unknown".to_owned(), ToString::to_string);
@@ -57,8 +57,8 @@ fn logfmt(level: &str, event: &str, pairs: &[(&str, String)]) -> String {
     line
 }
 
-/// Bare where that is unambiguous, else in quotes, with every character escaped that could end the
-/// quotes, the line, or drive a terminal.
+/// Appends a value: bare if unambiguous, otherwise in quotes. Characters that could end the quotes
+/// or the line, or control a terminal, are escaped.
 fn push_value(line: &mut String, value: &str) {
     let bare = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, '"' | '=' | '\\');
     if !value.is_empty() && value.chars().all(bare) {
@@ -71,7 +71,7 @@ fn push_value(line: &mut String, value: &str) {
             '"' | '\\' => line.extend(['\\', c]),
             '\n' => line.push_str("\\n"),
             c if c.is_control() => {
-                // writing to a String cannot fail
+                // Writing to a String cannot fail.
                 write!(line, "\\u{{{:x}}}", u32::from(c)).unwrap_or_default();
             }
             c => line.push(c),
@@ -80,18 +80,18 @@ fn push_value(line: &mut String, value: &str) {
     line.push('"');
 }
 
-/// A log that tests can read.
+/// A log for tests.
 #[cfg(test)]
 pub(crate) mod testing {
     use super::Log;
     use std::sync::Mutex;
 
-    /// Keeps the events of the lines it was given.
+    /// A log that stores the events of its lines.
     #[derive(Default)]
     pub(crate) struct Lines(Mutex<Vec<String>>);
 
     impl Lines {
-        /// The events, in order.
+        /// Returns the events in order.
         pub(crate) fn events(&self) -> Vec<String> {
             self.0.lock().unwrap().clone()
         }

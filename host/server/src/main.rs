@@ -1,4 +1,4 @@
-//! `bulkhead`: `server` runs one, every other word talks to one.
+//! The `bulkhead` program: `server` runs a server, every other command is a client.
 
 use bulkhead_cli::keyboard::{self, Hide};
 use bulkhead_core::Official;
@@ -23,8 +23,8 @@ compile_error!("official components are missing: run `make build`");
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The components of every Bulkhead, as wasm and as code compiled when the binary was built:
-/// `plugins/official.txt` names them.
+/// The official components, as wasm and as code compiled when the binary was built.
+/// `plugins/official.txt` lists them.
 #[cfg(official_components)]
 const OFFICIALS: &[Official] = include!(concat!(env!("OUT_DIR"), "/officials.rs"));
 #[cfg(not(official_components))]
@@ -66,7 +66,7 @@ fn run_inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            // When standard error is closed the exit code has to do.
+            // If standard error is closed, the exit code has to suffice.
             writeln!(io::stderr(), "Error: {message}").unwrap_or_default();
             ExitCode::from(2)
         }
@@ -103,7 +103,7 @@ fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn serve(program: &str, mode: Mode) -> Result<(), String> {
     restart_without_database_settings()?;
-    // Where there is none, calls are dearer and nothing else.
+    // Without a page map, calls are slower but work.
     let _is_there = open_page_map();
     harden()?;
     let log: Arc<dyn Log> = Arc::new(Stderr);
@@ -119,9 +119,9 @@ fn serve(program: &str, mode: Mode) -> Result<(), String> {
     })
 }
 
-/// Says on standard error what did not work and why, and gives the exit code.
+/// Prints the failed action and the reason to standard error, and returns the exit code.
 fn report_failure(code: u8, what: &str, message: &str) -> ExitCode {
-    // When standard error is closed the exit code has to do.
+    // If standard error is closed, the exit code has to suffice.
     writeln!(io::stderr(), "Error {what}: {message}").unwrap_or_default();
     ExitCode::from(code)
 }

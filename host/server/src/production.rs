@@ -1,7 +1,7 @@
-//! `bulkhead server`: sealed when it starts, on data that stay.
+//! `bulkhead server`: a server with persistent data that is sealed when it starts.
 //!
-//! It never holds a key: its operators open it through the API, and what opens it is in no file,
-//! option or environment of this process.
+//! The server holds no key at its start: operators unseal it through the API, and the keys are in
+//! no file, option or environment variable of the process.
 
 use crate::config::{Config, Transport};
 use crate::options::{ConfigSource, ProductionOptions};
@@ -11,12 +11,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Serves until SIGTERM or SIGINT. `out` gets the address, the data directory, whether it is
-/// initialised and the command to type next, and at last a line `ready`: from then on every request
-/// is answered.
+/// Serves until SIGTERM or SIGINT. Prints to `out` the address, the data directory, the state of
+/// initialisation and the next command, and finally a line `ready`. From then on every request is
+/// answered.
 ///
 /// # Errors
-/// Why the server did not start, for standard error.
+/// The reason why the server did not start, for standard error.
 pub async fn run(
     source: ConfigSource,
     process: Process,
@@ -46,11 +46,11 @@ pub async fn run(
     server.serve(prepared).await
 }
 
-/// Reads `file`, and the certificates, keys and credentials that it names, and writes to `out` what
-/// a server started with it would do. Nothing is made, changed or listened on.
+/// Reads `file` and the certificates, keys and credentials that it names, and describes to `out`
+/// the server that it configures. Nothing is created, changed or bound.
 ///
 /// # Errors
-/// What is wrong with a file, or that `out` cannot be written.
+/// An invalid file, or `out` cannot be written.
 pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
     let config = Config::read(file)?;
     for listener in [Some(&config.listener), config.scheduler.as_ref()].into_iter().flatten() {
@@ -66,7 +66,7 @@ pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
         .map_err(|error| format!("standard output cannot be written: {error}"))
 }
 
-/// The configuration, and how another address is chosen.
+/// Returns the configuration, and the advice for choosing another address.
 fn load_config(source: ConfigSource) -> Result<(Config, String), String> {
     match source {
         ConfigSource::Options(ProductionOptions { listen, data, tls_disable }) => {
@@ -84,7 +84,7 @@ fn load_config(source: ConfigSource) -> Result<(Config, String), String> {
     }
 }
 
-/// What an operator wants to know of a server that has just started.
+/// The start message for the operator.
 struct Sealed<'a> {
     program: &'a str,
     urls: &'a [String],

@@ -1,7 +1,7 @@
-//! A limit to how long the other end of a connection may take nothing of what is written to it.
+//! Write timeout for connections whose client does not read.
 //!
-//! The attack this file stops: a client that asks and never reads, so that its answers, its
-//! connection and its slot are held for ever.
+//! Prevents a client that never reads its answers from holding the answers, the connection and its
+//! slot forever.
 
 use std::io;
 use std::pin::Pin;
@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream whose writes fail when none of them gets anything across within the timeout.
+/// A stream whose writes fail if none of them makes progress within the timeout.
 pub(crate) struct WriteTimeout<S> {
     stream: S,
     timeout: Duration,
-    /// Set while the other end reads nothing.
+    /// Set while the other end does not read.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,7 +1,7 @@
-//! The server with failpoints, for `tests/fault`: where a name is chosen by its environment, it
-//! dies or fails there.
+//! The server with failpoints, for `tests/fault`: the process dies or fails at the failpoint that
+//! its environment names.
 //!
-//! Never for real secrets: a caller who sets its environment can stop it anywhere.
+//! Never for real secrets: anyone who sets the environment can stop the server anywhere.
 
 use std::process::ExitCode;
 

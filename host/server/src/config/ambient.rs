@@ -1,7 +1,8 @@
-//! `ambient`: where the machine's surroundings are, where that is not where they always are.
+//! `ambient`: addresses of the machine's metadata services and files, if they differ from the
+//! defaults.
 //!
-//! The attack this file stops: a machine's token sent in the clear over a network. What stands for
-//! a metadata service is of this machine or its link.
+//! Prevents a machine's token from crossing a network in the clear: the address of a metadata
+//! service must be loopback or link-local.
 
 use super::section::{ConfigError, Section, Value, Words};
 use bulkhead_sandbox::{Surroundings, is_near};
@@ -14,7 +15,7 @@ const WORDS: Words = Words {
     unserved: &[],
 };
 
-/// The surroundings, as the file changes them.
+/// Reads the surroundings: the defaults with the changes of the file.
 pub(super) fn settings(file: &Section<'_>) -> Result<Surroundings, ConfigError> {
     let usual = Surroundings::default();
     let Some(block) = file.unlabelled_block("ambient")? else { return Ok(usual) };
@@ -31,7 +32,7 @@ pub(super) fn settings(file: &Section<'_>) -> Result<Surroundings, ConfigError> 
     })
 }
 
-/// The address of a service that is asked in the clear.
+/// Reads the address of a service that uses plain HTTP.
 fn near(value: &Value<'_>) -> Result<SocketAddr, ConfigError> {
     let text = value.text()?;
     let address = text.parse::<SocketAddr>().ok().filter(|address| is_near(address.ip()));
@@ -44,7 +45,7 @@ fn near(value: &Value<'_>) -> Result<SocketAddr, ConfigError> {
     })
 }
 
-/// The identifier of a client, as Azure writes it.
+/// Reads a client id of Azure.
 fn identifier(value: &Value<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     let is_identifier = !text.is_empty()

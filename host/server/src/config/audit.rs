@@ -1,9 +1,8 @@
-//! `audit "file" "NAME"`: which devices record every request, and whether the API may add some.
+//! `audit "file" "NAME"`: the audit devices, and whether the API may add devices.
 //!
-//! The attack this file stops: a file that a device makes is written by the server's user, wherever
-//! it is. So devices are declared here, by the operator who may write this file, and the API makes
-//! them only below the one folder that is named here for it (decision H19); no device makes
-//! a file that can be executed.
+//! Prevents callers of the API from writing files anywhere as the server's user. Devices are
+//! declared in this file by the operator; the API creates devices only in the single folder named
+//! here (decision H19). No device creates an executable file.
 
 use super::section::{ConfigError, LabelledBlock, Section, Value, Words};
 use bulkhead_core::audit::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
@@ -25,7 +24,7 @@ const NOT_THIS_KIND: &str =
 const UNSERVED: [(&str, &str); 3] =
     [("socket", NOT_THIS_KIND), ("syslog", NOT_THIS_KIND), ("http", NOT_THIS_KIND)];
 
-/// The devices of the file, and what it says of the API.
+/// Reads the file's devices, and the folder for devices of the API.
 pub(super) fn settings(file: &Section<'_>) -> Result<AuditSettings, ConfigError> {
     let mut devices = Vec::new();
     for block in file.blocks("audit") {
@@ -35,8 +34,8 @@ pub(super) fn settings(file: &Section<'_>) -> Result<AuditSettings, ConfigError>
     Ok(AuditSettings { devices, api_directory: api_directory(file)? })
 }
 
-/// One device, declared after `others`. What makes it impossible is the core's to say
-/// ([`DeviceSettings::check`]); here that is said by line.
+/// Reads a device, declared after `others`. The core checks the device ([`DeviceSettings::check`]);
+/// this function adds the line of the error.
 fn parse_device(
     block: &LabelledBlock<'_>,
     others: &[DeviceSettings],
@@ -71,7 +70,7 @@ fn parse_device(
     }
 }
 
-/// Octal digits in quotes: without them HCL reads a decimal number.
+/// Reads a mode: octal digits in quotes, because HCL reads an unquoted number as decimal.
 fn parse_mode(value: &Value<'_>) -> Result<u32, ConfigError> {
     let text = value.text()?;
     let octal =
@@ -86,7 +85,7 @@ fn parse_mode(value: &Value<'_>) -> Result<u32, ConfigError> {
     })
 }
 
-/// Where the API may make devices; nowhere unless both settings are there.
+/// Returns the folder for devices of the API. `None` unless both settings are present.
 fn api_directory(file: &Section<'_>) -> Result<Option<PathBuf>, ConfigError> {
     let allowed = file.value("allow_api_audit");
     let is_allowed = allowed.as_ref().map_or(Ok(false), Value::flag)?;

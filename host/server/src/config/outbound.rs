@@ -1,9 +1,8 @@
-//! `outbound`: how components' HTTP leaves the machine, and which authorities it trusts besides the
-//! public ones. What the file leaves out is taken from the environment, as companies set it for all
-//! programs.
+//! `outbound`: proxy and extra certificate authorities for the components' HTTP. Settings that the
+//! file omits come from the environment variables that companies set for all programs.
 //!
-//! The mistake this file stops: a password that stands in a configuration. The proxy's come from a
-//! file of their own, or from the environment, and are repeated in no message.
+//! Prevents a password in the configuration. Proxy credentials come from a separate file or from
+//! the environment, and no message quotes them.
 
 use super::section::{ConfigError, Section, Value, Words};
 use crate::tls::files;
@@ -24,24 +23,24 @@ const WORDS: Words = Words {
 const CA_FILE: &str = "ca_file";
 const CREDENTIALS_FILE: &str = "http_proxy_credentials_file";
 
-/// Each with its twin, which counts where it is not set.
+/// Environment variables, each with its lower-case form, which counts if the first is not set.
 const PROXY_VARIABLES: [&str; 2] = ["HTTPS_PROXY", "https_proxy"];
 const BYPASS_VARIABLES: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// Values of the environment by their names.
+/// A lookup of an environment variable.
 type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// What the file says, before other files and the environment are read.
+/// The settings of the file, before other files and the environment are read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutboundSettings {
-    /// Empty: none, also where the environment says one.
+    /// Empty: no proxy, even if the environment names a proxy.
     http_proxy: Option<String>,
     credentials_file: Option<PathBuf>,
     no_proxy: Option<Vec<String>>,
     ca_file: Option<PathBuf>,
 }
 
-/// The block's settings.
+/// Reads the block's settings.
 pub(super) fn settings(file: &Section<'_>) -> Result<OutboundSettings, ConfigError> {
     let Some(block) = file.unlabelled_block("outbound")? else {
         return Ok(OutboundSettings::default());
@@ -70,7 +69,8 @@ fn proxy(value: &Value<'_>) -> Result<String, ConfigError> {
     Ok(text.to_owned())
 }
 
-/// Refused by the line of the element, because such lists are long.
+/// Reads the list of bypassed hosts. An error names the line of the element, because such lists are
+/// long.
 fn bypasses(value: &Value<'_>) -> Result<Vec<String>, ConfigError> {
     let mut texts = Vec::new();
     for element in value.elements()? {
@@ -82,10 +82,10 @@ fn bypasses(value: &Value<'_>) -> Result<Vec<String>, ConfigError> {
 }
 
 impl OutboundSettings {
-    /// Reads the files that are named, and of `environment` what is not said.
+    /// Reads the named files, and takes omitted settings from `environment`.
     ///
     /// # Errors
-    /// What is wrong, and where it is written. No credentials are quoted.
+    /// The error and its place. Credentials are not quoted.
     pub(crate) fn load(&self, environment: Environment<'_>) -> Result<Outbound, String> {
         let authorities = match &self.ca_file {
             Some(file) => files::certificates(file, CA_FILE)?,
@@ -136,7 +136,7 @@ impl OutboundSettings {
         texts.map(|text| Bypass::parse(text).map_err(|why| format!("{wherefrom}: {why}"))).collect()
     }
 
-    /// What a server that is started with it does, as far as the file says it.
+    /// Describes the outbound settings for `--check`.
     pub(super) fn report(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.http_proxy.as_deref() {
             None => {}
@@ -153,7 +153,8 @@ impl OutboundSettings {
     }
 }
 
-/// The value of the first name that is set, and not empty, and how messages call it.
+/// Returns the value of the first variable that is set and not empty, and the variable's name for
+/// messages.
 fn variable(
     environment: Environment<'_>,
     names: [&str; 2],

@@ -1,5 +1,4 @@
-//! What `bulkhead server --check` prints: a configuration as the acts of the server that would be
-//! started with it.
+//! Output of `bulkhead server --check`: the configuration, as acts of the server that would use it.
 
 use super::Config;
 use super::tls::Transport;
@@ -96,7 +95,7 @@ impl Config {
         Ok(())
     }
 
-    /// Only what is not where it always is.
+    /// Reports only settings that differ from the defaults.
     fn report_surroundings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (usual, here) = (Surroundings::default(), &self.surroundings);
         if here.pod_folder != usual.pod_folder {

@@ -1,5 +1,5 @@
-//! The `tls_…` settings of `listener "tcp"`, in the names of Vault's listener, and whether plain
-//! HTTP may be served where they are missing.
+//! The `tls_…` settings of `listener "tcp"`, with the names of Vault's listener, and the rule for
+//! plain HTTP.
 
 use super::section::{ConfigError, Section, Value};
 use crate::tls::{ClientCertificates, TlsSettings, TlsVersion, known_suites, suite};
@@ -9,7 +9,7 @@ use rustls::CipherSuite;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// The words of this file.
+/// The words of these settings.
 pub(super) const KEYS: [&str; 9] = [
     "tls_disable",
     "tls_cert_file",
@@ -22,18 +22,18 @@ pub(super) const KEYS: [&str; 9] = [
     "tls_disable_client_certs",
 ];
 
-/// What a connection is protected with.
+/// The protection of a listener's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
-    /// Nothing, and only this machine is listened to.
+    /// Plain HTTP, on loopback addresses only.
     PlainHere,
-    /// Nothing, in so many words of the operator.
+    /// Plain HTTP on any address, by explicit setting.
     Plain,
     /// TLS.
     Tls(TlsSettings),
 }
 
-/// Why a plain listener that others reach does not start.
+/// Error for a plain listener that other machines reach.
 pub(crate) fn plain_beyond_loopback(address: &str) -> String {
     format!(
         "{address} can be reached by other machines, and tokens and passwords would pass in the \
@@ -42,7 +42,7 @@ pub(crate) fn plain_beyond_loopback(address: &str) -> String {
     )
 }
 
-/// Reads the settings; `address` is where the listener listens.
+/// Reads the settings of a listener on `address`.
 pub(super) fn transport(section: &Section<'_>, address: &str) -> Result<Transport, ConfigError> {
     let is_disabled = section.value("tls_disable").map_or(Ok(false), |value| value.flag())?;
     if is_disabled {
@@ -73,7 +73,7 @@ pub(super) fn transport(section: &Section<'_>, address: &str) -> Result<Transpor
     }))
 }
 
-/// The host where it is an address; a name is looked up when the server listens.
+/// Returns the host if it is an IP address. A name is resolved when the server starts to listen.
 fn host(address: &str) -> Option<IpAddr> {
     let (host, _) = address.rsplit_once(':')?;
     host.trim_matches(['[', ']']).parse().ok()
@@ -85,7 +85,7 @@ fn given<'a>(section: &Section<'a>) -> impl Iterator<Item = (&'static str, Value
         .filter_map(|key| Some((key, section.value(key)?)))
 }
 
-/// Two words that contradict each other: neither of them is believed.
+/// Refuses TLS settings next to `tls_disable`, because they contradict each other.
 fn refuse_beside_disabled(section: &Section<'_>) -> Result<(), ConfigError> {
     given(section).next().map_or(Ok(()), |(_, value)| {
         Err(value.error("has no effect beside tls_disable = true; leave one of the two out"))
@@ -140,7 +140,7 @@ fn version(value: &Value<'_>) -> Result<TlsVersion, ConfigError> {
     }
 }
 
-/// Names with commas between them, as in Vault.
+/// Reads comma-separated names, as in Vault.
 fn cipher_suites(
     value: &Value<'_>,
     settings: &TlsSettings,
@@ -156,7 +156,7 @@ fn cipher_suites(
     for version in [TlsVersion::Tls12, TlsVersion::Tls13] {
         let is_served = (settings.min_version..=settings.max_version).contains(&version);
         let is_meant = found.iter().any(|(_, of)| *of == version);
-        // As in Vault, the suites of TLS 1.3 need not be named.
+        // TLS 1.3 suites need not be named, as in Vault.
         if version == TlsVersion::Tls12 && is_served && !is_meant {
             return Err(value.error(
                 "names no suite of TLS 1.2, which is served; name one, \

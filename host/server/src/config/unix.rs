@@ -1,5 +1,5 @@
-//! `listener "unix"`: a socket in the file system, in the names of Vault's listener. What else
-//! counts for requests is said by `listener "tcp"`, or by its defaults where there is none.
+//! `listener "unix"`: a Unix socket, with the names of Vault's listener. All other request settings
+//! come from `listener "tcp"`, or from its defaults.
 
 use super::section::{ConfigError, LabelledBlock, Value, Words};
 use bulkhead_wire::failure::quoted;
@@ -11,21 +11,21 @@ const WORDS: Words = Words {
     unserved: &[],
 };
 
-/// Longest path, in bytes, that the system takes for a socket.
+/// Maximum length of a socket path in the system, in bytes.
 const PATH_MAX: usize = 107;
 
-/// A socket in the file system.
+/// The settings of a Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnixSettings {
-    /// Where it is.
+    /// Path of the socket.
     pub(crate) path: PathBuf,
-    /// Who may connect: who may write it.
+    /// File mode: users with write permission can connect.
     pub(crate) mode: u32,
-    /// Its owner's name or number, where that is not the process's user.
+    /// Name or number of the owner, if other than the process's user.
     pub(crate) user: Option<String>,
-    /// Its group's name or number, where that is not the process's.
+    /// Name or number of the group, if other than the process's group.
     pub(crate) group: Option<String>,
-    /// Clients of the socket are proxies whose `X-Forwarded-For` counts.
+    /// Clients of the socket are proxies with a trusted `X-Forwarded-For`.
     pub(crate) is_trusted_proxy: bool,
 }
 

@@ -1,7 +1,7 @@
-//! A socket in the file system.
+//! The Unix socket of the listener.
 //!
-//! The mistakes this file stops: a socket that others may open before its mode is set, a file of
-//! the operator's that is taken for an old socket and removed, and two servers on one path.
+//! Prevents 3 mistakes: a socket that others can open before its mode is set, an operator's file
+//! that is removed because it is taken for an old socket, and 2 servers on the same path.
 
 use crate::config::UnixSettings;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Uid};
@@ -12,19 +12,19 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 
-/// A socket that is listened on, removed at the end.
+/// A bound Unix socket, removed when dropped.
 pub(crate) struct UnixSocket {
     pub(super) listener: UnixListener,
     path: PathBuf,
-    /// Device and number of the file that was made.
+    /// Device and inode of the created file.
     made: (u64, u64),
 }
 
 impl UnixSocket {
-    /// Listens at the path of `settings`.
+    /// Binds the path of `settings`.
     ///
     /// # Errors
-    /// What is in the way, and what to do.
+    /// The obstacle and its remedy.
     pub(crate) fn bind(settings: &UnixSettings) -> Result<Self, String> {
         let path = &settings.path;
         let shown = path.display();
@@ -36,8 +36,7 @@ impl UnixSocket {
         let cannot = |error: io::Error| {
             format!("cannot listen on {shown}: {error}; choose another path, or make its folder")
         };
-        // Only this process's user may open it before its mode is set: see `umask` in
-        // hardening.rs.
+        // The umask keeps other users out until the mode is set (see hardening.rs).
         let listener = UnixListener::bind(path).map_err(cannot)?;
         let made = identity(&std::fs::symlink_metadata(path).map_err(cannot)?);
         let socket = Self { listener, path: path.clone(), made };
@@ -66,7 +65,7 @@ impl Drop for UnixSocket {
         let is_ours =
             std::fs::symlink_metadata(&self.path).is_ok_and(|it| identity(&it) == self.made);
         if is_ours {
-            // What cannot be removed is found, and told, at the next start.
+            // A socket that cannot be removed is found and reported at the next start.
             std::fs::remove_file(&self.path).unwrap_or_default();
         }
     }
@@ -95,7 +94,7 @@ fn make_room(path: &Path) -> Result<(), String> {
     }
 }
 
-/// The number of a user or group: as it is, or by its name in a file of the system.
+/// Returns the number of a user or group, given as a number or as a name in `file`.
 fn number(name: &str, file: &str, key: &str) -> Result<u32, String> {
     if let Ok(number) = name.parse() {
         return Ok(number);

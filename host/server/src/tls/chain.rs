@@ -52,7 +52,8 @@ pub(super) fn unfit(settings: &TlsSettings, error: &Error) -> String {
     }
 }
 
-/// Checks that each certificate is signed by the next, as clients follow the chain.
+/// Checks that each certificate's issuer is the subject of the next certificate, as clients follow
+/// the chain.
 fn check_order(
     settings: &TlsSettings,
     certificates: &[CertificateDer<'static>],

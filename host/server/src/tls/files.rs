@@ -1,5 +1,5 @@
-//! The TLS files: permission checks and PEM blocks. A key must be readable by this process and by
-//! no other user.
+//! The TLS files: permission checks and PEM blocks. The group of a secret file may read the file
+//! but not write it; other users have no access.
 
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -34,7 +34,8 @@ pub(crate) fn certificates(file: &Path, key: &str) -> Result<Vec<CertificateDer<
 /// Reads the private key of a file.
 ///
 /// # Errors
-/// A file that cannot be read, that other users may read, or that holds no unencrypted key.
+/// A file that cannot be read, has one of the permission bits [`OTHERS`], or holds no unencrypted
+/// key.
 pub(super) fn private_key(file: &Path, key: &str) -> Result<PrivateKeyDer<'static>, String> {
     let (text, metadata) = read(file, key)?;
     let shown = file.display();
@@ -57,7 +58,7 @@ pub(super) fn private_key(file: &Path, key: &str) -> Result<PrivateKeyDer<'stati
 /// Reads a file that holds a secret.
 ///
 /// # Errors
-/// A file that cannot be read, or that other users may read.
+/// A file that cannot be read, or has one of the permission bits [`OTHERS`].
 pub(crate) fn secret(file: &Path, key: &str) -> Result<Vec<u8>, String> {
     let (text, metadata) = read(file, key)?;
     check_closed(file, key, &metadata)?;

@@ -1,4 +1,4 @@
-//! Authorities and certificates for tests, in folders of their own.
+//! Certificate authorities and certificates for tests, each authority in its own folder.
 
 use super::TlsSettings;
 use bulkhead_core::random;
@@ -7,7 +7,7 @@ use rustls::pki_types::CertificateDer;
 use std::path::{Path, PathBuf};
 use time::Duration;
 
-/// An authority, and the folder of what it signed.
+/// A certificate authority, and the folder of its files.
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     pub(crate) folder: PathBuf,
@@ -26,22 +26,22 @@ impl Authority {
         Self { issuer: CertifiedIssuer::self_signed(ca(), key()).unwrap(), folder }
     }
 
-    /// Its certificate, in a file.
+    /// Writes the authority's certificate to a file.
     pub(crate) fn ca_file(&self) -> PathBuf {
         self.write("ca.pem", &self.issuer.pem())
     }
 
-    /// Its certificate.
+    /// The authority's certificate.
     pub(crate) fn der(&self) -> CertificateDer<'static> {
         self.issuer.der().clone()
     }
 
-    /// Its certificate, as PEM.
+    /// The authority's certificate as PEM.
     pub(crate) fn pem(&self) -> String {
         self.issuer.pem()
     }
 
-    /// A certificate of localhost that ends in so many days.
+    /// Issues a certificate of localhost that expires in `days` days.
     pub(crate) fn sign(&self, days: i64) -> Signed {
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let now = super::machine_time();
@@ -52,7 +52,7 @@ impl Authority {
         Signed { certificate, key: key.serialize_pem() }
     }
 
-    /// Writes a file that its owner alone may read.
+    /// Writes a file with mode 0600.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         use std::os::unix::fs::PermissionsExt;
         let file = self.folder.join(name);
@@ -61,7 +61,7 @@ impl Authority {
         file
     }
 
-    /// Writes both files of a server.
+    /// Writes a certificate and its key, and returns settings for both files.
     pub(crate) fn serve(&self, signed: &Signed) -> TlsSettings {
         TlsSettings::of(
             self.write("cert.pem", &signed.certificate),
@@ -69,7 +69,7 @@ impl Authority {
         )
     }
 
-    /// A file of the folder.
+    /// Returns the path of a file in the folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -94,7 +94,7 @@ fn ca() -> CertificateParams {
     params
 }
 
-/// The mode of a file.
+/// Sets the mode of a file.
 pub(crate) fn set_mode(file: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
