@@ -1,6 +1,6 @@
-//! One HTTP request to one server.
+//! A single HTTP request to a single server.
 //!
-//! The attack this file stops: a server that sends on to another one, which then sees the token.
+//! Prevents a redirect from sending the token to another server: redirects are never followed.
 
 use crate::tls::{self, Trust};
 use bulkhead_wire::secret::Secret;
@@ -20,41 +20,41 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-/// Longest that one request may take; a synchronous revocation waits for its database.
+/// Timeout of a request. A synchronous revocation waits for its database.
 const TIME: Duration = Duration::from_secs(120);
 
-/// Shortest and longest pause before the same is asked again.
+/// Minimum and maximum pause between repeated requests.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Largest answer, in bytes.
+/// Maximum size of an answer, in bytes.
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
 
-/// What stays as it is in a URL's path or query.
+/// Characters that are not escaped in a URL's query and path.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const PLAIN_PATH: &AsciiSet = &PLAIN.remove(b'/');
 
-/// Where requests go.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Server {
-    /// By the network.
+    /// A TCP address.
     Network {
-        /// Without brackets around an address of IPv6.
+        /// Host, with brackets around an IPv6 address.
         host: String,
         /// `host:port`.
         authority: String,
         /// `https`.
         is_encrypted: bool,
     },
-    /// By a socket of this machine.
+    /// A Unix socket of this machine.
     Unix(PathBuf),
 }
 
 impl Server {
-    /// Reads `https://host[:port]`, `http://host[:port]` or `unix:///path`.
+    /// Parses `https://host[:port]`, `http://host[:port]` or `unix:///path`.
     ///
     /// # Errors
-    /// What is wrong with the address.
+    /// A message about the invalid part of the address.
     pub(crate) fn parse(address: &str) -> Result<Self, String> {
         if let Some(path) = address.strip_prefix("unix://") {
             return match path.starts_with('/') {
@@ -82,7 +82,8 @@ impl Server {
         let authority =
             uri.authority().map(hyper::http::uri::Authority::as_str).unwrap_or_default();
         if authority.contains('@') {
-            // not repeated: what stands before the @ may be a password
+            // The message does not repeat the address, because the user name may come with a
+            // password.
             return Err(
                 "the address has a user name in it; write it like https://HOST:8200".to_owned()
             );
@@ -95,7 +96,7 @@ impl Server {
         Ok(Self::Network { host, authority, is_encrypted })
     }
 
-    /// What its requests name as their server.
+    /// Returns the value of the Host header.
     fn host_header(&self) -> &str {
         match self {
             Self::Network { authority, .. } => authority,
@@ -114,41 +115,41 @@ impl fmt::Display for Server {
     }
 }
 
-/// What to ask.
+/// A request to the API.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Call {
-    /// `GET`, `PUT`, `POST`, `DELETE`; a list is a `GET` with `list=true`.
+    /// `GET`, `PUT`, `POST` or `DELETE`. A list is a `GET` with `list=true`.
     pub(crate) method: Method,
-    /// Below `/v1/`, not yet escaped.
+    /// Path below `/v1/`, not escaped.
     pub(crate) path: String,
-    /// Parameters, not yet escaped.
+    /// Query parameters, not escaped.
     pub(crate) query: Vec<(String, String)>,
-    /// The body, if any.
+    /// Body, if any.
     pub(crate) body: Option<Body>,
 }
 
-/// What a request brings along.
+/// The body of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Body {
-    /// Fields.
+    /// JSON fields.
     Json(Value),
-    /// A component's bytes.
+    /// The bytes of a component.
     Component(Vec<u8>),
 }
 
 impl Call {
-    /// A call without parameters or body.
+    /// Creates a call without parameters or body.
     pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
         Self { method, path: path.into(), query: Vec::new(), body: None }
     }
 
-    /// The same with a body.
+    /// Adds a JSON body.
     #[must_use]
     pub(crate) fn with_fields(self, body: Value) -> Self {
         Self { body: Some(Body::Json(body)), ..self }
     }
 
-    /// The same with a component as its body.
+    /// Adds a component as the body.
     #[must_use]
     pub(crate) fn with_component(self, component: Vec<u8>) -> Self {
         Self { body: Some(Body::Component(component)), ..self }
@@ -167,37 +168,37 @@ impl Call {
     }
 }
 
-/// Who asks.
+/// The identity of the caller.
 pub(crate) struct Caller {
-    /// The token, if there is one.
+    /// Token, if any.
     pub(crate) token: Option<Secret>,
-    /// The namespace, if one is set.
+    /// Namespace, if set.
     pub(crate) namespace: Option<String>,
 }
 
-/// What came back.
+/// The answer of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answer {
     /// HTTP status.
     pub(crate) status: u16,
-    /// The JSON body; null when there is none.
+    /// JSON body; null if empty.
     pub(crate) body: Value,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AskError {
-    /// No server could be asked, or none answered.
+    /// The server could not be reached or did not answer.
     Unreachable(String),
-    /// Something answered, but not like a Bulkhead server.
+    /// The answer did not come from a Bulkhead server, or was a redirect.
     InvalidAnswer(String),
 }
 
-/// Asks and waits for the answer, of any status. An answer that is not the `last` one is
-/// waited on: the same is asked again, after a pause that grows.
+/// Sends a request and returns the answer of any status. Repeats the request, with growing
+/// pauses, until `last` accepts the answer.
 ///
 /// # Errors
-/// [`AskError`], with words for a person.
+/// [`AskError`], with a message for the user.
 pub(crate) fn ask(
     (server, trust): (&Server, &Trust),
     caller: &Caller,
@@ -282,7 +283,7 @@ async fn send(
     parse_answer(status, &body.to_bytes(), server)
 }
 
-/// A token goes to the server that was named, and to no other that this one names.
+/// Refuses a redirect, because the token may go only to the configured server.
 fn refuse_redirect<B>(server: &Server, response: &Response<B>) -> Result<(), AskError> {
     let Some(target) = response.headers().get(LOCATION) else { return Ok(()) };
     if !response.status().is_redirection() {

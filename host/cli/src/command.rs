@@ -1,4 +1,4 @@
-//! What a command is: how it is called, what it takes, and what it does.
+//! Definition of a command: name, options and function.
 
 use crate::option::Opt;
 use crate::options::{self, Options};
@@ -9,25 +9,25 @@ use std::fmt::Write as _;
 
 /// One command.
 pub(crate) struct Command {
-    /// How it is called: `lease revoke`.
+    /// Name, for example `lease revoke`.
     pub(crate) words: &'static str,
-    /// What follows, for help.
+    /// Placeholder of the arguments, for help.
     pub(crate) takes: &'static str,
-    /// One line for the overview; more lines for its own help.
+    /// Help text. The overview shows only the first line.
     pub(crate) about: &'static str,
-    /// Its options besides [`COMMON`], in groups that commands share.
+    /// Options besides [`COMMON`], in groups that commands share.
     pub(crate) options: &'static [&'static [Opt]],
-    /// Does it; answers the exit code.
+    /// Runs the command and returns the exit code.
     pub(crate) run: fn(&mut Session<'_, '_>) -> Result<u8, Problem>,
 }
 
 impl Command {
-    /// All its options, its own first.
+    /// Returns all options, the command's own options first.
     pub(crate) fn options(&self) -> impl Iterator<Item = &'static Opt> {
         self.options.iter().copied().flatten().chain(&COMMON)
     }
 
-    /// Reads what was typed behind its words.
+    /// Parses the arguments after the command's name.
     ///
     /// # Errors
     /// See [`options::parse`].
@@ -36,7 +36,7 @@ impl Command {
         options::parse(self.words, &known, args)
     }
 
-    /// The problem that says how the command is called.
+    /// Returns the problem that explains the command's usage.
     #[must_use]
     pub(crate) fn misuse(&self) -> Problem {
         let Self { words, takes, .. } = self;
@@ -45,7 +45,7 @@ impl Command {
         ))
     }
 
-    /// All about it, for people.
+    /// Returns the help text.
     #[must_use]
     pub(crate) fn help(&self) -> String {
         let Self { words, takes, about, .. } = self;
@@ -57,14 +57,14 @@ impl Command {
         };
         let width = self.options().map(|opt| shown(opt).len()).max().unwrap_or_default() + 3;
         for opt in self.options() {
-            // writing to a String cannot fail
+            // Writing to a String cannot fail.
             writeln!(text, "  {:<width$}{}", shown(opt), opt.about).unwrap_or_default();
         }
         text
     }
 }
 
-/// Options that every command has.
+/// Options of every command.
 const COMMON: [Opt; 10] = [
     Opt::text(
         "address",

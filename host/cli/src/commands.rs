@@ -1,4 +1,4 @@
-//! Every command, as one table; help is made from it.
+//! The table of all commands, from which the help is generated.
 
 mod audit;
 mod auth;
@@ -22,7 +22,7 @@ use crate::terminal::visible;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
-/// In the order of help.
+/// All commands, in the order of the help.
 const ALL: [&Command; 41] = [
     &read::READ,
     &write::WRITE,
@@ -67,7 +67,7 @@ const ALL: [&Command; 41] = [
     &operator::KEY_STATUS,
 ];
 
-/// The command that `args` begin with, and what follows its words.
+/// Returns the command whose name `args` begin with, and the remaining arguments.
 #[must_use]
 pub(crate) fn find(args: &[OsString]) -> Option<(&'static Command, &[OsString])> {
     ALL.iter().find_map(|command| {
@@ -78,8 +78,8 @@ pub(crate) fn find(args: &[OsString]) -> Option<(&'static Command, &[OsString])>
     })
 }
 
-/// All commands, or those of the group that was begun (`lease`); with a word about what is no
-/// command.
+/// Lists all commands, or the commands of the group `begun` (for example `lease`). Reports an
+/// unknown command.
 #[must_use]
 pub(crate) fn overview(begun: &str) -> String {
     let group: Vec<&&Command> = ALL
@@ -92,7 +92,7 @@ pub(crate) fn overview(begun: &str) -> String {
     }
     text.push_str("Usage: bulkhead COMMAND ...\n\n");
     let mut row = |words: &str, about: &str| {
-        // writing to a String cannot fail
+        // Writing to a String cannot fail.
         writeln!(text, "  {words:<22}{about}").unwrap_or_default();
     };
     for command in if group.is_empty() { ALL.iter().collect() } else { group } {

@@ -1,17 +1,18 @@
-//! Fields from the command line: `k=v`, values from files and standard input, whole objects.
+//! Request fields from the command line: `k=v`, values from files and standard input, and whole
+//! objects.
 
 use serde_json::{Map, Value};
 use std::io::Read;
 
-/// Most that is read from one file or from standard input, in bytes: what the server takes.
+/// Maximum number of bytes read from a file or from standard input: the server's limit.
 const READ_MAX: u64 = 32 * 1024 * 1024;
 
-/// Reads words into fields: `k=v`; `k=@FILE` and `k=-` take the value from a file or standard input
-/// as it is, `k=\@v` is the text `@v`; `@FILE` and `-` are a whole JSON object. A key given again
-/// makes a list.
+/// Parses arguments into fields. `k=v` is a text; `k=@FILE` and `k=-` take the value from a file or
+/// standard input without changes; `k=\@v` is the text `@v`; `@FILE` and `-` alone are a whole JSON
+/// object. A repeated key makes a list.
 ///
 /// # Errors
-/// What is wrong with which word, by number: the word itself may be a secret.
+/// The error and the number of the argument. The argument itself may be a secret and is not quoted.
 pub(crate) fn fields(words: &[String], stdin: &mut dyn Read) -> Result<Map<String, Value>, String> {
     let mut fields = Map::new();
     let mut stdin = UnreadStdin(Some(stdin));
@@ -28,7 +29,7 @@ pub(crate) fn fields(words: &[String], stdin: &mut dyn Read) -> Result<Map<Strin
     Ok(fields)
 }
 
-/// The text of a file, or of standard input for `-`.
+/// Reads the text of a file, or of standard input for `-`.
 ///
 /// # Errors
 /// A file that cannot be read, is larger than 32 MiB, or is not UTF-8.
@@ -36,7 +37,7 @@ pub(crate) fn text(word: &str, stdin: &mut dyn Read) -> Result<String, String> {
     if word == "-" { read_text(stdin, "standard input") } else { read_file(word) }
 }
 
-/// The bytes of a file, or of standard input for `-`.
+/// Reads the bytes of a file, or of standard input for `-`.
 ///
 /// # Errors
 /// A file that cannot be read, or is larger than 32 MiB.
@@ -44,7 +45,7 @@ pub(crate) fn bytes(word: &str, stdin: &mut dyn Read) -> Result<Vec<u8>, String>
     if word == "-" { read_bytes(stdin, "standard input") } else { read_bytes(open(word)?, word) }
 }
 
-/// Standard input, as long as no word has read it.
+/// Standard input, until an argument has read it.
 struct UnreadStdin<'a>(Option<&'a mut dyn Read>);
 
 impl UnreadStdin<'_> {
@@ -77,7 +78,7 @@ fn parse_object(word: &str, stdin: &mut UnreadStdin<'_>) -> Result<Map<String, V
         None if word == "-" => stdin.text()?,
         None => return Err("it has no equals sign; write name=value, @FILE or -".to_owned()),
     };
-    // The parser's own words name a line and column, and never the text.
+    // The parser's message names a line and column, and never quotes the text.
     serde_json::from_str(&text)
         .map_err(|error| format!("what it names is not a JSON object: {error}"))
 }
@@ -125,7 +126,7 @@ mod tests {
         fields(&words, &mut stdin.as_bytes()).map(Value::Object)
     }
 
-    /// A file of this test's own, removed with it.
+    /// A file for a test, removed when dropped.
     struct Scratch(std::path::PathBuf);
 
     impl Scratch {

@@ -1,21 +1,21 @@
-//! The world as a command sees it, so that a test can own it.
+//! Input, output and environment of a command, replaceable in tests.
 
 use crate::keyboard::Hide;
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
 
-/// Where a command reads, writes and looks variables up.
+/// The streams and variables of a command.
 pub struct Io<'a> {
-    /// Standard input, read only where `-` asks for it, or a key is not on the command line.
+    /// Standard input, read only for `-` or for a secret that is not on the command line.
     pub stdin: &'a mut dyn BufRead,
-    /// Answers.
+    /// Output for answers.
     pub stdout: &'a mut dyn Write,
-    /// Errors and warnings.
+    /// Output for errors and warnings.
     pub stderr: &'a mut dyn Write,
-    /// Whether standard output is a terminal.
+    /// Standard output is a terminal.
     pub terminal: bool,
-    /// Where a person types on standard input: what keeps it from being shown.
+    /// Hides typed characters. `None` if standard input is not a terminal.
     pub hide: Option<Hide<'a>>,
-    /// Looks an environment variable up.
+    /// Looks up an environment variable.
     pub env: &'a dyn Fn(&str) -> Option<OsString>,
 }

@@ -1,24 +1,24 @@
-//! What a person types and no bystander may see.
+//! Hidden input of secrets at the terminal.
 //!
-//! The attack this file stops: an unseal key that stays on the screen, in its scroll-back, or in a
-//! recording of the session.
+//! Prevents an unseal key from staying on the screen, in the scroll-back, or in a recording of the
+//! session.
 
 use bulkhead_wire::secret::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::any::Any;
 use std::io::{self, BufRead, Read, Write, stdin};
 
-/// Longest line, in bytes: more than any key or token has.
+/// Maximum length of a line, in bytes: longer than any key or token.
 const LINE_MAX: u64 = 8 * 1024;
 
-/// Keeps what is typed from being shown, until what it returns is dropped.
+/// A function that hides typed characters until the returned guard is dropped.
 pub type Hide<'a> = &'a dyn Fn() -> io::Result<Box<dyn Any>>;
 
-/// A [`Hide`] for the terminal on standard input. What was typed before it was called is thrown
-/// away: it was meant for something else.
+/// Hides typed characters on standard input's terminal. Earlier input is discarded, because it was
+/// typed for something else.
 ///
 /// # Errors
-/// Standard input is no terminal, or one that cannot be set.
+/// Standard input is not a terminal, or its settings cannot be changed.
 pub fn hide() -> io::Result<Box<dyn Any>> {
     let before = tcgetattr(stdin())?;
     let mut silent = before.clone();
@@ -33,15 +33,15 @@ struct Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        // A terminal that refuses is gone, and shows nothing any more.
+        // A terminal that refuses is gone and shows nothing.
         tcsetattr(stdin(), OptionalActions::Now, &self.before).unwrap_or_default();
     }
 }
 
-/// Asks `question` on `screen` and reads one line, which is not shown.
+/// Prints `question` on `screen` and reads a line without showing it.
 ///
 /// # Errors
-/// A terminal that would show what is typed; a line that is too long or is not UTF-8.
+/// A terminal that cannot hide input; a line that is too long or not UTF-8.
 pub fn ask(
     question: &str,
     hide: Hide<'_>,
@@ -52,12 +52,12 @@ pub fn ask(
     let line =
         write!(screen, "{question}: ").and_then(|()| screen.flush()).and_then(|()| line(typed));
     drop(hidden);
-    // The line break that was typed was not shown either.
+    // The typed line break was hidden too.
     writeln!(screen)?;
     line
 }
 
-/// Reads no further than the line's end: the rest is for the next reader.
+/// Reads no further than the end of the line, so that the rest stays for the next reader.
 fn line(typed: &mut dyn BufRead) -> io::Result<Secret> {
     let mut line = String::new();
     typed.take(LINE_MAX).read_line(&mut line)?;

@@ -1,7 +1,7 @@
-//! The client side of the `bulkhead` program: words on the command line, one HTTP request, a table.
+//! The client side of the `bulkhead` program: a command line, an HTTP request, a table.
 //!
-//! It knows our HTTP API and nothing else: never the core, never a rule. What the server says is
-//! shown as the server said it, with control characters made visible.
+//! This crate knows only the HTTP API: neither the core nor its rules. Messages of the server are
+//! printed unchanged, with control characters made visible.
 //!
 //! Modules import leftwards only: `terminal`, `problem`, `option`, `options`, `tls`, `client`,
 //! `output`, `input`, `keyboard`, `io`, `settings`, `session`, `command`, `commands`.
@@ -28,14 +28,14 @@ use problem::Problem;
 use session::Session;
 use std::ffi::{OsStr, OsString};
 
-/// Runs the command that `args` name (without the program's own name) and returns the exit code:
-/// 0 done, 1 refused or failed by the server, 2 wrong usage or server not reachable; `status` has
-/// codes of its own (decision P16).
+/// Runs the command that `args` name (without the program's name) and returns the exit code: 0
+/// success, 1 refused or failed by the server, 2 wrong usage or server not reachable. `status` has
+/// its own codes (decision P16).
 pub fn run(args: impl Iterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
     match execute(args.collect(), io) {
         Ok(code) => code,
         Err(Problem { code, message }) => {
-            // When standard error is closed the exit code has to do.
+            // If standard error is closed, the exit code has to suffice.
             writeln!(io.stderr, "{}", terminal::visible_lines(&message)).unwrap_or_default();
             code
         }

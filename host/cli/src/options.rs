@@ -1,4 +1,4 @@
-//! What was typed behind the words of a command.
+//! Parsed options and arguments of a command.
 
 use crate::option::{Opt, Takes, names_in, split_pair};
 use crate::problem::Problem;
@@ -6,21 +6,21 @@ use lexopt::{Arg, ValueExt};
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 
-/// How an answer is shown.
+/// The output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// For people.
+    /// A table for people.
     #[default]
     Table,
-    /// For programs: the answer as it came.
+    /// The unchanged answer as JSON, for programs.
     Json,
 }
 
 impl Format {
-    /// The format of that name.
+    /// Parses the name of a format.
     ///
     /// # Errors
-    /// A name that is none.
+    /// An unknown name.
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         match name {
             "table" => Ok(Self::Table),
@@ -30,10 +30,10 @@ impl Format {
     }
 }
 
-/// What was typed.
+/// The parsed command line.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Options {
-    /// `-help` was among it.
+    /// `-help` was given.
     pub(crate) help: bool,
     /// `-address`.
     pub(crate) address: Option<String>,
@@ -41,38 +41,38 @@ pub(crate) struct Options {
     pub(crate) format: Format,
     /// `-field`.
     pub(crate) field: Option<String>,
-    /// What is no option, in order.
+    /// Arguments other than options, in order.
     pub(crate) words: Vec<String>,
     /// The command's own options, in order.
     named: Vec<(&'static str, String)>,
 }
 
 impl Options {
-    /// The last value of an option of the command.
+    /// Returns the last value of an option.
     #[must_use]
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.values(name).last()
     }
 
-    /// Every value of an option that may be repeated.
+    /// Returns all values of a repeatable option.
     pub(crate) fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.named.iter().filter(move |(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a switch is on.
+    /// Returns whether a switch is on.
     #[must_use]
     pub(crate) fn switch(&self, name: &str) -> bool {
         self.value(name) == Some("true")
     }
 
-    /// The last value of an option that takes a number.
+    /// Returns the last value of a number option.
     #[must_use]
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.value(name)?.parse().ok()
     }
 
-    /// The fields that `opts` fill, as far as they were typed: the server's defaults are the
-    /// server's. An empty value is no member of a list, so that `-name=` alone empties it.
+    /// Returns the body fields of the options that were given, so that the server's defaults apply
+    /// to the rest. Empty values are not list members: `-name=` alone makes an empty list.
     #[must_use]
     pub(crate) fn fields(&self, opts: &[Opt]) -> Map<String, Value> {
         let field = |opt: &Opt| Some((opt.field?.to_owned(), self.field_value(opt)?));
@@ -96,14 +96,15 @@ impl Options {
         })
     }
 
-    /// The first of `opts` that was typed without a value, as `-name=$UNSET` does.
+    /// Returns the first of `opts` that was given an empty value, as `-name=$UNSET` does.
     #[must_use]
     pub(crate) fn first_empty<'a>(&self, opts: &'a [Opt]) -> Option<&'a Opt> {
         opts.iter().find(|opt| self.values(opt.name).any(str::is_empty))
     }
 }
 
-/// Turns `-format` into `--format`, as far as a lone `--`. Short options have one letter.
+/// Changes `-format` to `--format`, for all arguments before a lone `--`. Short options have a
+/// single letter.
 pub fn double_dashes(args: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     let mut over = false;
     args.map(move |arg| {
@@ -118,11 +119,11 @@ pub fn double_dashes(args: impl Iterator<Item = OsString>) -> impl Iterator<Item
     })
 }
 
-/// Reads what follows the words of a command that has the options `known`; `called` are its words,
-/// for the advice.
+/// Parses the arguments of a command with the options `known`. `called` is the command's name, for
+/// the error message.
 ///
 /// # Errors
-/// An option that the command does not have, or without its value; what is not UTF-8.
+/// An unknown option, an option without its value, or an argument that is not UTF-8.
 pub(crate) fn parse(
     called: &str,
     known: &[Opt],
@@ -183,7 +184,7 @@ fn parse_switch(name: &str, value: Option<OsString>) -> Result<bool, String> {
     }
 }
 
-/// Options as they would be typed.
+/// Options as parsed from a command line.
 #[cfg(test)]
 pub(crate) fn typed_for_tests(named: &[(&'static str, &str)]) -> Options {
     let named = named.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();

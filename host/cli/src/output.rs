@@ -1,4 +1,4 @@
-//! Answers for people (tables), for programs (JSON) and for shells (one field).
+//! Output of answers: tables for people, JSON for programs, single fields for shells.
 
 use crate::client::Answer;
 use crate::options::{Format, Options};
@@ -8,13 +8,13 @@ use bulkhead_wire::duration;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// The rows of a table: what stands left, what stands right.
+/// The rows of a table: key and value.
 pub(crate) type Rows = Vec<(String, Value)>;
 
-/// The answer as `options` ask for it.
+/// Renders the answer as `options` request.
 ///
 /// # Errors
-/// A field that the answer does not have.
+/// A field that is not in the answer.
 pub(crate) fn render(
     answer: &Answer,
     options: &Options,
@@ -30,27 +30,27 @@ pub(crate) fn render(
     })
 }
 
-/// A JSON text with a line break behind it.
+/// Renders JSON with a final line break.
 #[must_use]
 pub(crate) fn json(value: &Value) -> String {
-    // `{:#}` is the pretty form, and unlike its serialiser cannot fail
+    // `{:#}` is the pretty format and cannot fail, unlike the serialiser.
     format!("{}\n", visible_json(&format!("{value:#}")))
 }
 
-/// A list of names under a heading.
+/// Renders a list of names with a heading.
 #[must_use]
 pub(crate) fn names(names: &[Value]) -> String {
     let rows: Vec<_> = names.iter().map(|name| vec![text(name)]).collect();
     columns(&["Keys"], &rows)
 }
 
-/// What the server warns of, ready for a terminal.
+/// Returns the server's warnings, escaped for a terminal.
 pub(crate) fn warnings(answer: &Answer) -> impl Iterator<Item = String> {
     let listed = answer.body.get("warnings").and_then(Value::as_array).into_iter().flatten();
     listed.filter_map(Value::as_str).map(visible)
 }
 
-/// What a table of an answer shows. An answer without an envelope is its own data.
+/// Returns the rows for an answer's table. An answer without an envelope is its own data.
 #[must_use]
 pub(crate) fn rows(body: &Value) -> Rows {
     let Some(object) = body.as_object() else {
@@ -80,7 +80,7 @@ fn pairs(object: &Map<String, Value>) -> Rows {
     object.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// A token as the commands of this field name its parts.
+/// Returns the rows of a token, with the row names that Vault's commands print.
 fn token_rows(auth: &Map<String, Value>) -> Rows {
     let parts = [
         ("token", "client_token"),
@@ -97,8 +97,8 @@ fn token_rows(auth: &Map<String, Value>) -> Rows {
     present.collect()
 }
 
-/// One value. Piped, it is the value itself without a line break, so that a shell gets exactly it;
-/// on a terminal it is made harmless.
+/// Renders a single field. Piped, the output is the exact value without a line break, for use in a
+/// shell; on a terminal, control characters are escaped.
 fn field(rows: &Rows, name: &str, body: &Value, terminal: bool) -> Result<String, Problem> {
     let row = rows.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let Some(value) = row.or_else(|| body.get(name)) else {
@@ -111,7 +111,7 @@ fn field(rows: &Rows, name: &str, body: &Value, terminal: bool) -> Result<String
     Ok(if terminal { format!("{}\n", visible_lines(&text)) } else { text })
 }
 
-/// A table of names and values with its heading.
+/// Renders a table of keys and values with its heading.
 #[must_use]
 pub(crate) fn table(rows: &Rows) -> String {
     let shown = |name: &str, value: &Value| {
@@ -122,7 +122,8 @@ pub(crate) fn table(rows: &Rows) -> String {
     columns(&["Key", "Value"], &rows)
 }
 
-/// A table with its headings. No cell breaks its line or drives the terminal.
+/// Renders a table with headings. Cells are escaped, so that no cell breaks its line or controls
+/// the terminal.
 #[must_use]
 pub(crate) fn columns(heads: &[&str], rows: &[Vec<String>]) -> String {
     let mut lines: Vec<Vec<String>> = vec![
@@ -133,14 +134,14 @@ pub(crate) fn columns(heads: &[&str], rows: &[Vec<String>]) -> String {
     let width = |index: usize| {
         lines.iter().filter_map(|line| line.get(index)).map(|cell| cell.chars().count()).max()
     };
-    // nothing follows the last column that would need it to be wide
+    // The last column needs no padding.
     let widths: Vec<usize> = (0..heads.len().saturating_sub(1))
         .map(|index| width(index).unwrap_or_default() + 4)
         .collect();
     let mut text = String::new();
     for line in &lines {
         for (cell, width) in line.iter().zip(widths.iter().copied().chain([0])) {
-            // writing to a String cannot fail
+            // Writing to a String cannot fail.
             write!(text, "{cell:<width$}").unwrap_or_default();
         }
         text.push('\n');
@@ -148,13 +149,13 @@ pub(crate) fn columns(heads: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A value as one cell: a text itself, anything else as JSON.
+/// Renders a value as a cell: a string without quotes, anything else as JSON.
 #[must_use]
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Seconds as a span of time.
+/// Renders seconds as a duration.
 #[must_use]
 pub(crate) fn span(value: &Value) -> String {
     value.as_u64().map_or_else(|| text(value), duration::show)

@@ -1,4 +1,4 @@
-//! One run of one command: what was typed, the server it talks to, and where answers go.
+//! A single run of a command: its options, its server and its output.
 
 use crate::client::{self, Answer, AskError, Call, Caller, Server};
 use crate::input;
@@ -12,9 +12,9 @@ use crate::tls::Trust;
 use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value};
 
-/// What a command works with.
+/// The environment of a running command.
 pub(crate) struct Session<'a, 'io> {
-    /// What was typed.
+    /// The parsed command line.
     pub(crate) options: Options,
     misuse: Problem,
     server: Server,
@@ -23,11 +23,11 @@ pub(crate) struct Session<'a, 'io> {
 }
 
 impl<'a, 'io> Session<'a, 'io> {
-    /// Prepares a run; the server is not asked yet. `misuse` is the problem of words that do not
-    /// fit the command.
+    /// Prepares a run without asking the server. `misuse` is the problem returned for arguments
+    /// that do not fit the command.
     ///
     /// # Errors
-    /// An address that cannot be used.
+    /// An invalid address or TLS setting.
     pub(crate) fn new(
         misuse: Problem,
         options: Options,
@@ -36,25 +36,25 @@ impl<'a, 'io> Session<'a, 'io> {
         let server = settings::server(options.address.as_deref(), io.env)?;
         let trust = settings::trust(&options, io.env)?;
         if trust.skip_verify && matches!(server, Server::Network { is_encrypted: true, .. }) {
-            // When standard error is closed there is no one to warn.
+            // If standard error is closed, the warning has no reader.
             let warning = "warning: the server's certificate is not checked (-tls-skip-verify)";
             writeln!(io.stderr, "{warning}").unwrap_or_default();
         }
         Ok(Self { options, misuse, server, trust, io })
     }
 
-    /// The words of the command line, when there are exactly `N`.
+    /// Returns the arguments if there are exactly `N`.
     ///
     /// # Errors
-    /// Another number of words.
+    /// Another number of arguments.
     pub(crate) fn words<const N: usize>(&self) -> Result<[String; N], Problem> {
         <[String; N]>::try_from(self.options.words.clone()).map_err(|_| self.misuse())
     }
 
-    /// The word of the command line, if there is one.
+    /// Returns the only argument, if present.
     ///
     /// # Errors
-    /// More than one word.
+    /// More than 1 argument.
     pub(crate) fn at_most_one_word(&self) -> Result<Option<String>, Problem> {
         match self.options.words.as_slice() {
             [] => Ok(None),
@@ -63,22 +63,22 @@ impl<'a, 'io> Session<'a, 'io> {
         }
     }
 
-    /// The first word, which is a path, and the rest.
+    /// Returns the first argument, which is a path, and the rest.
     ///
     /// # Errors
-    /// No word at all.
+    /// No argument.
     pub(crate) fn path_and_rest(&self) -> Result<(String, Vec<String>), Problem> {
         let (path, rest) = self.options.words.split_first().ok_or_else(|| self.misuse())?;
         Ok((path.trim_matches('/').to_owned(), rest.to_vec()))
     }
 
-    /// The problem that says how the command is called.
+    /// Returns the problem that explains the command's usage.
     #[must_use]
     pub(crate) fn misuse(&self) -> Problem {
         self.misuse.clone()
     }
 
-    /// Reads `k=v` words, with values from files and standard input.
+    /// Parses `k=v` arguments, with values from files and standard input.
     ///
     /// # Errors
     /// See [`input::fields`].
@@ -86,7 +86,7 @@ impl<'a, 'io> Session<'a, 'io> {
         input::fields(words, self.io.stdin).map_err(Problem::usage)
     }
 
-    /// The text that a word names: `-` standard input, else a file.
+    /// Reads the text of a file, or of standard input for `-`.
     ///
     /// # Errors
     /// A source that cannot be read.
@@ -94,7 +94,7 @@ impl<'a, 'io> Session<'a, 'io> {
         input::text(word, self.io.stdin).map_err(Problem::usage)
     }
 
-    /// The bytes that a word names: `-` standard input, else a file.
+    /// Reads the bytes of a file, or of standard input for `-`.
     ///
     /// # Errors
     /// A source that cannot be read.
@@ -102,8 +102,8 @@ impl<'a, 'io> Session<'a, 'io> {
         input::bytes(word, self.io.stdin).map_err(Problem::usage)
     }
 
-    /// A secret that is not on the command line: asked of the person at the terminal, without
-    /// showing it, or all of standard input where there is none.
+    /// Reads a secret without showing it: asks at the terminal, or reads all of standard input if
+    /// there is no terminal.
     ///
     /// # Errors
     /// A terminal or standard input that cannot be read.
@@ -117,11 +117,11 @@ impl<'a, 'io> Session<'a, 'io> {
         })
     }
 
-    /// The word that was typed, or for `-` and for none at all what [`Self::secret`] gives: exactly
-    /// one word. `noun` is what it is, like `unseal key`.
+    /// Returns `typed`, or asks with [`Self::secret`] if `typed` is absent or `-`. The result is a
+    /// single word. `noun` names the secret, for example `unseal key`.
     ///
     /// # Errors
-    /// No word, or several; see [`Self::secret`].
+    /// No word or several words; see [`Self::secret`].
     pub(crate) fn secret_word(
         &mut self,
         typed: Option<&str>,
@@ -143,18 +143,19 @@ impl<'a, 'io> Session<'a, 'io> {
         }
     }
 
-    /// Asks the server. `doing` is like `reading database/config/orders`, for the error.
+    /// Asks the server. `doing` names the action for the error message, for example `reading
+    /// database/config/orders`.
     ///
     /// # Errors
-    /// Every answer that is not a success (2xx), with what the server said.
+    /// Every answer other than 2xx, with the server's message.
     pub(crate) fn ask(&self, doing: &str, call: &Call) -> Result<Answer, Problem> {
         self.ask_until(doing, call, |_| true)
     }
 
-    /// Asks the server again and again, until an answer is the `last` one.
+    /// Asks the server repeatedly until `last` accepts an answer.
     ///
     /// # Errors
-    /// As [`Self::ask`]; at the first answer that is not a success.
+    /// As [`Self::ask`], for the first answer other than 2xx.
     pub(crate) fn ask_until(
         &self,
         doing: &str,
@@ -179,18 +180,18 @@ impl<'a, 'io> Session<'a, 'io> {
         Err(Problem::refused(doing, describe_refusal(&answer, &self.server)))
     }
 
-    /// Shows the answer as asked: table, JSON or one field.
+    /// Prints the answer in the requested format: table, JSON or a single field.
     ///
     /// # Errors
-    /// A field that the answer does not have; standard output that cannot be written.
+    /// A field that is not in the answer; standard output that cannot be written.
     pub(crate) fn show(&mut self, answer: &Answer) -> Result<u8, Problem> {
         self.warn(answer);
         let text = output::render(answer, &self.options, self.io.terminal)?;
         self.print(&text)
     }
 
-    /// Shows an answer in rows of the command's own, with a text `below` them; as JSON or one
-    /// field, as it came.
+    /// Prints `rows` and then the text `below`. For JSON or a single field, prints the answer
+    /// itself.
     ///
     /// # Errors
     /// As [`Self::show`].
@@ -207,8 +208,7 @@ impl<'a, 'io> Session<'a, 'io> {
         self.print(&format!("{}{below}", output::table(&rows)))
     }
 
-    /// Shows an answer of which only `part` matters: that as JSON, or as the `text` that it makes
-    /// for people.
+    /// Prints only `part` of the answer: as JSON, or as its table form `text`.
     ///
     /// # Errors
     /// As [`Self::show`].
@@ -228,7 +228,7 @@ impl<'a, 'io> Session<'a, 'io> {
         }
     }
 
-    /// Shows what the answer says, or `done` where it says nothing, or nothing but warnings.
+    /// Prints the answer, or `done` if the answer holds nothing but warnings.
     ///
     /// # Errors
     /// As [`Self::show`].
@@ -244,8 +244,7 @@ impl<'a, 'io> Session<'a, 'io> {
         self.show(answer)
     }
 
-    /// Says what the server warns of, where people read: in JSON the warnings are part of the
-    /// answer.
+    /// Prints the server's warnings in table format. In JSON the warnings are part of the answer.
     fn warn(&mut self, answer: &Answer) {
         if self.options.format == Format::Table {
             for warning in output::warnings(answer) {
@@ -254,16 +253,17 @@ impl<'a, 'io> Session<'a, 'io> {
         }
     }
 
-    /// Says something beside the answer, on standard error.
+    /// Prints a note on standard error.
     pub(crate) fn note(&mut self, text: &str) {
-        // The answer itself matters more than a closed standard error.
+        // A closed standard error must not suppress the answer.
         writeln!(self.io.stderr, "{}", crate::terminal::visible(text)).unwrap_or_default();
     }
 
-    /// Says that something is done, in tables only: JSON is for programs, which have the exit code.
+    /// Prints `done` in table format. In JSON format nothing is printed: programs read the exit
+    /// code.
     ///
     /// # Errors
-    /// Standard output that cannot be written; a field of an answer that has none.
+    /// Standard output that cannot be written; a requested field, because the answer is empty.
     pub(crate) fn confirm(&mut self, done: &str) -> Result<u8, Problem> {
         if let Some(field) = &self.options.field {
             return Err(Problem {
@@ -278,7 +278,7 @@ impl<'a, 'io> Session<'a, 'io> {
         self.print(&line)
     }
 
-    /// Writes text that is ready for standard output.
+    /// Writes text that is already escaped for the terminal.
     ///
     /// # Errors
     /// Standard output that cannot be written.
@@ -290,7 +290,7 @@ impl<'a, 'io> Session<'a, 'io> {
     }
 }
 
-/// What a server said instead of doing it.
+/// Describes an answer other than 2xx.
 fn describe_refusal(answer: &Answer, server: &Server) -> String {
     let listed = answer.body.get("errors").and_then(Value::as_array).into_iter().flatten();
     let errors: Vec<&str> = listed.filter_map(Value::as_str).collect();

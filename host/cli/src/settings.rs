@@ -1,5 +1,5 @@
-//! Which server, and as whom: options, then our environment variables, then those of this field,
-//! then the token file.
+//! Settings of the client: server, TLS, namespace and token. The order is options, `BULKHEAD_`
+//! variables, `VAULT_` variables, token file.
 
 use crate::client::Server;
 use crate::options::Options;
@@ -12,19 +12,20 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Below the home directory; only its owner may read or write it.
+/// Token file in the home directory. Only its owner may have access.
 const TOKEN_FILE: &str = ".bulkhead-token";
 
-/// Longest token file that is read, in bytes.
+/// Maximum number of bytes read from the token file.
 const TOKEN_FILE_MAX: u64 = 8 * 1024;
 
-/// Looks an environment variable up.
+/// A lookup of an environment variable.
 pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// The server that `-address`, `BULKHEAD_ADDR` or `VAULT_ADDR` names, else the one on this machine.
+/// Returns the server of `-address`, `BULKHEAD_ADDR` or `VAULT_ADDR`; otherwise the default address
+/// on this machine.
 ///
 /// # Errors
-/// An address that cannot be used.
+/// An invalid address.
 pub(crate) fn server(option: Option<&str>, env: Env<'_>) -> Result<Server, Problem> {
     let address = match option {
         Some(address) => address.to_owned(),
@@ -33,12 +34,12 @@ pub(crate) fn server(option: Option<&str>, env: Env<'_>) -> Result<Server, Probl
     Server::parse(&address).map_err(Problem::usage)
 }
 
-/// What the options or the variables say of TLS: `BULKHEAD_CACERT`, `BULKHEAD_CAPATH`,
+/// Returns the TLS settings from the options or the variables `BULKHEAD_CACERT`, `BULKHEAD_CAPATH`,
 /// `BULKHEAD_CLIENT_CERT`, `BULKHEAD_CLIENT_KEY`, `BULKHEAD_TLS_SERVER_NAME`,
-/// `BULKHEAD_SKIP_VERIFY`, and the same with `VAULT_`.
+/// `BULKHEAD_SKIP_VERIFY`, and the same names with `VAULT_`.
 ///
 /// # Errors
-/// A value that is not text, or not what it should be.
+/// A value that is not UTF-8 or not valid.
 pub(crate) fn trust(options: &Options, env: Env<'_>) -> Result<Trust, Problem> {
     let given = |option, variable| match options.value(option) {
         Some(typed) => Ok(Some(typed.to_owned()).filter(|typed| !typed.is_empty())),
@@ -64,19 +65,18 @@ pub(crate) fn trust(options: &Options, env: Env<'_>) -> Result<Trust, Problem> {
     })
 }
 
-/// The namespace of `BULKHEAD_NAMESPACE` or `VAULT_NAMESPACE`; the server says what it thinks of
-/// it.
+/// Returns the namespace of `BULKHEAD_NAMESPACE` or `VAULT_NAMESPACE`. The server checks the name.
 ///
 /// # Errors
-/// A value that is not text.
+/// A value that is not UTF-8.
 pub(crate) fn namespace(env: Env<'_>) -> Result<Option<String>, Problem> {
     read_variable(env, "NAMESPACE")
 }
 
-/// The token of `BULKHEAD_TOKEN`, `VAULT_TOKEN` or `~/.bulkhead-token`.
+/// Returns the token of `BULKHEAD_TOKEN`, `VAULT_TOKEN` or `~/.bulkhead-token`.
 ///
 /// # Errors
-/// A token file that others may read, or cannot be read; a token that cannot be one.
+/// A token file that others can access or that cannot be read; an invalid token.
 pub(crate) fn token(env: Env<'_>) -> Result<Option<Secret>, Problem> {
     if let Some(token) = read_variable(env, "TOKEN")? {
         return check_token(token, "BULKHEAD_TOKEN (or VAULT_TOKEN)").map(Some);
@@ -91,7 +91,8 @@ pub(crate) fn token(env: Env<'_>) -> Result<Option<Secret>, Problem> {
     check_token(text.trim().to_owned(), &path.display().to_string()).map(Some)
 }
 
-/// `BULKHEAD_x` wins over `VAULT_x` (decision P16); an empty one is none.
+/// Reads a variable. `BULKHEAD_x` takes precedence over `VAULT_x` (decision P16). An empty variable
+/// counts as unset.
 fn read_variable(env: Env<'_>, name: &str) -> Result<Option<String>, Problem> {
     for prefix in ["BULKHEAD", "VAULT"] {
         let variable = format!("{prefix}_{name}");
@@ -113,7 +114,7 @@ fn read_token_file(path: &Path) -> Result<Option<String>, Problem> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error)),
     };
-    // asked of the open file: what is checked is what is read
+    // The mode comes from the open file, so that the checked file is the file that is read.
     let mode = file.metadata().map_err(unreadable)?.permissions().mode();
     if mode & 0o077 != 0 {
         return Err(Problem::usage(format!(
@@ -148,7 +149,7 @@ mod tests {
         move |name| owned.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
     }
 
-    /// A home directory of this test's own, removed with it.
+    /// A home directory for a test, removed when dropped.
     struct Home(PathBuf);
 
     impl Home {

@@ -1,22 +1,22 @@
-//! Text of the server on a terminal.
+//! Escaping of the server's texts for a terminal.
 //!
-//! The attack this file stops: a role name or error that carries escape sequences and repaints the
-//! operator's screen, retitles the window, or reorders what is read.
+//! Prevents a role name or an error from carrying escape sequences that repaint the operator's
+//! screen, change the window title, or reorder the displayed text.
 
-/// Makes every control and direction character visible; the result is one line.
+/// Escapes every control and direction character. The result is a single line.
 #[must_use]
 pub(crate) fn visible(text: &str) -> String {
     escape(text, |_| false)
 }
 
-/// As [`visible`], but line breaks and tabs stay.
+/// Escapes as [`visible`] does, but keeps line breaks and tabs.
 #[must_use]
 pub(crate) fn visible_lines(text: &str) -> String {
     escape(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// Escapes, in JSON that was already written, what JSON itself leaves bare: such characters can
-/// only stand inside its strings, where `\u` means the same.
+/// Escapes in rendered JSON the control characters that JSON allows unescaped. Such characters
+/// occur only inside strings, where `\u` has the same meaning.
 #[must_use]
 pub(crate) fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
@@ -44,7 +44,8 @@ fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// Control characters, and those that change the direction of writing. All are below U+10000.
+/// Returns whether `c` is a control character or changes the writing direction. All such characters
+/// are below U+10000.
 fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

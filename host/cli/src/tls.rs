@@ -1,8 +1,7 @@
-//! TLS to the server: whose word it is believed on, and with what this client shows who it is.
+//! TLS to the server: trusted authorities, and the client's certificate.
 //!
-//! The mistake this file stops: a token that goes to a server that is not the one that was meant.
-//! A certificate that does not hold ends the connection before anything is sent; only `skip_verify`
-//! says otherwise, and is told each time.
+//! Prevents a token from going to the wrong server. An invalid certificate ends the connection
+//! before anything is sent, unless `skip_verify` is set, which prints a warning on every run.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -20,31 +19,31 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
 
-/// Largest file, in bytes.
+/// Maximum number of bytes read from a file.
 const FILE_MAX: u64 = 1 << 20;
 
-/// How the server is known, and this client to it.
+/// The TLS settings of a client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Trust {
-    /// The authorities that are believed, in place of the public ones.
+    /// File of the trusted authorities, instead of the public authorities.
     pub(crate) ca_file: Option<PathBuf>,
-    /// A folder of such files; `ca_file` wins.
+    /// Folder of such files; ignored if `ca_file` is set.
     pub(crate) ca_folder: Option<PathBuf>,
-    /// This client's certificate and those above it.
+    /// File with the client's certificate and its chain.
     pub(crate) client_certificate: Option<PathBuf>,
-    /// Its key.
+    /// File with the client's private key.
     pub(crate) client_key: Option<PathBuf>,
-    /// The name that the server's certificate has to be for, where that is not the address's.
+    /// Expected name in the server's certificate, if different from the host of the address.
     pub(crate) server_name: Option<String>,
-    /// Any certificate of any server will do.
+    /// Accept any certificate.
     pub(crate) skip_verify: bool,
 }
 
 impl Trust {
-    /// What connects with this trust.
+    /// Builds a connector with these settings.
     ///
     /// # Errors
-    /// A file that cannot be used, and what to do.
+    /// An unusable file, with the remedy.
     pub(crate) fn connector(&self) -> Result<TlsConnector, String> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -67,10 +66,10 @@ impl Trust {
         Ok(TlsConnector::from(Arc::new(config)))
     }
 
-    /// The name that the certificate of the server at `host` has to be for.
+    /// Returns the expected name in the certificate of the server at `host`.
     ///
     /// # Errors
-    /// One that can be no name.
+    /// An invalid name.
     pub(crate) fn name_of(&self, host: &str) -> Result<ServerName<'static>, String> {
         let name = self.server_name.as_deref().unwrap_or(host).trim_matches(['[', ']']);
         ServerName::try_from(name.to_owned())
@@ -89,7 +88,7 @@ impl Trust {
         };
         for file in &files {
             let found = certificates(file)?;
-            // A folder may hold other things.
+            // A folder may hold other files.
             if found.is_empty() && self.ca_file.is_some() {
                 return Err(no_certificate(file));
             }
@@ -129,7 +128,7 @@ impl Trust {
     }
 }
 
-/// What to do about a connection that failed, where TLS is why.
+/// Returns advice about a failed connection if TLS caused the failure.
 pub(crate) fn advice(error: &(dyn error::Error + 'static)) -> Option<String> {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -194,7 +193,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        // Also of what a link leads to.
+        // `is_file` follows symbolic links.
         if path.is_file() {
             found.push(path);
         }
@@ -229,7 +228,7 @@ fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
     })
 }
 
-/// The content of a file, and its mode.
+/// Reads a file and its mode.
 fn read(file: &Path) -> Result<(Vec<u8>, u32), String> {
     let unreadable = |error: io::Error| format!("cannot read {}: {error}", file.display());
     let opened = File::open(file).map_err(unreadable)?;
@@ -239,7 +238,8 @@ fn read(file: &Path) -> Result<(Vec<u8>, u32), String> {
     Ok((text, mode))
 }
 
-/// Believes every certificate; that the server has its key is checked all the same.
+/// A verifier that accepts every certificate. Signatures are still verified, so that the server
+/// must hold the certificate's key.
 #[derive(Debug)]
 struct Anyone(Arc<CryptoProvider>);
 

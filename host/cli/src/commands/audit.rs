@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 const DEVICES: &str = "sys/audit";
 
-/// The command.
 pub(crate) const LIST: Command = Command {
     words: "audit list",
     takes: "",
@@ -21,7 +20,6 @@ pub(crate) const LIST: Command = Command {
     run: list,
 };
 
-/// The command.
 pub(crate) const ENABLE: Command = Command {
     words: "audit enable",
     takes: "TYPE [name=value ...]",
@@ -34,7 +32,6 @@ pub(crate) const ENABLE: Command = Command {
     run: enable,
 };
 
-/// The command.
 pub(crate) const HASH: Command = Command {
     words: "audit hash",
     takes: "PATH [INPUT|-]",
@@ -47,7 +44,6 @@ pub(crate) const HASH: Command = Command {
     run: hash,
 };
 
-/// The command.
 pub(crate) const DISABLE: Command = Command {
     words: "audit disable",
     takes: "PATH",
@@ -109,8 +105,8 @@ fn hash(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     session.show(&answer)
 }
 
-/// A password that is piped in ends with a line break that it does not have; a key of several lines
-/// does have its last one.
+/// Removes the final line break of a single line, because a piped password ends with a line break
+/// that does not belong to it. A key of several lines keeps its last line break.
 fn line_or_all(text: &str) -> &str {
     let line = text.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     line.filter(|line| !line.contains('\n')).unwrap_or(text)

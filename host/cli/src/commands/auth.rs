@@ -3,7 +3,6 @@
 use crate::command::Command;
 use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW, REGRANTED, TOKEN_TYPE};
 
-/// The command.
 pub(crate) const LIST: Command = Command {
     words: "auth list",
     takes: "",
@@ -12,7 +11,6 @@ pub(crate) const LIST: Command = Command {
     run: |session| mount::list(session, Kind::AuthMethod),
 };
 
-/// The command.
 pub(crate) const ENABLE: Command = Command {
     words: "auth enable",
     takes: "TYPE",
@@ -21,7 +19,6 @@ pub(crate) const ENABLE: Command = Command {
     run: |session| mount::enable(session, Kind::AuthMethod),
 };
 
-/// The command.
 pub(crate) const TUNE: Command = Command {
     words: "auth tune",
     takes: "PATH",
@@ -31,7 +28,6 @@ pub(crate) const TUNE: Command = Command {
     run: |session| mount::tune(session, Kind::AuthMethod),
 };
 
-/// The command.
 pub(crate) const MOVE: Command = Command {
     words: "auth move",
     takes: "SOURCE TARGET",
@@ -42,7 +38,6 @@ pub(crate) const MOVE: Command = Command {
     run: |session| mount::relocate(session, Kind::AuthMethod),
 };
 
-/// The command.
 pub(crate) const DISABLE: Command = Command {
     words: "auth disable",
     takes: "PATH",

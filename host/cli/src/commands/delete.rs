@@ -7,7 +7,6 @@ use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
 
-/// The command.
 pub(crate) const DELETE: Command = Command {
     words: "delete",
     takes: "PATH [name=value ...]",

@@ -1,5 +1,5 @@
-//! `bulkhead lease list · lookup · renew · revoke`. The lease goes in the body, where no log sees
-//! it.
+//! `bulkhead lease list · lookup · renew · revoke`. The lease id is in the body, where no proxy
+//! logs it.
 
 use crate::client::Call;
 use crate::command::Command;
@@ -11,7 +11,6 @@ use crate::session::Session;
 use hyper::Method;
 use serde_json::{Value, json};
 
-/// The command.
 pub(crate) const LIST: Command = Command {
     words: "lease list",
     takes: "[PREFIX]",
@@ -20,7 +19,6 @@ pub(crate) const LIST: Command = Command {
     run: list,
 };
 
-/// The command.
 pub(crate) const LOOKUP: Command = Command {
     words: "lease lookup",
     takes: "LEASE_ID",
@@ -29,7 +27,6 @@ pub(crate) const LOOKUP: Command = Command {
     run: lookup,
 };
 
-/// The command.
 pub(crate) const RENEW: Command = Command {
     words: "lease renew",
     takes: "LEASE_ID",
@@ -38,7 +35,6 @@ pub(crate) const RENEW: Command = Command {
     run: renew,
 };
 
-/// The command.
 pub(crate) const REVOKE: Command = Command {
     words: "lease revoke",
     takes: "LEASE_ID | -prefix PREFIX | -force -prefix PREFIX",
@@ -106,5 +102,5 @@ fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     session.show_or(&answer, &format!("{done}: {what}"))
 }
 
-/// What needs a name, in a message.
+/// Noun of the prefix in error messages.
 const PREFIX: &str = "the prefix";

@@ -8,7 +8,6 @@ use crate::session::Session;
 use hyper::Method;
 use serde_json::Value;
 
-/// The command.
 pub(crate) const LIST: Command = Command {
     words: "list",
     takes: "PATH",
@@ -25,7 +24,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     list_names(session, &path)
 }
 
-/// Lists what is below `path`: a table of names, or their JSON list.
+/// Lists the names below `path`, as a table or as a JSON list.
 pub(super) fn list_names(session: &mut Session<'_, '_>, path: &str) -> Result<u8, Problem> {
     let call = Call {
         query: vec![("list".to_owned(), "true".to_owned())],

@@ -1,4 +1,4 @@
-//! Lists of what stands at which path: mounts and audit devices.
+//! Tables of paths, for mounts and audit devices.
 
 use crate::client::Answer;
 use crate::output;
@@ -6,16 +6,15 @@ use crate::problem::Problem;
 use crate::session::Session;
 use serde_json::Value;
 
-/// A column beside the path.
+/// A column after the path.
 pub(super) struct Column {
-    /// Its heading.
+    /// Heading.
     pub(super) head: &'static str,
-    /// Where its value stands in what a path has, as a JSON pointer.
+    /// JSON pointer to the value within a path's entry.
     pub(super) at: &'static str,
 }
 
-/// Shows the answer as a table of paths; as JSON, what stands at each path. `none` is what an empty
-/// list says.
+/// Prints the answer as a table of paths, or as JSON. `none` is the text for an empty list.
 pub(super) fn show(
     session: &mut Session<'_, '_>,
     answer: &Answer,
@@ -36,7 +35,7 @@ fn row(path: &str, what: &Value, columns: &[Column]) -> Vec<String> {
     [path.to_owned()].into_iter().chain(cells).collect()
 }
 
-/// Lifetimes are spans, and those of the system where the mount has none of its own.
+/// Renders a cell. Lifetimes are durations; a lifetime of 0 is the system's.
 fn cell(column: &Column, value: Option<&Value>) -> String {
     let is_lifetime = column.at.ends_with("_lease_ttl");
     match value {

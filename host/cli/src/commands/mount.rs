@@ -1,4 +1,4 @@
-//! What `bulkhead secrets` and `bulkhead auth` have in common: mounts, at two places of the API.
+//! Common parts of `bulkhead secrets` and `bulkhead auth`: mounts at 2 paths of the API.
 
 use crate::client::{Answer, Call};
 use crate::commands::listing::{self, Column};
@@ -10,12 +10,12 @@ use crate::terminal::visible;
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
-/// What is mounted.
+/// The kind of a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Below `sys/mounts`.
+    /// A secrets engine, below `sys/mounts`.
     SecretsEngine,
-    /// Below `sys/auth`.
+    /// An auth method, below `sys/auth`.
     AuthMethod,
 }
 
@@ -27,7 +27,7 @@ impl Kind {
         }
     }
 
-    /// Where requests to the mount go: a move takes whole paths.
+    /// Returns the path of the mount's requests, which a move takes.
     fn full_path(self, path: &str) -> String {
         let path = path.trim_matches('/');
         match self {
@@ -48,7 +48,7 @@ impl Kind {
 pub(super) const LISTED: [Opt; 1] =
     [Opt::switch("detailed", "with lifetimes, options, versions and digests")];
 
-/// Options of `enable` alone.
+/// Options of `enable` only.
 pub(super) const NEW: [Opt; 5] = [
     Opt::text("path", "PATH", "where it is mounted; at the name of its type unless told"),
     Opt::switch("local", "kept with the mount and shown; changes nothing").fills("local"),
@@ -63,8 +63,8 @@ pub(super) const NEW: [Opt; 5] = [
     .fills("grants"),
 ];
 
-/// Options of `tune` alone. They change the list of grants, so that an operator who adds one need
-/// not know the others.
+/// Options of `tune` only. They change the list of grants, so that an operator can add a grant
+/// without knowing the others.
 pub(super) const REGRANTED: [Opt; 2] = [
     Opt::list(
         "grant",
@@ -76,13 +76,13 @@ pub(super) const REGRANTED: [Opt; 2] = [
         .fills("remove_grants"),
 ];
 
-/// Options of `enable` and `tune` that are the mount's own fields.
+/// Options of `enable` and `tune` for the mount's own fields.
 pub(super) const MOUNT: [Opt; 2] = [
     Opt::text("description", "TEXT", "one sentence for people").fills("description"),
     Opt::pairs("options", "an option of the plugin; may be repeated").fills("options"),
 ];
 
-/// Options of `enable` and `tune` that are the mount's configuration.
+/// Options of `enable` and `tune` for the mount's configuration.
 pub(super) const CONFIG: [Opt; 10] = [
     Opt::text(
         "default-lease-ttl",
@@ -126,7 +126,7 @@ pub(super) const CONFIG: [Opt; 10] = [
         .fills("force_no_cache"),
 ];
 
-/// An option of auth methods that is part of their configuration.
+/// An option of auth methods for their configuration.
 pub(super) const TOKEN_TYPE: [Opt; 1] = [Opt::text(
     "token-type",
     "TYPE",
@@ -154,7 +154,7 @@ const DETAILED: [Column; 11] = [
     Column { head: "Description", at: "/description" },
 ];
 
-/// `list`.
+/// Runs `list`.
 pub(super) fn list(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
     let [] = session.words()?;
     let noun = kind.noun();
@@ -164,7 +164,7 @@ pub(super) fn list(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Prob
     listing::show(session, &answer, columns, &format!("there is no {noun}"))
 }
 
-/// `enable TYPE`.
+/// Runs `enable TYPE`.
 pub(super) fn enable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
     let [plugin] = session.words()?;
     let path = session.options.value("path").unwrap_or(&plugin).trim_matches('/').to_owned();
@@ -181,7 +181,7 @@ pub(super) fn enable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Pr
     session.show_or(&answer, &format!("enabled {noun} {plugin} at {path}/"))
 }
 
-/// `tune PATH`.
+/// Runs `tune PATH`.
 pub(super) fn tune(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
     let [path] = session.words()?;
     let target = below(kind.base(), &path, "the mount")?;
@@ -199,8 +199,8 @@ pub(super) fn tune(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Prob
     session.show_or(&answer, &format!("tuned {noun} {path}"))
 }
 
-/// Says in the words of the API what is to be as if it had never been set: to the server an empty
-/// text says nothing.
+/// Replaces empty values by the API's words for the default, because the server ignores an empty
+/// text.
 fn reset_what_is_empty(body: &mut Map<String, Value>) {
     let words = [
         ("default_lease_ttl", "system"),
@@ -214,7 +214,7 @@ fn reset_what_is_empty(body: &mut Map<String, Value>) {
     }
 }
 
-/// `disable PATH`.
+/// Runs `disable PATH`.
 pub(super) fn disable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
     let [path] = session.words()?;
     let noun = kind.noun();
@@ -228,7 +228,7 @@ pub(super) fn disable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, P
     )
 }
 
-/// `move SOURCE TARGET`: returns when the move is over.
+/// Runs `move SOURCE TARGET` and waits for the end of the move.
 pub(super) fn relocate(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
     let typed = session.words::<2>()?;
     if typed.iter().any(|path| path.trim_matches('/').is_empty()) {

@@ -1,7 +1,7 @@
-//! `bulkhead operator init · unseal · seal · rotate · key-status`: what opens and closes a server.
+//! `bulkhead operator init · unseal · seal · rotate · key-status`: operation of the seal.
 //!
-//! The attack this file stops: an unseal key in a shell's history or a process list. `unseal` asks
-//! for it, or takes it from standard input. Keys are shown once, by `init`, and nowhere else.
+//! Prevents an unseal key from entering a shell's history or a process list: `unseal` asks for the
+//! key or reads it from standard input. Only `init` shows keys, once.
 
 use crate::client::{Answer, Call};
 use crate::command::Command;
@@ -13,11 +13,10 @@ use crate::session::Session;
 use hyper::Method;
 use serde_json::{Value, json};
 
-/// Keys that are made, and how many of them open the server, where the options do not say.
+/// Default number of unseal keys, and of the keys that unseal the server.
 const SHARES: u64 = 5;
 const THRESHOLD: u64 = 3;
 
-/// The command.
 pub(crate) const INIT: Command = Command {
     words: "operator init",
     takes: "",
@@ -30,7 +29,6 @@ pub(crate) const INIT: Command = Command {
     run: init,
 };
 
-/// The command.
 pub(crate) const UNSEAL: Command = Command {
     words: "operator unseal",
     takes: "[KEY|-]",
@@ -42,7 +40,6 @@ pub(crate) const UNSEAL: Command = Command {
     run: unseal,
 };
 
-/// The command.
 pub(crate) const SEAL: Command = Command {
     words: "operator seal",
     takes: "",
@@ -51,7 +48,6 @@ pub(crate) const SEAL: Command = Command {
     run: seal,
 };
 
-/// The command.
 pub(crate) const ROTATE: Command = Command {
     words: "operator rotate",
     takes: "",
@@ -60,7 +56,6 @@ pub(crate) const ROTATE: Command = Command {
     run: rotate,
 };
 
-/// The command.
 pub(crate) const KEY_STATUS: Command = Command {
     words: "operator key-status",
     takes: "",
@@ -73,7 +68,7 @@ fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [] = session.words()?;
     let shares = session.options.number("key-shares");
     let threshold = session.options.number("key-threshold");
-    // One number alone is meant to work: the other follows it.
+    // A single number suffices: the other default adapts to it.
     let shares = shares.unwrap_or_else(|| SHARES.max(threshold.unwrap_or_default()));
     let threshold = threshold.unwrap_or_else(|| THRESHOLD.min(shares));
     let body = json!({"secret_shares": shares, "secret_threshold": threshold});
@@ -97,7 +92,7 @@ fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     })
 }
 
-/// One row a key, in order.
+/// Returns a row for each key, in order, and the root token.
 fn keys(answer: &Answer) -> Rows {
     let keys = answer.body.get("keys_base64").and_then(Value::as_array).into_iter().flatten();
     let mut rows: Rows = keys

@@ -1,8 +1,9 @@
-//! Paths of the API below which things have names.
+//! API paths of named objects.
 
 use crate::problem::Problem;
 
-/// The path of what is called `name` below `base`. `noun` is what has the name, like `the policy`.
+/// Returns the path of the object `name` below `base`. `noun` names the object in messages, for
+/// example `the policy`.
 ///
 /// # Errors
 /// An empty name, which would act on the whole collection.

@@ -13,7 +13,6 @@ use std::path::Path;
 
 const CATALOG: &str = "sys/plugins/catalog";
 
-/// The command.
 pub(crate) const REGISTER: Command = Command {
     words: "plugin register",
     takes: "FILE|-",
@@ -29,7 +28,6 @@ pub(crate) const REGISTER: Command = Command {
     run: register,
 };
 
-/// The command.
 pub(crate) const LIST: Command = Command {
     words: "plugin list",
     takes: "",
@@ -38,7 +36,6 @@ pub(crate) const LIST: Command = Command {
     run: list,
 };
 
-/// The command.
 pub(crate) const INFO: Command = Command {
     words: "plugin info",
     takes: "NAME",
@@ -47,7 +44,6 @@ pub(crate) const INFO: Command = Command {
     run: info,
 };
 
-/// The command.
 pub(crate) const DEREGISTER: Command = Command {
     words: "plugin deregister",
     takes: "NAME",

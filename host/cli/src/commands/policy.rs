@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 const POLICIES: &str = "sys/policies/acl";
 
-/// The command.
 pub(crate) const LIST: Command = Command {
     words: "policy list",
     takes: "",
@@ -22,7 +21,6 @@ pub(crate) const LIST: Command = Command {
     run: list,
 };
 
-/// The command.
 pub(crate) const READ: Command = Command {
     words: "policy read",
     takes: "NAME",
@@ -31,7 +29,6 @@ pub(crate) const READ: Command = Command {
     run: read,
 };
 
-/// The command.
 pub(crate) const WRITE: Command = Command {
     words: "policy write",
     takes: "NAME FILE|-",
@@ -40,7 +37,6 @@ pub(crate) const WRITE: Command = Command {
     run: write,
 };
 
-/// The command.
 pub(crate) const DELETE: Command = Command {
     words: "policy delete",
     takes: "NAME",

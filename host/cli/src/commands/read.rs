@@ -6,7 +6,6 @@ use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
 
-/// The command.
 pub(crate) const READ: Command = Command {
     words: "read",
     takes: "PATH [name=value ...]",
@@ -22,7 +21,8 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     session.show_or(&answer, &format!("{path} is empty"))
 }
 
-/// `name=value` words as they are: what is read needs neither files nor standard input.
+/// Parses `name=value` arguments as query parameters. Files and standard input are not supported
+/// here.
 pub(super) fn parameters(
     session: &Session<'_, '_>,
     words: &[String],

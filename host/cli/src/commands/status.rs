@@ -1,4 +1,4 @@
-//! `bulkhead status`: is there a server, and is it open?
+//! `bulkhead status`: reports whether the server is reachable and unsealed.
 
 use crate::client::{Answer, Call};
 use crate::command::Command;
@@ -8,7 +8,7 @@ use crate::session::Session;
 use hyper::Method;
 use serde_json::{Value, json};
 
-/// The command. Its exit codes: 0 unsealed, 2 sealed, 1 anything else (decision P16).
+/// Exit codes: 0 unsealed, 2 sealed, 1 anything else (decision P16).
 pub(crate) const STATUS: Command = Command {
     words: "status",
     takes: "",
@@ -20,7 +20,7 @@ pub(crate) const STATUS: Command = Command {
 fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [] = session.words()?;
     let answered = session.ask("asking for the status", &Call::new(Method::GET, "sys/seal-status"));
-    // 2 means sealed here, and a server that cannot be reached is not known to be that
+    // Exit code 2 means sealed in this command, so an unreachable server gets 1.
     let answer = answered.map_err(|problem| Problem { code: 1, ..problem })?;
     session.show_rows(&answer, rows(&answer), "")?;
     match answer.body.get("sealed").and_then(Value::as_bool) {
@@ -33,7 +33,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     }
 }
 
-/// A seal status for people: how many keys were given, of how many that are needed.
+/// Returns the rows of a seal status, with the progress as given and required keys.
 pub(super) fn rows(answer: &Answer) -> Rows {
     let mut rows = output::rows(&answer.body);
     let needed = answer.body.get("t").and_then(Value::as_u64);

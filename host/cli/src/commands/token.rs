@@ -1,7 +1,7 @@
 //! `bulkhead token create · lookup · renew · revoke · capabilities`.
 //!
-//! The attack this file stops: a token in a process list, a shell's history, or a screen that
-//! others see. `-` takes it from standard input, and `create` alone prints one unasked.
+//! Prevents a token from appearing in a process list, a shell's history, or on a visible screen.
+//! `-` reads the token from standard input, and only `create` prints a token by default.
 
 use crate::client::{Answer, Call};
 use crate::command::Command;
@@ -13,7 +13,6 @@ use crate::session::Session;
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
-/// The command.
 pub(crate) const CREATE: Command = Command {
     words: "token create",
     takes: "",
@@ -22,7 +21,6 @@ pub(crate) const CREATE: Command = Command {
     run: create,
 };
 
-/// The command.
 pub(crate) const LOOKUP: Command = Command {
     words: "token lookup",
     takes: "[TOKEN|ACCESSOR|-]",
@@ -32,7 +30,6 @@ pub(crate) const LOOKUP: Command = Command {
     run: lookup,
 };
 
-/// The command.
 pub(crate) const RENEW: Command = Command {
     words: "token renew",
     takes: "[TOKEN|ACCESSOR|-]",
@@ -42,7 +39,6 @@ pub(crate) const RENEW: Command = Command {
     run: renew,
 };
 
-/// The command.
 pub(crate) const REVOKE: Command = Command {
     words: "token revoke",
     takes: "TOKEN|ACCESSOR|- | -self",
@@ -60,7 +56,6 @@ pub(crate) const REVOKE: Command = Command {
     run: revoke,
 };
 
-/// The command.
 pub(crate) const CAPABILITIES: Command = Command {
     words: "token capabilities",
     takes: "[TOKEN|ACCESSOR|-] PATH",
@@ -112,7 +107,7 @@ const NEW: [Opt; 12] = [
         .fills("entity_alias"),
 ];
 
-/// The token that a command is about.
+/// The token that a command acts on.
 enum Subject {
     Own,
     Token(String),
@@ -120,7 +115,7 @@ enum Subject {
 }
 
 impl Subject {
-    /// What `typed` and `-accessor` name.
+    /// Reads the token or accessor that `typed` and `-accessor` name.
     fn read(session: &mut Session<'_, '_>, typed: Option<&str>) -> Result<Self, Problem> {
         match (typed, session.options.switch("accessor")) {
             (None, false) => Ok(Self::Own),
@@ -130,7 +125,7 @@ impl Subject {
         }
     }
 
-    /// The endpoint `base` for this token, and its fields besides the token itself.
+    /// Builds a call of the endpoint `base` for this token, with `fields` besides the token itself.
     fn call(self, base: &str, mut fields: Map<String, Value>) -> Call {
         let suffix = match self {
             Self::Own => "-self",
@@ -149,8 +144,7 @@ impl Subject {
 
 fn create(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [] = session.words()?;
-    // A variable that is not set must not make a token of more policies, or of a longer life, than
-    // was meant.
+    // An unset variable must not create a token with more policies or a longer life than intended.
     if let Some(opt) = session.options.first_empty(&[&NEW[..], &[ROLE, ID]].concat()) {
         return Err(Problem::usage(format!(
             "-{} is empty; leave it out, or give it a value",
@@ -173,7 +167,7 @@ fn create(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 fn lookup(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let typed = session.at_most_one_word()?;
     let call = match Subject::read(session, typed.as_deref())? {
-        // Reading it is what the default policy allows.
+        // The default policy allows a token to read its own data.
         Subject::Own => Call::new(Method::GET, "auth/token/lookup-self"),
         other => other.call("auth/token/lookup", Map::new()),
     };
@@ -189,7 +183,7 @@ fn renew(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     session.show_rows(&answer, rows_without(&answer, "token"), "")
 }
 
-/// The rows of an answer without the token that the caller already has.
+/// Returns the rows of an answer without the token, which the caller already has.
 fn rows_without(answer: &Answer, name: &str) -> Rows {
     let mut rows = output::rows(&answer.body);
     let is_token = |value: &Value| value.as_str().is_some_and(|token| !token.is_empty());

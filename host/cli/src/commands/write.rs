@@ -8,7 +8,6 @@ use crate::session::Session;
 use hyper::Method;
 use serde_json::Value;
 
-/// The command.
 pub(crate) const WRITE: Command = Command {
     words: "write",
     takes: "PATH name=value ... | PATH - | -f PATH",
