@@ -1,4 +1,4 @@
-//! Whole commands against a server of canned answers: what is sent, what is shown, the exit code.
+//! Whole commands against a server with canned answers: request, output and exit code.
 
 mod audit;
 mod lease;
@@ -12,10 +12,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
-/// What was asked: request line, headers, body.
+/// A received request: request line, headers, body.
 type Asked = (String, String, String);
 
-/// Gives one answer a connection, in turn, and hands over what was asked.
+/// A server that gives a single answer per connection, in order, and reports the received requests.
 struct Canned {
     address: String,
     seen: JoinHandle<Vec<Asked>>,
@@ -83,7 +83,7 @@ fn run_with(args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Ran {
     Ran { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 
-/// Runs `args` against a server that answers so; returns what was sent, too.
+/// Runs `args` against a server with this answer. Returns the run and the received request.
 fn against(status: u16, body: &Value, args: &[&str], stdin: &str) -> (Ran, Asked) {
     let text = if body.is_null() { String::new() } else { body.to_string() };
     let canned = Canned::answering(status, &text);
@@ -92,8 +92,7 @@ fn against(status: u16, body: &Value, args: &[&str], stdin: &str) -> (Ran, Asked
     (ran, canned.asked_once())
 }
 
-/// What a command sends to a server that does what it is asked without a word: request line and
-/// body.
+/// Returns the request line and body that a command sends to a server that answers 204.
 fn sent(args: &[&str]) -> (String, Value) {
     let (ran, (line, _, body)) = against(204, &Value::Null, args, "");
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -101,7 +100,7 @@ fn sent(args: &[&str]) -> (String, Value) {
     (line, if body.is_empty() { Value::Null } else { serde_json::from_str(&body).unwrap() })
 }
 
-/// That a command is wrong usage, says `part`, and asks no server.
+/// Asserts that a command is refused as wrong usage, mentions `part`, and asks no server.
 #[track_caller]
 fn assert_wrong(args: &[&str], part: &str) {
     let ran = run_with(args, "", &[("BULKHEAD_ADDR", "http://127.0.0.1:1")]);

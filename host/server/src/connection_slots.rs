@@ -205,7 +205,7 @@ impl ConnectionSlots {
         self.wake_waiting();
     }
 
-    /// Counts a request of the slot as served.
+    /// Ends a request of the slot. After its last request, the connection is idle.
     fn end_request(&self, index: usize) {
         let now = self.tick();
         let less = |state: u64| Some(if state > BUSY + 1 { state - 1 } else { now });

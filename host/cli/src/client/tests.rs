@@ -1,4 +1,4 @@
-//! Addresses that can be used, and how a request is written.
+//! Valid and invalid addresses, and the form of a request.
 
 use super::*;
 use serde_json::json;

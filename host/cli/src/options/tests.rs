@@ -1,4 +1,4 @@
-//! What is typed becomes options, or is refused by name.
+//! Parsed options, and options refused by name.
 
 use super::*;
 use crate::commands;

@@ -1,4 +1,4 @@
-//! `bulkhead audit`: devices, and what they record in place of a secret.
+//! `bulkhead audit`: devices, and the hashes recorded in place of secrets.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! `bulkhead lease`: one lease in the body, many by their prefix.
+//! `bulkhead lease`: a single lease in the body, many leases by their prefix.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! `bulkhead secrets` and `bulkhead auth`: the same verbs at two places of the API.
+//! `bulkhead secrets` and `bulkhead auth`: the same verbs at 2 paths of the API.
 
 use super::*;
 
@@ -138,7 +138,7 @@ fn disable_names_one_mount_and_never_the_whole_collection() {
     }
 }
 
-/// Runs a move against a server at which it goes through those states.
+/// Runs a move against a server that reports `states` in order.
 fn moved(args: &[&str], states: &[&str]) -> (Ran, Vec<Asked>) {
     let started = json!({"request_id": "r", "data": {"migration_id": "m-1"},
         "warnings": ["leases are revoked"]});

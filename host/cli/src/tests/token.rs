@@ -1,4 +1,4 @@
-//! `bulkhead token`: which endpoint is asked with which fields, and where a token is never shown.
+//! `bulkhead token`: endpoints, fields, and outputs that must not show a token.
 
 use super::*;
 

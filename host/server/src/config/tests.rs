@@ -1,24 +1,24 @@
-//! What a file says, and each way in which it can be wrong.
+//! Valid configurations, and the error for each kind of invalid setting.
 
 use super::*;
 use crate::tls::{ClientCertificates, TlsSettings, TlsVersion};
 use bulkhead_core::audit::DeviceSettings;
 use std::time::Duration;
 
-/// The least that is valid.
+/// The smallest valid configuration.
 const STORAGE: &str = "storage \"sqlite\" { path = \"/data\" }\n";
 
 fn read(text: &str) -> Config {
     Config::of(text).unwrap_or_else(|wrong| panic!("{wrong}\n{text}"))
 }
 
-/// The refusal of `text` below the least that is valid, which is line 1.
+/// Returns the error for `text` after the smallest valid configuration, which is line 1.
 #[track_caller]
 fn refused(text: &str) -> ConfigError {
     Config::of(&format!("{STORAGE}{text}")).expect_err(text)
 }
 
-/// Each text is refused on that line, with those words.
+/// Asserts that each text is refused on its line, with its words.
 #[track_caller]
 fn refuse_all(cases: &[(&str, usize, &[&str])]) {
     for (text, line, says) in cases {
@@ -429,7 +429,7 @@ fn a_check_tells_what_the_server_would_do() {
     }
 }
 
-/// Each pair of lines is refused below a certificate and a key, on the first of them.
+/// Asserts that each text is refused on its line, in a listener with a certificate and a key.
 fn refuse_tls(cases: &[(&str, usize, &[&str])]) {
     for (lines, line, says) in cases {
         let text = format!(

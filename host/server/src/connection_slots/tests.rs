@@ -1,4 +1,4 @@
-//! Which connection goes, which one stays, and what is counted.
+//! The choice of the closed connection, and the counts.
 
 use super::*;
 use std::pin::pin;
@@ -10,7 +10,7 @@ fn address(last: u8) -> IpAddr {
     IpAddr::from([192, 0, 2, last])
 }
 
-/// What a future says that is asked once.
+/// Polls a future once.
 async fn at_once<F: Future>(future: F) -> Poll<F::Output> {
     let mut future = pin!(future);
     std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
@@ -31,7 +31,7 @@ async fn the_one_that_has_been_idle_longest_goes_and_the_newcomer_gets_its_place
         entered(&slots, address(2)).await,
         entered(&slots, HERE).await,
     ];
-    // the first has served a request since, so that the second has been idle longest
+    // The first connection has served a request since, so the second has been idle longest.
     drop(all[0].begin_request().unwrap());
     let [first, second, third] = all;
     let mut newcomer = pin!(slots.take(address(4), false));

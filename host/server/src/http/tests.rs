@@ -1,4 +1,4 @@
-//! Requests that are parsed or refused, bodies that do not end, clients that go away.
+//! Valid and refused requests, endless bodies, and clients that disconnect.
 
 use super::*;
 use crate::body::{collect_body, read_body};
@@ -28,7 +28,7 @@ fn memory() -> BodyMemory {
     BodyBudget::new(MOST).begin(Ipv4Addr::LOCALHOST.into())
 }
 
-/// A body of `left` frames of 1 MiB, that then ends or stays silent.
+/// A body of `left` frames of 1 MiB that then ends or stalls.
 struct Frames {
     left: usize,
     silent: bool,
@@ -53,13 +53,13 @@ impl Body for Frames {
     }
 }
 
-/// Answers what it was asked; holds requests for `wait`, panics at `panic`.
+/// An answerer that repeats the request, delays requests for `wait`, and panics at `panic`.
 #[derive(Default)]
 struct Echo {
     entered: Notify,
     leave: Notify,
     left: Notify,
-    /// Path, token and status of the requests that came to be refused.
+    /// Path, token and status of the refused requests that reached the answerer.
     refused: Mutex<Vec<(String, String, u16)>>,
 }
 
@@ -151,7 +151,7 @@ fn request(method: &str, path: &str, body: &str) -> hyper::Request<Full<Bytes>> 
     builder.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).unwrap()
 }
 
-/// A request that came alone over its connection.
+/// An arrival that is the only request of its connection.
 fn here() -> Arrival {
     Arrival { origin: SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112)).into(), requests: 1 }
 }
@@ -478,7 +478,8 @@ fn an_impossible_content_type_is_a_500() {
     assert_eq!(into_reply(response, Client::OTHERS).status(), 500);
 }
 
-/// The answer to a request of plain HTTP: status, the header of the fake answerer, and the body.
+/// Returns the answer to a plain HTTP request: status, the header of the fake answerer, and the
+/// body.
 async fn plain(method: &str, path: &str, body: &str) -> (u16, Option<String>, String) {
     let (front, ..) = front();
     let body = http_body_util::Full::new(Bytes::from(body.to_owned()));

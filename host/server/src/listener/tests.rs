@@ -1,4 +1,4 @@
-//! Connections over real sockets: what is served, refused, and finished while stopping.
+//! Connections over real sockets: served, refused, and finished while the server stops.
 
 use super::*;
 use crate::config::UnixSettings;
@@ -22,7 +22,7 @@ impl Log for Quiet {
     fn line(&self, _: &str, _: &str, _: &[(&str, String)]) {}
 }
 
-/// Bytes of a shared document, and of an answer of its own.
+/// Size of a shared document, and of an answer of its own, in bytes.
 const DOCUMENT: usize = 100 << 10;
 const LARGE: usize = 1 << 20;
 
@@ -122,7 +122,7 @@ fn start_at(doors: Vec<Door>, address: SocketAddr, config: ListenerConfig) -> Ru
     Running { address, gate, stop, ended }
 }
 
-/// Sends `text` and reads until the server closes.
+/// Sends `text` and reads until the server closes the connection.
 async fn exchange(address: SocketAddr, text: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(text.as_bytes()).await.unwrap();
@@ -272,7 +272,7 @@ async fn an_address_in_use_says_what_to_do() {
     assert!(bind("nowhere", "with -x").await.unwrap_err().contains("cannot listen on nowhere: "));
 }
 
-/// What is logged when a plain listener is opened.
+/// Opens a listener and returns its log events.
 async fn opened(address: &str, transport: Transport) -> Result<Vec<String>, String> {
     let lines = Arc::new(Lines::default());
     let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;

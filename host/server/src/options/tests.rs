@@ -1,4 +1,4 @@
-//! The modes and what each of them takes, from the command line and from the environment.
+//! Options of both modes, from the command line and from the environment.
 
 use super::*;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Who is believed, and who is not.
+//! Trusted and untrusted `X-Forwarded-For` headers.
 
 use super::*;
 use bulkhead_wire::failure::Kind;
@@ -10,7 +10,7 @@ fn proxies() -> TrustedProxies {
     TrustedProxies::new(["10.0.0.0/8", "fd00::/8", "192.0.2.7"]).unwrap()
 }
 
-/// The client of a request from `peer`, port 4711, with one header line for each of `lines`.
+/// Returns the client of a request from `peer`, port 4711, with a header line for each of `lines`.
 fn asked(peer: &str, lines: &[&str]) -> Result<SocketAddr, Failure> {
     let mut headers = HeaderMap::new();
     for line in lines {

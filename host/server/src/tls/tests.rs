@@ -1,4 +1,4 @@
-//! Which files are served, which are refused in which words, and what a change of them does.
+//! Accepted files, refused files with their messages, and reloads.
 
 use super::testing::{Authority, set_mode};
 use super::*;
@@ -105,7 +105,7 @@ fn suites_are_chosen_within_their_version_and_the_others_stay() {
     );
 }
 
-/// Waits for an event of the log.
+/// Waits until the log has an event `times` times.
 async fn until(lines: &Lines, event: &str, times: usize) {
     let end = Instant::now() + Duration::from_secs(20);
     while lines.events().iter().filter(|one| **one == event).count() < times {

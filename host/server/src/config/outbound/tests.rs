@@ -1,4 +1,4 @@
-//! The block and the environment, and what of the two counts.
+//! Precedence between the block and the environment.
 
 use super::*;
 use crate::config::Config;

@@ -1,5 +1,5 @@
-//! Every method over both versions of HTTP: the same status, the headers that belong to it, and a
-//! body only where there may be one.
+//! Every method over both versions of HTTP: the same status, the right headers, and a body only if
+//! allowed.
 
 use super::over_tls::{client, connect, http2, start_tls};
 use super::*;
@@ -10,7 +10,7 @@ use hyper::header::CONTENT_LENGTH;
 use hyper::{Method, Request as HttpRequest, Response as HttpResponse};
 use hyper_util::rt::TokioIo;
 
-/// Each with its status on `/v1/a`.
+/// Methods with their status on `/v1/a`.
 const METHODS: [(&str, u16); 13] = [
     ("GET", 200),
     ("HEAD", 200),
@@ -36,14 +36,14 @@ fn request(method: &str, uri: &str) -> HttpRequest<Empty<Bytes>> {
         .unwrap()
 }
 
-/// Status, `content-length` and body of an answer.
+/// Returns status, `content-length` and body of an answer.
 async fn read(answer: HttpResponse<Incoming>) -> (u16, Option<String>, Bytes) {
     let length = answer.headers().get(CONTENT_LENGTH).map(|it| it.to_str().unwrap().to_owned());
     let status = answer.status().as_u16();
     (status, length, answer.into_body().collect().await.unwrap().to_bytes())
 }
 
-/// What the method is answered over HTTP/1.1, on a connection that goes on.
+/// Returns the answer to the method over HTTP/1.1, and checks that the connection stays usable.
 async fn over_http1(
     running: &Running,
     authority: &Authority,

@@ -1,4 +1,4 @@
-//! The same over TLS, in both versions of HTTP, and what strangers may make of a handshake.
+//! Connections over TLS, in both versions of HTTP, and attacks on the handshake and on HTTP/2.
 
 use super::*;
 use crate::tls::testing::Authority;
@@ -16,7 +16,7 @@ use std::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Longer than any of the limits that a test waits for, on a busy machine.
+/// Longer than every timeout that a test waits for, even on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 
 pub(super) async fn start_tls(authority: &Authority) -> Running {
@@ -146,7 +146,7 @@ async fn a_client_without_the_certificate_that_is_required_is_served_nothing() {
         ..authority.serve(&authority.sign(7))
     };
     let running = start_settings(settings).await;
-    // In TLS 1.3 a client learns of the refusal with the first answer.
+    // In TLS 1.3 a client learns of the refusal only with the first answer.
     let asks = async |config| {
         let mut stream = connect(running.address, config).await?;
         exchange_over(&mut stream, &get("/v1/a")).await
@@ -170,7 +170,7 @@ async fn a_client_without_the_certificate_that_is_required_is_served_nothing() {
     }
 }
 
-/// Waits until the server closes, and whether it did so in time.
+/// Waits until the server closes the connection. Returns whether the server did so in time.
 async fn closes(stream: &mut (impl AsyncReadExt + Unpin), within: Duration) -> bool {
     let mut rest = Vec::new();
     tokio::time::timeout(within, stream.read_to_end(&mut rest)).await.is_ok()
@@ -185,7 +185,7 @@ async fn a_handshake_that_is_not_done_in_time_is_given_up() {
         TcpStream::connect(running.address).await.unwrap(),
         TcpStream::connect(running.address).await.unwrap(),
     );
-    // the head of a record that says that a hello of 512 bytes follows
+    // The head of a record that announces a hello of 512 bytes.
     halfway.write_all(&[22, 3, 1, 2, 0, 1, 0]).await.unwrap();
     let (silent, halfway) = tokio::join!(closes(&mut silent, SOON), closes(&mut halfway, SOON));
     assert!(silent && halfway && begun.elapsed() > Duration::from_secs(5));
@@ -215,7 +215,7 @@ async fn stopping_waits_for_no_handshake() {
     assert!(running.ended.await.unwrap() && begun.elapsed() < Duration::from_secs(5));
 }
 
-/// A frame of HTTP/2.
+/// Builds an HTTP/2 frame.
 fn frame(kind: u8, flags: u8, stream: u32, content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).unwrap().to_be_bytes();
     let mut all = length[1..].to_vec();
@@ -232,7 +232,7 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// A connection that speaks HTTP/2 by hand, with these settings of its own.
+/// Opens a connection for hand-written HTTP/2 with the given settings.
 async fn by_hand(
     address: SocketAddr,
     authority: &Authority,
@@ -245,7 +245,7 @@ async fn by_hand(
     stream
 }
 
-/// `GET https://x/v1/<path>` in the numbers of HPACK's static table.
+/// Encodes `GET https://x/v1/<path>` with indices of HPACK's static table.
 fn get2(path: &str) -> Vec<u8> {
     let path = format!("/v1/{path}");
     let mut head = vec![0x82, 0x87, 0x41, 1, b'x', 0x44, u8::try_from(path.len()).unwrap()];
@@ -265,7 +265,7 @@ async fn streams_that_are_opened_and_taken_back_at_once_end_the_connection() {
         flood.extend(frame(HEADERS, END_STREAM | END_HEADERS, stream, &get2("wait")));
         flood.extend(frame(RESET, 0, stream, &[0, 0, 0, 8]));
     }
-    // It may be cut before the end.
+    // The server may close the connection during the write.
     writes.write_all(&flood).await.unwrap_or_default();
     assert!(ended.await.unwrap(), "ten thousand resets are served");
     assert!(exchange_tls(&running, &authority).await.contains(" 200 "));
@@ -284,7 +284,7 @@ async fn a_head_without_end_ends_the_connection() {
     let (mut reads, mut writes) = tokio::io::split(stream);
     let ended = tokio::spawn(async move { closes(&mut reads, SOON).await });
     let mut flood = frame(HEADERS, END_STREAM, 1, &get2("a"));
-    // a header of one byte with a value of one byte, again and again
+    // A header with a name and a value of 1 byte each, repeated.
     let more = frame(CONTINUATION, 0, 1, &[0, 1, b'a', 1, b'b'].repeat(3_000));
     (0..200).for_each(|_| flood.extend(&more));
     writes.write_all(&flood).await.unwrap_or_default();
@@ -339,7 +339,7 @@ async fn whoever_takes_no_answers_over_either_protocol_loses_its_oldest_connecti
     let authority = Authority::new();
     let running = start_tls(&authority).await;
     let mut connections = Vec::new();
-    // 16 MiB on each connection of HTTP/2, and 8 MiB on each of HTTP/1.1.
+    // 16 MiB on each HTTP/2 connection, and 8 MiB on each HTTP/1.1 connection.
     for _ in 0..3 {
         let mut stream = by_hand(running.address, &authority, &[0, 4, 0, 0, 0, 0]).await;
         for number in (1..32).step_by(2) {
