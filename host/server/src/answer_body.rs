@@ -1,10 +1,10 @@
 //! The body of an answer while it is sent.
 //!
 //! Prevents an HTTP/2 client from requesting many answers and reading none. A connection of
-//! HTTP/1.1 has a single answer at a time, and an unread answer blocks its socket (see
+//! HTTP/1.1 has a single answer at a time, and an unread answer blocks the socket (see
 //! [`crate::write_timeout`]), but an HTTP/2 stream blocks only itself. Therefore an answer counts
-//! as a request in progress until it is fully sent, leaves in small pieces, and reports to its
-//! connection when it stalls.
+//! as a request in progress until its last byte is sent, leaves in small pieces, and reports to its
+//! connection when no byte moves.
 
 use crate::answer_budget::AnswerBudget;
 use crate::client_concurrency::CountedRequest;
@@ -36,7 +36,7 @@ impl UnsentBody {
         Self { content, client, counted: None }
     }
 
-    /// Adds the place in the client's concurrency limit, which the answer keeps until it is sent.
+    /// Adds the place in the client's concurrency limit, which the answer keeps to the end.
     pub(crate) fn counted_by(self, counted: Option<Arc<CountedRequest>>) -> Self {
         Self { counted, ..self }
     }

@@ -1,9 +1,12 @@
 //! Conversion of a request's body into fields, a form or raw bytes.
 //!
-//! Prevents 4 attacks: endless bodies; bodies sent a byte at a time; more bodies than there is
-//! memory, counted by their parsed size, which may be 100 times the size on the wire; and callers
-//! without a token that make the server parse more than the few fields of an endpoint without a
-//! token.
+//! Prevents 4 attacks:
+//! - endless bodies;
+//! - bodies sent a byte at a time;
+//! - more bodies than there is memory, counted by parsed size, which may be 100 times the size on
+//!   the wire;
+//! - callers without a token that make the server parse more than the few fields of an endpoint
+//!   without a token.
 
 use crate::body_budget::BodyMemory;
 use crate::config::ListenerConfig;
@@ -176,8 +179,8 @@ where
     if headers.contains_key(EXPECT) && declared.is_some_and(|size| size > config.body_max) {
         return Err(body_too_large(config.body_max));
     }
-    // An oversized body gets no memory: its bytes are read, so that the client sees the answer, and
-    // discarded.
+    // An oversized body gets no memory: its bytes are read and discarded, so that the client sees
+    // the answer.
     memory.grow_to(declared.filter(|size| *size <= config.body_max).unwrap_or_default())?;
     in_time(config, collect_body(body, config.body_max, memory)).await
 }
@@ -214,7 +217,7 @@ where
     if received.await? > most { Err(body_too_large(most)) } else { Ok(kept) }
 }
 
-/// Reads a body and discards it, so that its sender sees the answer. Returns its length.
+/// Reads and discards a body, so that its sender sees the answer. Returns the length.
 async fn discard_body<B>(body: B, config: &ListenerConfig) -> Result<u64, Failure>
 where
     B: Body<Data = Bytes>,

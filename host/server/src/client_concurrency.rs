@@ -1,11 +1,14 @@
-//! Limit on the simultaneous requests of a client, for connections that do not limit them.
+//! Limit on the simultaneous requests of a client, for proxies and for HTTP/2.
 //!
-//! Prevents 2 attacks. A client behind a proxy sends thousands of requests at once, and no other
-//! client behind that proxy is served; the connections of a proxy are not counted by address (see
-//! [`crate::connection_slots`]). Or an HTTP/2 client sends requests and cancels each at once, so
-//! that the work continues without a place on the connection. A client may have as many
-//! simultaneous requests as connections. A direct HTTP/1.1 connection carries a single request at a
-//! time, so that its requests are not counted here again.
+//! Prevents 2 attacks:
+//! - A client behind a proxy sends thousands of requests at once, and no other client behind that
+//!   proxy is served. The connections of a proxy are not counted by address (see
+//!   [`crate::connection_slots`]).
+//! - An HTTP/2 client cancels each request at once, and the work continues without a place on the
+//!   connection.
+//!
+//! A client may have as many simultaneous requests as connections. A direct HTTP/1.1 connection
+//! carries a single request at a time and is not counted here again.
 
 use crate::client_usage::ClientUsage;
 use bulkhead_wire::client::Client;
@@ -42,8 +45,8 @@ impl ClientConcurrency {
     /// Counts a request from `address` until the returned guard is dropped.
     ///
     /// # Errors
-    /// 429 if the client is at its limit, 503 if all clients together are at theirs; both with a
-    /// retry delay.
+    /// 429 if the client is at its limit, 503 if all clients together have [`MOST`] requests; both
+    /// with a retry delay.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<CountedRequest, Failure> {
         let client = Client::of(address);
         let mut usage = self.lock();

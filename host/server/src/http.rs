@@ -181,8 +181,7 @@ impl<A: Answerer> HttpFrontend<A> {
                 let reply = into_reply(self.answer(parsed).await, client);
                 (reply.map(|body| body.counted_by(counted)), is_last)
             }
-            // The body may be unread, and its rest could be taken for the next request of the
-            // connection.
+            // The rest of an unread body could be taken for the next request of the connection.
             Err(failure) => {
                 let client = Client::of(arrival.origin.address().ip());
                 (into_reply(Response::failed(&failure), client), true)

@@ -59,8 +59,7 @@ impl<A: Answerer> HttpFrontend<A> {
                 drop(held);
                 (response, client, head.headers.contains_key(TRANSFER_ENCODING))
             }
-            // The body may be unread, and its rest could be taken for the next request of the
-            // connection.
+            // The rest of an unread body could be taken for the next request of the connection.
             Err(failure) => {
                 let client = Client::of(arrival.origin.address().ip());
                 (RawResponse::failed(&failure), client, true)

@@ -64,7 +64,7 @@ fn verb_of(method: &Method) -> Result<Verb, Failure> {
         "PATCH" => Ok(Verb::Patch),
         "DELETE" => Ok(Verb::Delete),
         "LIST" => Ok(Verb::List),
-        // The method is up to 8 KiB of the caller's choice, so the message does not repeat it.
+        // The message does not repeat the method, which may be up to 8 KiB of the caller's choice.
         _ => {
             Err(unsupported("this method is not known; use GET, POST, PUT, PATCH, DELETE or LIST"))
         }

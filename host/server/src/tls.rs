@@ -87,7 +87,7 @@ fn verifier(
 ) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let mut roots = RootCertStore::empty();
     let certificates = files::certificates(file, CLIENT_CA)?;
-    // webpki ignores the validity period of a trusted authority, so it is checked here.
+    // webpki ignores the validity period of a trusted authority.
     chain::check_time(file, CLIENT_CA, &certificates)?;
     for (index, certificate) in certificates.into_iter().enumerate() {
         roots.add(certificate).map_err(|error| {

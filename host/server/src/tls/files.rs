@@ -82,7 +82,7 @@ fn has(text: &[u8], word: &[u8]) -> bool {
 }
 
 fn torn(file: &Path, key: &str, error: &pem::Error) -> String {
-    // The parser's message may quote a line of the file, so it is not used.
+    // The parser's message is not used, because it may quote a line of the file.
     let why = match error {
         pem::Error::MissingSectionEnd { .. } => "a block in it has no END line",
         pem::Error::IllegalSectionStart { .. } => "a BEGIN line in it is not whole",
