@@ -1,7 +1,7 @@
-//! How a JSON value becomes a value of a field's kind: the table of decision H1.
+//! Coercion of JSON values to a field's kind: the table of decision H1.
 //!
-//! It never knows whether a field is secret: the layer that words a refusal decides whether the
-//! value may be shown.
+//! This file does not know whether a field is secret. The layer that words a refusal decides
+//! whether the value may be shown.
 
 use crate::description::FieldKind;
 use crate::duration;
@@ -9,11 +9,11 @@ use crate::failure::quoted;
 use crate::name::is_name;
 use serde_json::{Map, Number, Value};
 
-/// `value` as `kind` writes it.
+/// Coerces `value` to `kind`.
 ///
 /// # Errors
-/// What was got instead, to stand before "is not …". It may show the value, so never use it for a
-/// secret field.
+/// A description of the value, to be followed by "is not …". The description may contain the value,
+/// so never use it for a secret field.
 pub(crate) fn coerce(kind: FieldKind, value: &Value) -> Result<Value, String> {
     let coerced = match kind {
         FieldKind::Any => Some(value.clone()),
@@ -31,7 +31,7 @@ pub(crate) fn coerce(kind: FieldKind, value: &Value) -> Result<Value, String> {
     coerced.ok_or_else(|| shown(value))
 }
 
-/// What a kind accepts, to stand after "… is not".
+/// Returns the forms accepted by a kind, to follow "… is not".
 pub(crate) fn forms(kind: FieldKind) -> &'static str {
     match kind {
         FieldKind::Any => "a value",
@@ -50,8 +50,8 @@ pub(crate) fn forms(kind: FieldKind) -> &'static str {
     }
 }
 
-/// A text, or a number or boolean written out. A number that already lost digits is refused,
-/// because as a password it would be another one.
+/// Returns a text, number or boolean as text. Refuses a number that lost digits in parsing, because
+/// as a password the result would be a different password.
 fn written(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -84,7 +84,7 @@ fn integer(value: &Value) -> Option<i64> {
     }
 }
 
-/// A float without a fraction, within the range in which floats are exact.
+/// Returns a float without a fraction as an integer, within the range of exact floats.
 #[allow(clippy::cast_possible_truncation, reason = "the range is checked first")]
 fn whole(number: &Number) -> Option<i64> {
     number
@@ -93,7 +93,7 @@ fn whole(number: &Number) -> Option<i64> {
         .map(|float| float as i64)
 }
 
-/// Within the range in which neighbouring whole numbers are still told apart as floats.
+/// Returns whether the number is in the range where a float represents every integer exactly.
 fn is_exact(number: &Number) -> bool {
     number.as_f64().is_some_and(|float| float.abs() < 9_007_199_254_740_992.0)
 }
@@ -115,7 +115,7 @@ fn text_list(value: &Value) -> Result<Value, String> {
     texts.collect::<Result<Vec<String>, String>>().map(trim_all)
 }
 
-/// Without white space around, and without those that are then empty.
+/// Trims each text, and drops empty texts.
 fn trim_all(texts: impl IntoIterator<Item = String>) -> Value {
     texts.into_iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
 }
@@ -151,7 +151,7 @@ fn add_pair(map: &mut Map<String, Value>, item: &Value) -> Result<(), String> {
     }
 }
 
-/// The value as a message shows it: scalars as they are, the rest by type.
+/// Returns the value for a message: scalars by value, lists and objects by type.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -160,7 +160,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The value's type, which is all that may be said of a secret.
+/// Returns the value's type. For a secret, a message may show only the type.
 pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

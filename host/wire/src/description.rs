@@ -1,8 +1,9 @@
-//! What a component says of itself, once, at registration: what it is, and its route table.
+//! A component's description of itself, given once at registration: identity, grants and route
+//! table.
 //!
-//! From a row of the table come dispatch, validation, alias folding, create-or-update, listing,
-//! help and redaction, in the host and in the SDK alike. Unknown keys refuse registration, so that
-//! a misspelt mark (`secert`) cannot silently expose a value.
+//! The host and the SDK derive dispatch, validation, alias folding, create-or-update, listing, help
+//! and redaction from the route table. An unknown key refuses registration, because a misspelt mark
+//! (`secert`) would otherwise expose a value silently.
 
 use crate::metric::Metric;
 use crate::stored::Stored;
@@ -16,42 +17,43 @@ use std::collections::BTreeMap;
 pub struct Description {
     /// `secrets-engine` or `auth-method`.
     pub kind: String,
-    /// Canonical name, also the type under which it is mounted: `database`.
+    /// Canonical name; also the type to mount the component by: `database`.
     pub name: String,
-    /// Other types under which it may be mounted, as published clients name them (decision P2).
+    /// Other types to mount the component by, as published clients name them (decision P2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// Semantic version.
     pub version: String,
     /// Version of the stored data's shape; a mount with older data is migrated first.
     pub schema: u32,
-    /// Whether commits of a mount are numbered, and its records carry the numbers.
+    /// Numbers the commits of a mount, and stores the numbers in its records.
     #[serde(default)]
     pub indexed: bool,
-    /// What it wants to do beyond its own mount, as lines of grants
+    /// Grants the component wants beyond its own mount, as grant lines
     /// (`http:https://login.example.com:443`). An act without a target stands for every target
-    /// that an operator grants. It gets no more than it asks for.
+    /// granted by an operator. The component never gets more than it asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<String>,
-    /// What it may tell the operator in figures.
+    /// Metrics the component reports to the operator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<Metric>,
     /// One sentence for people.
     pub about: String,
-    /// The API as one table.
+    /// The whole API.
     pub routes: Vec<Route>,
-    /// Given where the component answers plain HTTP on all other paths (`raw.serve`).
+    /// Present if the component answers plain HTTP on all other paths (`raw.serve`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<RawAccess>,
 }
 
-/// What a component reads of the requests that it answers as plain HTTP.
+/// Headers and body size a component receives with plain HTTP requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawAccess {
-    /// Names of headers, in lower case. Never one that carries a token of the host, or cookies.
+    /// Names of headers, in lower case. Cookies and headers carrying a host token are never passed
+    /// on.
     pub headers: Vec<String>,
-    /// The headers among them whose values are secrets.
+    /// The subset of `headers` with secret values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secret_headers: Vec<String>,
     /// Largest body in bytes; 0 means 1 MiB.
@@ -59,33 +61,34 @@ pub struct RawAccess {
     pub body_limit: u64,
 }
 
-/// Kept with uploaded plugins, so that a start asks no component. Not by `stored!`, because unknown
-/// keys are refused: a mark of a later release must not be taken for none. The component of such a
-/// description is described again.
+/// Stored with uploaded plugins, so a start need not run any component. The `stored!` macro is not
+/// used because unknown keys must be refused: ignoring a mark of a later release would be unsafe.
+/// If a stored description has an unknown key, the host asks the component again.
 impl Stored for Description {
     const KIND: &'static str = "engine-description";
 }
 
-/// What one row answers to.
+/// An action on a route, as policies name actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// A write to an object that does not exist.
+    /// A write to an object not yet stored.
     Create,
     /// A read.
     Read,
-    /// A write to an object that exists, or to a route without existence.
+    /// A write to an existing object, or to a route without `existence`.
     Update,
     /// A merge patch.
     Patch,
     /// A removal.
     Delete,
-    /// Names below a path.
+    /// A listing of the names below a path.
     List,
 }
 
 impl Operation {
-    /// The capability that policy must grant, and the word of the plugin contract.
+    /// Returns the capability required of the caller's policy, which is also the word of the plugin
+    /// contract.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -99,7 +102,7 @@ impl Operation {
     }
 }
 
-/// What a row of the table answers to: writes are one row, told apart by existence.
+/// The HTTP side of a route. Create and update share `Write`; the object's existence decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
@@ -115,43 +118,47 @@ pub enum Verb {
     List,
 }
 
-/// One row: what it answers to, what it takes, and the marks the host acts on.
+/// One row of the route table: verb, path, fields, and marks for the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
-    /// What it answers to.
+    /// The verb of the row.
     pub verb: Verb,
-    /// Below the mount, without slashes at the ends: `roles/{name}`. `{x}` takes one segment,
-    /// `{x+}` all that is left but for one literal that may stand behind it: `mounts/{path+}/tune`.
+    /// Path below the mount, without slashes at the ends: `roles/{name}`. `{x}` takes one segment.
+    /// `{x+}` takes the rest of the path, except for a single literal that may follow:
+    /// `mounts/{path+}/tune`.
     pub path: String,
     /// One sentence for help and OpenAPI.
     pub about: String,
     /// Captures and body fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Field>,
-    /// Groups of which at most one field may be given.
+    /// Groups of fields. A request may give at most one field of each group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclusive: Vec<Vec<String>>,
     /// Storage key whose presence makes a write an update: `role/{name}`. Absent: always `update`
     /// (decision P10).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub existence: Option<String>,
-    /// Storage prefix that LIST pages without entering the component: `role/`.
+    /// Storage prefix for LIST: `role/`. The host pages through the keys without running the
+    /// component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
     /// Served without a token.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unauthenticated: bool,
-    /// Answers a login, and so is served without a token. For writes of auth methods only.
+    /// Answers a login, and is therefore served without a token. Only for writes of auth methods.
     #[serde(default, skip_serializing_if = "is_false")]
     pub login: bool,
-    /// Needs `sudo` besides the ordinary capability.
+    /// Requires `sudo` besides the ordinary capability.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sudo: bool,
-    /// A GET for which policy is asked as for this instead: one that changes something, or lists.
+    /// The operation checked against policy instead of `read`, for a GET that changes something or
+    /// lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_as: Option<Operation>,
-    /// Body fields that no row names are passed on instead of ignored with a warning.
+    /// Passes body fields unknown to the row on to the component, instead of ignoring them with a
+    /// warning.
     #[serde(default, skip_serializing_if = "is_false")]
     pub open_fields: bool,
     /// Takes bytes as its body, and its fields from the query.
@@ -160,14 +167,14 @@ pub struct Route {
     /// Answers a secret with a lease.
     #[serde(default, skip_serializing_if = "is_false")]
     pub leases: bool,
-    /// Reaches a database plugin, so it weighs two in admission.
+    /// Calls a database plugin, and therefore counts twice in admission.
     #[serde(default, skip_serializing_if = "is_false")]
     pub nested: bool,
     /// Largest body in bytes; 0 means 1 MiB.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub body_limit: u64,
-    /// Seconds until the call is stopped; 0 means as many as the listener gives every request (90
-    /// unless set).
+    /// Timeout of the call, in seconds; 0 means the listener's timeout for all requests (90 unless
+    /// set).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deadline: u64,
 }
@@ -178,31 +185,34 @@ pub struct Route {
 pub struct Field {
     /// Canonical name.
     pub name: String,
-    /// How values are read.
+    /// Kind of the values.
     pub kind: FieldKind,
     /// Other names, folded to `name` before policy parameters are checked (decision P2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Filled in when a write creates, never when it updates (decision A6).
+    /// Value set when a write creates an object, never when a write updates one (decision A6).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// Must be given, and not empty, when a write creates (on a route without existence: always).
+    /// Must be given, and not be empty, when a write creates an object (on a route without
+    /// `existence`: always).
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
-    /// Never in a log, an audit line or an error; joins the secrets of the call.
+    /// Keeps the value out of logs, audit records and errors. The value joins the secrets of the
+    /// call.
     #[serde(default, skip_serializing_if = "is_false")]
     pub secret: bool,
-    /// The field whose older name it is, where an endpoint reads both: to policies they are one.
+    /// The newer name, if this field is the older of two names read by an endpoint. Policies treat
+    /// both fields as a single parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_name_of: Option<String>,
-    /// The parameter, of this row or another, that its value sets too: what a policy says of that
-    /// one is held against this one.
+    /// Another parameter, of this row or of another row, set by this field's value too. Policy
+    /// rules for the other parameter also apply to this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts_as: Option<String>,
-    /// The value by which it leaves the word to a field that counts as it.
+    /// The value with which this field leaves the decision to a field that counts as this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferring: Option<String>,
-    /// The settings inside of an object: to policies each is a parameter of its own name.
+    /// The settings inside an object. Policies treat each setting as a parameter of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Self>,
     /// One sentence for help and OpenAPI.
@@ -210,7 +220,7 @@ pub struct Field {
 }
 
 impl Route {
-    /// A row without fields and marks.
+    /// Returns a row without fields and marks.
     pub fn new(verb: Verb, path: impl Into<String>, about: impl Into<String>) -> Self {
         Self {
             verb,
@@ -235,7 +245,7 @@ impl Route {
 }
 
 impl Route {
-    /// Whether it is served without a token.
+    /// Returns whether the row is served without a token.
     #[must_use]
     pub fn asks_for_no_token(&self) -> bool {
         self.unauthenticated || self.login
@@ -243,7 +253,7 @@ impl Route {
 }
 
 impl Field {
-    /// A field that need not be given, is no secret and has no other name.
+    /// Returns an optional field without aliases, not marked secret.
     pub fn new(name: impl Into<String>, kind: FieldKind, about: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -260,51 +270,52 @@ impl Field {
         }
     }
 
-    /// The field, which an endpoint reads under this older name of `field` too.
+    /// Marks the field as the older name of `field`.
     #[must_use]
     pub fn old_name_of(self, field: &str) -> Self {
         Self { old_name_of: Some(field.to_owned()), ..self }
     }
 
-    /// The field, whose value sets `parameter` too.
+    /// Marks the field's value as also setting `parameter`.
     #[must_use]
     pub fn counts_as(self, parameter: &str) -> Self {
         Self { counts_as: Some(parameter.to_owned()), ..self }
     }
 
-    /// The field, which with `value` leaves the word to one that counts as it.
+    /// Sets the value with which the field leaves the decision to a field that counts as this
+    /// field.
     #[must_use]
     pub fn deferring(self, value: &str) -> Self {
         Self { deferring: Some(value.to_owned()), ..self }
     }
 
-    /// The field, an object of these settings.
+    /// Makes the field an object with these settings.
     #[must_use]
     pub fn with_members(self, members: Vec<Self>) -> Self {
         Self { members, ..self }
     }
 
-    /// The field, which must be given on a create.
+    /// Marks the field as required on a create.
     #[must_use]
     pub fn required(self) -> Self {
         Self { required: true, ..self }
     }
 
-    /// The field, which is a secret.
+    /// Marks the field as secret.
     #[must_use]
     pub fn secret(self) -> Self {
         Self { secret: true, ..self }
     }
 }
 
-/// How a value is read (decision H1). `null` always means absent.
+/// Kind of a value, and the forms read (decision H1). `null` always means absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FieldKind {
-    /// A path segment or reference that starts and ends with a word character, with `.` and `-`
+    /// A path segment or reference: starts and ends with a word character, may have `.` and `-`
     /// inside.
     Name,
-    /// Text; numbers and booleans are written out.
+    /// Text; numbers and booleans are converted to text.
     String,
     /// `true`, `"1"`, `0`, `""` …
     Bool,
@@ -312,13 +323,13 @@ pub enum FieldKind {
     Int,
     /// `3600`, `"3600"`, `"1h30m"`, `"2d"`; whole seconds, never negative.
     Duration,
-    /// `"a, b"` or a list; trimmed, empties dropped.
+    /// `"a, b"` or a list; elements are trimmed and empty elements dropped.
     CommaList,
-    /// A list, or one text that becomes the only element; never split.
+    /// A list, or a text that becomes the only element; never split.
     TextList,
-    /// An object, or a list of `k=v`; values are written out.
+    /// An object, or a list of `k=v`; values are converted to text.
     Map,
-    /// Any JSON value, as it came.
+    /// Any JSON value, unchanged.
     Any,
 }
 
@@ -330,30 +341,30 @@ pub struct DatabaseDescription {
     pub kind: String,
     /// `postgresql-database-plugin`.
     pub name: String,
-    /// Other names under which connections may ask for it.
+    /// Other names a connection may use for the plugin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// Semantic version.
     pub version: String,
-    /// What it wants to do, as lines of grants: see [`Description::asks`].
+    /// Grants the plugin wants, as grant lines: see [`Description::asks`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<String>,
     /// One sentence for people.
     pub about: String,
     /// `password`, `rsa_private_key`, `client_certificate`.
     pub credential_types: Vec<String>,
-    /// A role must bring creation statements, because the plugin has none of its own.
+    /// Requires creation statements of every role, because the plugin has no default statements.
     pub creation_statements_required: bool,
-    /// The settings it knows. Others are kept, with a warning.
+    /// The plugin's known settings. Other settings are kept, with a warning.
     pub settings: Vec<Field>,
-    /// The sentence for every code of a refusal. `{setting}`, `{statement}`, `{vendor-code}`,
+    /// The sentence for every refusal code. `{setting}`, `{statement}`, `{vendor-code}`,
     /// `{connection}` and names of `ext` pairs are filled in.
     pub codes: BTreeMap<String, String>,
-    /// The sentence for every code of a warning.
+    /// The sentence for every warning code.
     pub warnings: BTreeMap<String, String>,
 }
 
-/// As for [`Description`].
+/// Stored like [`Description`].
 impl Stored for DatabaseDescription {
     const KIND: &'static str = "database-description";
 }

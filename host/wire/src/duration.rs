@@ -1,34 +1,28 @@
-//! Durations as people and clients write them, read as whole seconds.
+//! Durations as people and clients write them, parsed to whole seconds.
 //!
-//! Bounded by what clients can hold (nanoseconds in 63 bits), so that sums with a time never
-//! overflow.
+//! Durations are limited to the range of clients (nanoseconds in 63 bits), so adding a duration to
+//! a time never overflows.
 
 use crate::failure::quoted;
 use serde_json::Value;
 
-/// The longest duration anything accepts, in seconds: about 292 years.
+/// Maximum duration, in seconds: about 292 years.
 pub const LONGEST: u64 = 9_223_372_036;
 
-/// What is accepted, as the end of a message.
+/// The accepted forms, as the end of a message.
 pub(crate) const FORMS: &str = "a duration: give whole seconds, such as 3600, \
      or a text such as \"45s\", \"1h30m\" or \"2d\"; at most 292 years";
 
 const NANOS: u128 = 1_000_000_000;
 
-/// Seconds of `text`: `""` is 0, digits alone are seconds, otherwise numbers with a unit (`ns us ms
-/// s m h d`), one after the other: `1h30m`, `1.5h`, `2d`. What is left below a second is dropped.
-///
-/// # Errors
-/// A message that names the text and the accepted forms.
+/// Parses `text` to seconds: `""` is 0, digits alone are seconds, otherwise a sequence of numbers
+/// with units (`ns us ms s m h d`): `1h30m`, `1.5h`, `2d`. Fractions of a second are dropped.
 pub fn parse(text: &str) -> Result<u64, String> {
     read(text.trim()).ok_or_else(|| format!("{} is not {FORMS}", quoted(text)))
 }
 
-/// Seconds of a JSON value: a whole number (also `300.0`) or a text for [`parse`]. `null` is not
-/// accepted here.
-///
-/// # Errors
-/// A message that names the value, or its type, and the accepted forms.
+/// Parses a JSON value to seconds: a whole number (also `300.0`) or a text for [`parse`]. `null` is
+/// refused here.
 pub fn seconds(value: &Value) -> Result<u64, String> {
     let got = match value {
         Value::String(text) => return parse(text),
@@ -48,8 +42,8 @@ pub fn seconds(value: &Value) -> Result<u64, String> {
     Err(format!("{got} is not {FORMS}"))
 }
 
-/// `seconds` for people, in days, hours, minutes and seconds: `32d`, `1h30m`, `45s`, `0s`.
-/// [`parse`] reads it back.
+/// Formats `seconds` for people, in days, hours, minutes and seconds: `32d`, `1h30m`, `45s`, `0s`.
+/// [`parse`] accepts the result.
 #[must_use]
 pub fn show(seconds: u64) -> String {
     let parts = [
@@ -84,7 +78,7 @@ fn read(text: &str) -> Option<u64> {
     u64::try_from(nanos / NANOS).ok().filter(|seconds| *seconds <= LONGEST)
 }
 
-/// The first number with its unit, in nanoseconds, and what follows it.
+/// Returns the first number with its unit, in nanoseconds, and the rest of the text.
 fn leading(text: &str) -> Option<(u128, &str)> {
     let (whole, rest) = digits(text);
     let (fraction, rest) = rest.strip_prefix('.').map_or(("", rest), digits);
@@ -115,7 +109,8 @@ fn nanos_of(unit: &str) -> Option<u128> {
     })
 }
 
-/// `0.<fraction>` of `unit`. Digits after the eighteenth are below a nanosecond for every unit.
+/// Returns `0.<fraction>` of `unit`. For every unit, digits after the eighteenth are below a
+/// nanosecond.
 fn part_of(unit: u128, fraction: &str) -> u128 {
     let (sum, scale) = fraction.bytes().take(18).fold((0_u128, 1_u128), |(sum, scale), digit| {
         (sum * 10 + u128::from(digit.saturating_sub(b'0')), scale * 10)
@@ -123,7 +118,7 @@ fn part_of(unit: u128, fraction: &str) -> u128 {
     unit * sum / scale
 }
 
-/// A float without a fraction, small enough to be exact.
+/// Returns a float without a fraction as an integer, if small enough to be exact.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,16 +1,16 @@
-//! Why something was not done: one kind for the machine, one message for the person.
+//! Refusals and faults: a kind for programs, and a message for people.
 //!
 //! This is the only table from kind to HTTP status (decision P4) and to the codes of
 //! `wit/types.wit`.
 //!
-//! The attack this file stops: a value that was sent, read in a record of the refusal. What may be
-//! said to the caller is not what may be recorded: a message that was put together may repeat any
-//! value, and is recorded only where its author says that it repeats none.
+//! The attack this file prevents: reading a submitted value in the record of a refusal. The caller
+//! may read more than may be recorded: a formatted message can repeat any value, and is recorded
+//! only if its author declares it free of values.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What kind of refusal or fault this is.
+/// The kind of a refusal or fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The caller's mistake, or a refusal of an upstream: 400.
@@ -37,9 +37,9 @@ pub enum Kind {
     TimedOut,
     /// Sealed or overloaded: 503.
     Unavailable,
-    /// A concurrent change, still there after all retries: 503.
+    /// A conflict with a concurrent change that persisted through all retries: 503.
     Conflict,
-    /// Our own fault, rolled back: 500.
+    /// A bug or fault of the server, rolled back: 500.
     Internal,
 }
 
@@ -63,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// The code that crosses the plugin contract.
+    /// Returns the HTTP status.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl Kind {
         }
     }
 
-    /// The kind behind a code; an unknown code is a fault of the component that sent it.
+    /// Returns the kind of a code. An unknown code is a fault of the component that sent the code.
     #[must_use]
     pub fn of_code(code: &str) -> Self {
         match code {
@@ -106,23 +106,23 @@ impl Kind {
     }
 }
 
-/// A refusal or fault, with a message that the caller may read.
+/// A refusal or fault, with a message for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Decides the status and whether anything is tried again.
+    /// Decides the status, and whether the operation is retried.
     pub kind: Kind,
-    /// What was wrong, which value, what to do. Empty for an object that does not exist (404,
+    /// The mistake, the value, and the remedy. Empty for an object that does not exist (404,
     /// `errors: []`).
     pub message: String,
-    /// Milliseconds after which another attempt makes sense.
+    /// Milliseconds until the client should retry.
     pub retry_after: Option<u64>,
-    /// What of the message may be recorded, because it repeats nothing that was sent but names and
-    /// paths; empty for nothing.
+    /// The part of the message that may be recorded, because it repeats no submitted value except
+    /// names and paths. May be empty.
     pub recorded: String,
 }
 
-/// A message for the caller, and what of it may be recorded: all of a text that stands in the
-/// program, nothing of one that was put together.
+/// A message for the caller, with its recordable part: all of a text literal, nothing of a
+/// formatted text.
 pub struct Message {
     said: String,
     recorded: String,
@@ -140,7 +140,7 @@ impl From<String> for Message {
     }
 }
 
-/// As a text that was put together, wherever it comes from.
+/// Treated as a formatted text, even if borrowed.
 impl From<Cow<'_, str>> for Message {
     fn from(said: Cow<'_, str>) -> Self {
         Self::from(said.into_owned())
@@ -148,31 +148,31 @@ impl From<Cow<'_, str>> for Message {
 }
 
 impl Failure {
-    /// A failure of `kind`.
+    /// Returns a failure of `kind`.
     pub fn new(kind: Kind, message: impl Into<Message>) -> Self {
         let Message { said, recorded } = message.into();
         Self { kind, message: said, retry_after: None, recorded }
     }
 
-    /// What of it may be recorded, or else its kind's code.
+    /// Returns the recordable text, or the code of the kind if there is none.
     #[must_use]
     pub fn recorded_or_code(&self) -> &str {
         if self.recorded.is_empty() { self.kind.code() } else { &self.recorded }
     }
 
-    /// The same, whose message may be recorded: it repeats nothing that was sent but names and
-    /// paths.
+    /// Declares the whole message recordable: the message repeats no submitted value except names
+    /// and paths.
     #[must_use]
     pub fn recordable(self) -> Self {
         Self { recorded: self.message.clone(), ..self }
     }
 
-    /// 400.
+    /// Returns 400.
     pub fn invalid(message: impl Into<Message>) -> Self {
         Self::new(Kind::InvalidRequest, message)
     }
 
-    /// 403. The text that clients match stands in front.
+    /// Returns 403. The message begins with the text matched by clients.
     pub fn denied(why: impl Into<Message>) -> Self {
         let Message { said, recorded } = why.into();
         let denied = "permission denied";
@@ -184,13 +184,13 @@ impl Failure {
         Self { kind: Kind::PermissionDenied, message, retry_after: None, recorded: told }
     }
 
-    /// 404 for an object that does not exist: an empty list of errors, as clients expect.
+    /// Returns 404 for an object that does not exist: an empty list of errors, as clients expect.
     #[must_use]
     pub fn absent() -> Self {
         Self::new(Kind::NotFound, "")
     }
 
-    /// 500. Say what failed, never with what values.
+    /// Returns 500. The message must name the failed operation, never any values.
     pub fn internal(message: impl Into<Message>) -> Self {
         Self::new(Kind::Internal, message)
     }
@@ -204,10 +204,9 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// A text from outside as it stands in a message: quoted, control characters escaped, cut after 64
-/// characters.
+/// Returns outside text for a message: quoted, control characters escaped, cut after 64 characters.
 ///
-/// Never for a secret.
+/// Never use this for a secret.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let mut shown: String = text.chars().take(64).collect();

@@ -1,9 +1,8 @@
-//! The fields of a call, made sense of by the field schema of its route: aliases, kinds, defaults,
-//! marks.
+//! Reads the fields of a call by the field schema of its route: aliases, kinds, defaults, marks.
 //!
-//! The attacks it stops: a second spelling of a field that policy does not know (everything is
-//! folded to the canonical name before policy looks), and a secret repeated by the message that
-//! refuses it.
+//! The attacks this file prevents: a second spelling of a field unknown to policy (all names are
+//! folded to the canonical name before the policy check), and a secret repeated by the message of a
+//! refusal.
 
 #[cfg(test)]
 mod tests;
@@ -15,24 +14,24 @@ use crate::name::is_name;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The fields under their canonical names, coerced.
+/// The fields under their canonical names, coerced to their kinds.
 #[derive(Clone, Default, PartialEq)]
 pub struct Folded {
-    /// Known fields and captures; on routes with open fields, the others too, as they came.
+    /// Known fields and captures. On routes with open fields, also the other fields, unchanged.
     pub values: Map<String, Value>,
-    /// Names that the route does not know, sorted; empty on routes with open fields.
+    /// Names unknown to the route, sorted; empty on routes with open fields.
     pub unknown: Vec<String>,
-    /// Body fields, by canonical name, whose value gave way to a different one in the path.
+    /// Body fields, by canonical name, overridden by a different value in the path.
     pub overridden: Vec<String>,
-    /// Durations, numbers and flags, by canonical name, that came as an empty text alone.
+    /// Durations, numbers and flags, by canonical name, given only as an empty text.
     pub unsaid: Vec<String>,
 }
 
 impl Folded {
-    /// Drops what an update of something that exists leaves open (decision A6): tools and forms
-    /// write a setting that they do not know as an empty text, and a limit must not end by that.
-    /// `0` and `false` are said; so is the empty text of a text, a list or a map, whose value it
-    /// is.
+    /// Drops fields given as an empty text when a write updates an existing object (decision A6).
+    /// Tools and forms send unknown settings as an empty text, and an empty text must not lift a
+    /// limit. `0` and `false` are kept, and so is the empty text of a text, list or map, because an
+    /// empty text is a valid value there.
     pub fn drop_unsaid(&mut self, route: &Route, creating: bool) {
         if !creating && route.existence.is_some() {
             self.unsaid.drain(..).for_each(|name| drop(self.values.remove(&name)));
@@ -52,12 +51,12 @@ impl fmt::Debug for Folded {
     }
 }
 
-/// Folds what came with a call. `null` is absent, but for PATCH, where it removes a member; what
-/// the path says wins over the body.
+/// Folds the fields of a call. `null` means absent, except for PATCH, where `null` removes a
+/// member. The path wins over the body.
 ///
 /// # Errors
-/// 400 for a value that its kind does not accept, or two different values under two names of one
-/// field; 404 for a capture that should be a name and is none.
+/// 400 for a value not accepted by its kind, or for two different values under two names of one
+/// field; 404 for a capture that should be a name and is not.
 pub fn fold(
     route: &Route,
     input: &Map<String, Value>,
@@ -91,14 +90,14 @@ pub fn fold(
     Ok(folded)
 }
 
-/// Completes a call once it is known whether it creates: exclusive groups, defaults, required
-/// fields.
+/// Applies exclusive groups, defaults and required fields. The caller must know by now whether the
+/// call creates an object.
 ///
-/// Defaults and required fields count only when something is created, or on a route without
-/// existence, because a partial update keeps what it does not mention (decision A6).
+/// Defaults and required fields apply only to a create or on a route without `existence`, because a
+/// partial update keeps all fields not mentioned (decision A6).
 ///
 /// # Errors
-/// 400 that names the field or the fields; 500 for a default that does not fit its kind.
+/// 400 with the name of the field or fields; 500 for a default unfit for its kind.
 pub fn complete(
     route: &Route,
     values: &mut Map<String, Value>,
@@ -129,14 +128,14 @@ pub fn complete(
     }
 }
 
-/// `value` as `field` reads it; `None` where it does not fit.
+/// Returns `value` as `field` reads it, or `None` if the value does not fit.
 #[must_use]
 pub fn value_of(field: &Field, value: &Value) -> Option<Value> {
     coerce(field.kind, value).ok()
 }
 
-/// Every text inside the values of fields marked secret, whichever of their names they stand under,
-/// and of the secret settings inside of others. Empty ones are left out.
+/// Returns every non-empty text inside the values of fields marked secret, under the canonical name
+/// or any alias, and of secret settings inside other fields.
 #[must_use]
 pub fn secrets<'a>(fields: &'a [Field], values: &'a Map<String, Value>) -> Vec<&'a str> {
     let mut found = Vec::new();
@@ -154,7 +153,8 @@ pub fn secrets<'a>(fields: &'a [Field], values: &'a Map<String, Value>) -> Vec<&
     found
 }
 
-/// The values of `name=value` whose field inside of `field` is secret, and what is no pair.
+/// Returns the values of all `name=value` texts with a secret setting of `field` as name, and every
+/// text that is not such a pair.
 fn secrets_of_pairs<'a>(field: &Field, pairs: &'a Value) -> Vec<&'a str> {
     let mut texts = Vec::new();
     collect_texts(pairs, &mut texts);
@@ -168,15 +168,14 @@ fn secrets_of_pairs<'a>(field: &Field, pairs: &'a Value) -> Vec<&'a str> {
     texts.into_iter().filter_map(secret).filter(|text| !text.is_empty()).collect()
 }
 
-/// Whether the field is secret, or one inside of it.
+/// Returns whether the field, or any setting inside, is secret.
 fn holds_secrets(field: &Field) -> bool {
     field.secret || field.members.iter().any(holds_secrets)
 }
 
 type Spelling<'a> = (&'a String, &'a Value);
 
-/// Sorts the input into the route's fields, each with the spellings it came under, and the names
-/// that no field has.
+/// Splits the input into the route's fields, each with all spellings given, and the unknown names.
 fn assign<'a>(
     route: &'a Route,
     input: &'a Map<String, Value>,
@@ -197,12 +196,12 @@ fn answers_to(field: &Field, name: &str) -> bool {
     field.name == name || field.aliases.iter().any(|alias| alias == name)
 }
 
-/// The one value that all spellings of a field say.
+/// Returns the value shared by all spellings of a field, or a refusal if spellings differ.
 fn single_value(field: &Field, spellings: &[Spelling<'_>]) -> Result<Value, Failure> {
     let mut first: Option<(&String, Value)> = None;
     for (name, value) in spellings {
         let coerced = match value {
-            // A merge patch removes a member by it (RFC 7396).
+            // `null` removes a member in a merge patch (RFC 7396).
             Value::Null => Value::Null,
             value => coerce(field.kind, value).map_err(|got| refuse(field, name, value, got))?,
         };
@@ -222,15 +221,16 @@ fn single_value(field: &Field, spellings: &[Spelling<'_>]) -> Result<Value, Fail
         .ok_or_else(|| Failure::internal(format!("field {} came without a value", field.name)))
 }
 
-/// Whether a kind of value that no text is came as an empty one, under each of its names.
+/// Returns whether a flag, number or duration was given only as an empty text, under all of its
+/// names.
 fn is_unsaid(kind: FieldKind, spellings: &[Spelling<'_>]) -> bool {
     let is_empty = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
     matches!(kind, FieldKind::Bool | FieldKind::Int | FieldKind::Duration)
         && spellings.iter().all(|(_, value)| is_empty(value))
 }
 
-/// `got` may show the value, so a field that is secret, or may hold what is, says only what type
-/// came.
+/// Returns the refusal of a value. `got` may show the value, so only the type is told for a field
+/// that is secret or contains a secret setting.
 fn refuse(field: &Field, name: &str, value: &Value, got: String) -> Failure {
     let got = if holds_secrets(field) { type_of(value).to_owned() } else { got };
     Failure::invalid(format!("{name}: {got} is not {}", forms(field.kind)))
@@ -251,8 +251,8 @@ fn read_capture(route: &Route, name: &str, text: &str) -> Result<Value, Failure>
     coerce(field.kind, &value).map_err(|got| refuse(field, name, &value, got))
 }
 
-/// Whether the body says something else than the path. Such a value is not even checked: it never
-/// counts.
+/// Returns whether the body contradicts the path. The body's value is not validated, because the
+/// path always wins.
 fn contradicts(route: &Route, name: &str, value: &Value, input: &Map<String, Value>) -> bool {
     let Some(field) = route.fields.iter().find(|field| field.name == name) else {
         return false;
@@ -273,7 +273,8 @@ fn check_exclusive(route: &Route, values: &Map<String, Value>) -> Result<(), Fai
     Ok(())
 }
 
-/// Whether another field of one of its groups is in use, so that a default must stay away.
+/// Returns whether another field of the same exclusive group is in use; a default must not be set
+/// then.
 fn has_rival(route: &Route, values: &Map<String, Value>, name: &str) -> bool {
     let groups = route.exclusive.iter().filter(|group| group.iter().any(|member| member == name));
     groups.flatten().any(|member| member != name && values.get(member).is_some_and(is_used))
@@ -289,8 +290,9 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// `0` and `false` are how numbers, durations and booleans write an empty text, and how a client
-/// switches one off.
+/// Returns whether a value counts for an exclusive group. `0` and `false` do not count: numbers,
+/// durations and booleans read an empty text as `0` or `false`, and clients send both to switch a
+/// field off.
 fn is_used(value: &Value) -> bool {
     let off = value.as_bool() == Some(false) || value.as_f64() == Some(0.0);
     !off && !is_empty(value)

@@ -1,45 +1,46 @@
-//! JSON from outside, read strictly: the bodies of requests, what components say of themselves, and
-//! their answers.
+//! Strict JSON parsing of outside input: request bodies, component descriptions, and component
+//! answers.
 //!
-//! The attacks this file stops: two values for one key, of which a policy check reads one and the
-//! engine the other; nesting that exhausts the stack; and small texts that grow a hundredfold in
-//! memory (`[0,0,0,…`).
+//! The attacks this file prevents: two values for one key, with the policy check reading one and
+//! the engine the other; nesting that exhausts the stack; and small texts that grow a hundredfold
+//! in memory (`[0,0,0,…`).
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::cell::Cell;
 use std::fmt;
 
-/// How many values one text may hold, containers included. A value takes at least 32 bytes in
-/// memory where two suffice in the text, so the size limit alone bounds nothing. Nesting is bounded
-/// by `serde_json` itself, at 128.
+/// Maximum number of values in one text, containers included. A value takes at least 32 bytes of
+/// memory but as little as two bytes of text, so the size limit alone is not enough. `serde_json`
+/// itself limits nesting to 128.
 pub const VALUES_MAX: u32 = 200_000;
 
-/// How many values there may be in what is read by [`members`].
+/// Maximum number of values read by [`members`].
 pub const MEMBERS_MAX: u32 = 512;
 
-/// What a text takes beside its bytes, in bytes: its own piece of memory.
+/// Memory of a text besides its bytes, in bytes: a separate allocation.
 const TEXT_SIZE: u64 = 32;
-/// What another value takes, or a list with its first: a place that was made for four, or for as
-/// many again as there were, or in an object half a node of its tree.
+/// Memory of any other value, or of a list with its first value, in bytes: a slot in a list
+/// allocated for four values and doubled when full, or half a tree node in an object.
 const VALUE_SIZE: u64 = 160;
-/// What an object with one member takes: a whole node of its tree.
+/// Memory of an object with one member, in bytes: a whole tree node.
 const OBJECT_SIZE: u64 = 736;
 
-/// How much of a key an error repeats, in characters.
+/// Maximum length of a key repeated in an error, in characters.
 const KEY_SHOWN: usize = 64;
 
-/// Whether a body says nothing. Clients in Go send `null` where they have no fields.
+/// Returns whether a body is empty. Go clients send `null` if they have no fields.
 fn is_nothing(bytes: &[u8]) -> bool {
     matches!(bytes.trim_ascii(), b"" | b"null")
 }
 
-/// Reads a body that must be one JSON object; a blank body and `null` are an object without fields.
+/// Reads a body that must be one JSON object; a blank body and `null` count as an object without
+/// fields.
 ///
 /// # Errors
 /// A message for the caller: not JSON (with line and column, never with the text, which may be a
 /// secret), not an object, a key given twice in any object, more than [`VALUES_MAX`] values, or
-/// deeper than 128.
+/// nesting deeper than 128.
 pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     if is_nothing(bytes) {
         return Ok(Map::new());
@@ -54,12 +55,12 @@ pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Reads the members `names` of a body that must be one JSON object, and skips all others without
-/// keeping them: for senders of whom nothing is known. A blank body and `null` have none.
+/// Reads the members `names` of a body that must be one JSON object, and skips all other members
+/// without storing them. Intended for unauthenticated senders. A blank body and `null` have no
+/// members.
 ///
 /// # Errors
-/// As [`object`], but of members that are skipped only what is not JSON; and [`MEMBERS_MAX`] values
-/// at most.
+/// As [`object`], with at most [`MEMBERS_MAX`] values; skipped members only have to be JSON.
 pub fn members(bytes: &[u8], names: &[String]) -> Result<Map<String, Value>, String> {
     if is_nothing(bytes) {
         return Ok(Map::new());
@@ -72,8 +73,9 @@ pub fn members(bytes: &[u8], names: &[String]) -> Result<Map<String, Value>, Str
     read.map_err(|error| format!("failed to parse JSON input: {error}"))
 }
 
-/// At most so many bytes does a text take once it is parsed, its own included: for what may be
-/// parsed at a time. Texts inside are counted by their length, however they look.
+/// Returns an upper bound of the memory a text takes once parsed, in bytes, the text's own bytes
+/// included. Callers limit concurrent parsing with this figure. Strings count by their length,
+/// whatever their content.
 #[must_use]
 pub fn parsed_size(bytes: &[u8]) -> u64 {
     let mut size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -98,7 +100,7 @@ pub fn parsed_size(bytes: &[u8]) -> u64 {
 /// Reads one JSON value of any kind.
 ///
 /// # Errors
-/// As [`object`], but for the kind.
+/// As [`object`], but any kind is accepted.
 pub fn value(bytes: &[u8]) -> Result<Value, String> {
     parse(bytes).map_err(|error| error.to_string())
 }
@@ -122,11 +124,11 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Builds a [`Value`] as `serde_json` does, but refuses what it lets pass.
+/// Builds a [`Value`] like `serde_json`, but refuses duplicate keys and too many values.
 #[derive(Clone, Copy)]
 struct Strict<'a> {
     left: &'a Cell<u32>,
-    /// How many there were at first.
+    /// Number of values allowed at the start.
     most: u32,
 }
 
@@ -209,7 +211,7 @@ fn given_twice<E: Error>(key: &str) -> E {
     E::custom(format!("key {shown:?} is given twice; send it once"))
 }
 
-/// Builds an object of some members, and skips the others.
+/// Builds an object from some members, and skips all other members.
 struct Members<'a> {
     names: &'a [String],
     strict: Strict<'a>,

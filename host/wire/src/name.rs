@@ -1,25 +1,25 @@
-//! Names and paths: which texts may name an object, a request's target or a mount.
+//! Names and paths of objects, requests and mounts.
 //!
-//! The attack it stops: two spellings of one path, of which policy sees one and the engine the
-//! other. Everything after [`canonical_path`] sees one spelling only.
+//! The attack this file prevents: two spellings of a path, with policy seeing one and the engine
+//! the other. All code after [`canonical_path`] sees a single spelling.
 
 use crate::failure::quoted;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The longest path, in bytes.
+/// Maximum length of a path, in bytes.
 pub const LONGEST_PATH: usize = 4096;
 
-/// First segments that belong to the core, never to a mount of an engine.
+/// First segments reserved for the core; engines cannot be mounted there.
 const RESERVED: [&str; 5] = ["sys", "auth", "identity", "cubbyhole", "audit"];
 
-/// Below it are the mounts of auth methods.
+/// Prefix of the mounts of auth methods.
 const AUTH: &str = "auth/";
-/// The first segment below it that belongs to the core.
+/// First segment below [`AUTH`] reserved for the core.
 const TOKEN: &str = "token";
 
-/// Whether `text` may name an object (decision H23): ASCII letters, digits and `_`, with
-/// `-` and `.` inside.
+/// Returns whether `text` is a valid object name (decision H23): ASCII letters, digits and `_`,
+/// with `-` and `.` inside.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -29,14 +29,14 @@ pub fn is_name(text: &str) -> bool {
         && bytes.iter().all(|byte| word(byte) || matches!(byte, b'-' | b'.'))
 }
 
-/// The one spelling of a request's path: no slash at either end, no empty, `.` or `..` segment,
-/// printable throughout.
+/// Returns the canonical spelling of a request's path: no slash at either end, no empty, `.` or
+/// `..` segment, only printable characters.
 ///
-/// `raw` was percent-decoded once and comes without `/v1/`. One leading slash and all trailing ones
-/// are dropped.
+/// `raw` is percent-decoded once and comes without `/v1/`. A single leading slash and all trailing
+/// slashes are dropped.
 ///
 /// # Errors
-/// A message that says which of these rules the path breaks.
+/// A message with the rule broken by the path.
 pub fn canonical_path(raw: &str) -> Result<String, String> {
     if raw.len() > LONGEST_PATH {
         return Err(format!(
@@ -63,10 +63,11 @@ fn check_segment(segment: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Printable as the standard library's debug output sees it: besides control characters this
-/// refuses the invisible and direction-changing ones, by which two paths could look alike.
+/// Returns whether `text` is printable by the standard library's debug output. Besides control
+/// characters, this refuses invisible and direction-changing characters, which can make two paths
+/// look alike.
 fn is_printable(text: &str) -> bool {
-    // Nearly every name.
+    // Fast path: nearly every name is ASCII.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return true;
     }
@@ -74,8 +75,8 @@ fn is_printable(text: &str) -> bool {
     text.split(escaped_though_printable).all(|part| part.escape_debug().eq(part.chars()))
 }
 
-/// Where an engine, an auth method or a part of the core is mounted: always ends in `/`, never
-/// starts with one.
+/// Path of a mounted engine, auth method or part of the core: always ends in `/`, never starts with
+/// `/`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MountPath(String);
@@ -84,8 +85,8 @@ impl MountPath {
     /// Reads the path of an engine, such as `database`, `database/` or `teams/orders/`.
     ///
     /// # Errors
-    /// A message when the path is no canonical path, holds white space, or belongs to the core
-    /// (`sys/`, `auth/`, `identity/`, `cubbyhole/`, `audit/`, and everything below them).
+    /// A message if the path is not canonical, contains white space, or is reserved for the core
+    /// (`sys/`, `auth/`, `identity/`, `cubbyhole/`, `audit/`, and all paths below).
     pub fn new(text: &str) -> Result<Self, String> {
         let path = mountable(text)?;
         let root = first_segment(&path);
@@ -99,11 +100,11 @@ impl MountPath {
         Ok(Self(path))
     }
 
-    /// Reads the path of an auth method as it stands below `auth/`: `cloud-a` is mounted at
+    /// Reads the path of an auth method relative to `auth/`: `cloud-a` is mounted at
     /// `auth/cloud-a/`.
     ///
     /// # Errors
-    /// A message when the path is no canonical path, holds white space, or is `token` or below it.
+    /// A message if the path is not canonical, contains white space, or is `token` or below.
     pub fn below_auth(text: &str) -> Result<Self, String> {
         let path = mountable(text)?;
         if first_segment(&path) == TOKEN {
@@ -116,7 +117,7 @@ impl MountPath {
         Ok(Self(format!("{AUTH}{path}")))
     }
 
-    /// Reads the whole path of an engine or of an auth method, the latter with its `auth/`.
+    /// Reads the full path of an engine, or of an auth method with its `auth/`.
     ///
     /// # Errors
     /// As [`MountPath::new`] and [`MountPath::below_auth`].
@@ -143,32 +144,32 @@ impl MountPath {
         Self(format!("{AUTH}{TOKEN}/"))
     }
 
-    /// The path, with its slash at the end.
+    /// Returns the path, with its trailing slash.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Is it below `auth/`?
+    /// Returns whether the path is below `auth/`.
     #[must_use]
     pub fn is_auth(&self) -> bool {
         self.0.starts_with(AUTH)
     }
 
-    /// As listings name it: without `auth/`, with its slash at the end.
+    /// Returns the path as listings show it: without `auth/`, with the trailing slash.
     #[must_use]
     pub fn listed(&self) -> &str {
         self.0.strip_prefix(AUTH).unwrap_or(&self.0)
     }
 
-    /// Is one of the two above the other, or are both the same?
+    /// Returns whether the two paths are equal or either is a parent of the other.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0) || other.0.starts_with(&self.0)
     }
 }
 
-/// The canonical path with a slash at its end, if anything may be mounted at a path like this.
+/// Returns the canonical path with a trailing slash. Refuses white space.
 fn mountable(text: &str) -> Result<String, String> {
     let mut path = canonical_path(text)?;
     if path.contains(char::is_whitespace) {
@@ -188,7 +189,7 @@ impl fmt::Display for MountPath {
     }
 }
 
-/// Stored text is checked like new text: a damaged row cannot claim `sys/` or `auth/token/`.
+/// Checks stored text like new text: a damaged record cannot claim `sys/` or `auth/token/`.
 impl TryFrom<String> for MountPath {
     type Error = String;
 

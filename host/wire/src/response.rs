@@ -1,4 +1,4 @@
-//! The answer to the client: a status and one of eight bodies.
+//! The answer to the client: a status and a body.
 
 use crate::envelope::Envelope;
 use crate::failure::Failure;
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Arc;
 
-/// Exactly this: clients compare for equality, and lose the errors when a charset follows.
+/// The exact content type: clients compare for equality, and drop the errors if a charset follows.
 const JSON: &str = "application/json";
 
-/// Bytes that an ordinary answer takes, so that its text grows once.
+/// Initial buffer of an ordinary answer, in bytes, so that the buffer rarely has to grow.
 const USUAL: usize = 1 << 10;
 
 /// One answer.
@@ -18,37 +18,38 @@ const USUAL: usize = 1 << 10;
 pub struct Response {
     /// HTTP status.
     pub status: u16,
-    /// What is sent.
+    /// The body.
     pub body: Body,
-    /// Milliseconds after which another attempt makes sense.
+    /// Milliseconds until the client should retry.
     pub retry_after: Option<u64>,
 }
 
 /// The body of an answer.
 #[derive(Clone, PartialEq)]
 pub enum Body {
-    /// No byte.
+    /// No bytes.
     Empty,
     /// The ordinary answer.
     Envelope(Box<Envelope>),
-    /// The same, with a listing as its `data`.
+    /// An envelope with a listing as its `data`.
     Listed(Box<Envelope>, Listing),
-    /// The same, with the members of `data` beside it at the top level, where old scripts read them
-    /// (decision H3). The envelope's own keys win.
+    /// An envelope whose `data` members are repeated at the top level, for old scripts (decision
+    /// H3). The envelope's own keys win.
     Copied(Box<Envelope>),
     /// JSON without an envelope, for `sys/health` and its like (decision H3).
     Bare(Value),
-    /// The same, that every client and proxy may keep: it is no secret, and the same for all.
+    /// JSON without an envelope, cacheable by every client and proxy: not secret, and the same for
+    /// all callers.
     Published {
         /// The document.
         document: Value,
-        /// How long it may be kept, in seconds.
+        /// Maximum time in a cache, in seconds.
         max_age: u64,
     },
-    /// JSON without an envelope that many answers share, so that a thousand of them take no more
-    /// memory than one.
+    /// JSON without an envelope, shared by many answers, so that a thousand answers take the memory
+    /// of a single answer.
     Document(Arc<Vec<u8>>),
-    /// Bytes that a component answered as they are.
+    /// Bytes answered by a component, unchanged.
     Raw {
         /// Value of `Content-Type`.
         content_type: String,
@@ -59,16 +60,17 @@ pub enum Body {
     Errors(Vec<String>),
 }
 
-/// Bytes of an answer.
+/// The bytes of an answer.
 pub enum Content {
-    /// Bytes of this answer alone.
+    /// Bytes owned by this answer.
     Own(Vec<u8>),
-    /// Bytes that this answer shares with others.
+    /// Bytes shared with other answers.
     Shared(Arc<Vec<u8>>),
 }
 
 impl Response {
-    /// The answer to a failure. An empty message is an object that does not exist: `errors: []`.
+    /// Returns the answer to a failure. An empty message stands for an object that does not exist:
+    /// `errors: []`.
     #[must_use]
     pub fn failed(failure: &Failure) -> Self {
         let errors = Some(failure.message.clone()).filter(|message| !message.is_empty());
@@ -79,13 +81,13 @@ impl Response {
         }
     }
 
-    /// 204.
+    /// Returns 204.
     #[must_use]
     pub fn no_content() -> Self {
         Self { status: 204, body: Body::Empty, retry_after: None }
     }
 
-    /// 200 with `data` in an envelope, without a lease.
+    /// Returns 200 with `data` in an envelope, without a lease.
     #[must_use]
     pub fn data(request_id: impl Into<String>, data: Map<String, Value>) -> Self {
         let envelope =
@@ -93,13 +95,13 @@ impl Response {
         Self { status: 200, body: Body::Envelope(Box::new(envelope)), retry_after: None }
     }
 
-    /// JSON without an envelope.
+    /// Returns JSON without an envelope.
     #[must_use]
     pub fn bare(status: u16, value: Value) -> Self {
         Self { status, body: Body::Bare(value), retry_after: None }
     }
 
-    /// How long the answer may be kept, in seconds; `None`: not at all.
+    /// Returns how long the answer may be cached, in seconds; `None`: not at all.
     #[must_use]
     pub fn max_age(&self) -> Option<u64> {
         match self.body {
@@ -108,7 +110,7 @@ impl Response {
         }
     }
 
-    /// Status, content type and bytes, for the listener.
+    /// Returns status, content type and bytes, for the listener.
     #[must_use]
     pub fn into_content(self) -> (u16, String, Content) {
         match self.body {
@@ -120,7 +122,7 @@ impl Response {
         }
     }
 
-    /// Status, content type and bytes, which are copied where other answers share them.
+    /// Returns status, content type and bytes. Bytes shared with other answers are copied.
     #[must_use]
     pub fn into_bytes(self) -> (u16, String, Vec<u8>) {
         let (content_type, bytes) = match self.body {
@@ -148,7 +150,8 @@ impl Response {
     }
 }
 
-/// An envelope has text keys only, so this is a fault of ours, and must not pass for success.
+/// Returns 500. An envelope has only text keys, so a failure to write the envelope is a bug of the
+/// server and must not look like success.
 fn unwritten() -> (u16, String, Vec<u8>) {
     (500, JSON.to_owned(), errors(&["the answer could not be written".to_owned()]))
 }
@@ -159,8 +162,9 @@ fn written(envelope: &Envelope) -> serde_json::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The envelope with the text of the listing in the place of its `data`, which is `None`. No text
-/// before it can hold these bytes: quotes in texts are escaped.
+/// Writes the envelope with the listing in place of `data`, which is `None`. The first match is
+/// always the envelope's own key: no text before can contain these bytes, because quotes in texts
+/// are escaped.
 fn listed(envelope: &Envelope, listing: &Listing) -> Option<Vec<u8>> {
     let text = serde_json::to_string(envelope).ok()?;
     let (before, behind) = text.split_once("\"data\":null")?;
@@ -184,7 +188,7 @@ fn errors(list: &[String]) -> Vec<u8> {
     json!({ "errors": list }).to_string().into_bytes()
 }
 
-/// Shows the kind and the size of a body, never what is in it.
+/// Shows the kind and size of a body, never its content.
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,8 +1,8 @@
-//! The route table of one component: which row answers a call.
+//! The route table of a component, and the look-up of the row for a call.
 //!
-//! A mistake in a table is found at registration, with the row's name, never at a request. The
-//! attack it stops: a storage key built from a capture that holds more than one segment or another
-//! placeholder.
+//! A mistake in a table is reported at registration with the name of the row, never during a
+//! request. The attack this file prevents: a storage key built from a capture containing several
+//! segments or another placeholder.
 
 #[cfg(test)]
 mod tests;
@@ -13,40 +13,41 @@ use crate::name::is_name;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A checked route table. Lookup takes time in the length of the path, not in the number of rows.
+/// A checked route table. A look-up takes time proportional to the length of the path, not to the
+/// number of rows.
 #[derive(Clone, Debug)]
 pub struct Table {
     routes: Vec<Route>,
     root: Node,
-    /// Every name of every field, and of every setting inside of one, that some row marks secret.
+    /// Names and aliases of all fields marked secret by any row, settings inside objects included.
     secrets: BTreeSet<String>,
 }
 
-/// What a path and a verb lead to.
+/// The result of a look-up by path and verb.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Match<'a> {
     /// A row.
     Row {
-        /// Its place in the table.
+        /// Index of the row in the table.
         index: usize,
         /// The row.
         route: &'a Route,
         /// Name and text of each capture, in the order of the path.
         captures: Vec<(String, String)>,
     },
-    /// No row knows this path: 404.
+    /// No row has this path: 404.
     NoPath,
-    /// The path is known, but not for this verb: 405.
+    /// Rows have this path, but not for this verb: 405.
     NoVerb,
 }
 
-/// One segment deep in the table. Captures are nameless here, because every row names its own.
+/// A node of the path tree. Captures have no name here, because each row names its own captures.
 #[derive(Clone, Debug, Default)]
 struct Node {
     literals: BTreeMap<String, Node>,
     capture: Option<Box<Node>>,
-    /// Where a capture of all that is left leads; below it is at most one more literal, the end of
-    /// such a path.
+    /// The node of a capture of all remaining segments. At most a single literal follows below, the
+    /// last segment of such a path.
     rest: Option<Box<Node>>,
     rows: BTreeMap<Verb, usize>,
 }
@@ -55,11 +56,10 @@ impl Table {
     /// Checks `routes` and builds the table.
     ///
     /// # Errors
-    /// A message that names the row and what is wrong with it: its pattern, a capture without a
-    /// field of kind name or string, a name that two fields share, an old name that is not marked
-    /// as one, a storage key with an unknown
-    /// capture, an exclusive group with an unknown field, a default that does not fit its kind, or
-    /// a second row for the same verb and path.
+    /// A message with the row and the mistake: an invalid pattern, a capture without a field of
+    /// kind name or string, a name shared by two fields, an old name not marked as such, a storage
+    /// key with an unknown capture, an exclusive group with an unknown field, a default unfit for
+    /// its kind, or a second row for the same verb and path.
     pub fn new(routes: Vec<Route>) -> Result<Self, String> {
         let mut root = Node::default();
         for (index, route) in routes.iter().enumerate() {
@@ -77,8 +77,8 @@ impl Table {
         Ok(Self { routes, root, secrets })
     }
 
-    /// The row for `verb` on `path`, which has no slash at either end; `""` is the mount's root. A
-    /// literal segment wins over a capture, also where its row lacks the verb.
+    /// Returns the row for `verb` on `path`, which has no slash at either end; `""` is the mount's
+    /// root. A literal segment wins over a capture, even if the literal's row lacks the verb.
     #[must_use]
     pub fn find(&self, verb: Verb, path: &str) -> Match<'_> {
         let Some(node) = self.root.seek(Some(path).filter(|path| !path.is_empty())) else {
@@ -93,30 +93,30 @@ impl Table {
         Match::Row { index, route, captures: capture(&route.path, path) }
     }
 
-    /// Whether a row answers on that path, to any verb.
+    /// Returns whether any row has this path, for any verb.
     #[must_use]
     pub fn knows(&self, path: &str) -> bool {
         let node = self.root.seek(Some(path).filter(|path| !path.is_empty()));
         node.is_some_and(|node| !node.rows.is_empty())
     }
 
-    /// Whether some row marks a field of this name, or with this alias, as secret. What one row
-    /// takes another shows, so that redaction asks the whole table.
+    /// Returns whether any row marks a field with this name or alias as secret. Redaction asks the
+    /// whole table, because a row may show a value taken by another row.
     #[must_use]
     pub fn is_secret(&self, name: &str) -> bool {
         self.secrets.contains(name)
     }
 
-    /// The rows, in the order in which they were given.
+    /// Returns the rows in the order given to [`Table::new`].
     #[must_use]
     pub fn routes(&self) -> &[Route] {
         &self.routes
     }
 }
 
-/// `pattern` with each `{x}` segment replaced by its capture, once: braces inside a capture mean
-/// nothing. A segment without a capture stays as it is; [`Table::new`] refuses rows in which that
-/// could happen.
+/// Returns `pattern` with each `{x}` segment replaced by its capture. The text of a capture is not
+/// expanded again, so braces inside have no effect. A segment without a capture stays unchanged;
+/// [`Table::new`] refuses rows with such a segment.
 #[must_use]
 pub fn fill(pattern: &str, captures: &[(String, String)]) -> String {
     let segment = |part| {
@@ -147,8 +147,8 @@ impl Node {
         }
     }
 
-    /// Each node is reached by one way only, so going back to a capture stays within the size of
-    /// the table.
+    /// Returns the node for `path`. Each node is reached on a single way, so backtracking visits at
+    /// most every node of the table.
     fn seek(&self, path: Option<&str>) -> Option<&Self> {
         let Some(path) = path else {
             return Some(self).filter(|node| !node.rows.is_empty());
@@ -161,8 +161,8 @@ impl Node {
         literal.or_else(capture).or_else(all)
     }
 
-    /// Where `path` ends below a capture of all that is left: at its last segment, where rows know
-    /// that, or itself.
+    /// Returns the end of `path` below a capture of all remaining segments: the node of the last
+    /// segment if rows have that literal, else `self`.
     fn end(&self, path: &str) -> Option<&Self> {
         let last = path.rsplit_once('/').filter(|(before, _)| !before.is_empty());
         let ending = last.and_then(|(_, last)| self.literals.get(last));
@@ -178,18 +178,18 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|part| !part.is_empty())
 }
 
-/// The name inside `{…}` or `{…+}`.
+/// Returns the name inside `{…}` or `{…+}`.
 fn capture_of(part: &str) -> Option<&str> {
     let name = part.strip_prefix('{')?.strip_suffix('}')?;
     Some(name.strip_suffix('+').unwrap_or(name))
 }
 
-/// `{x+}` takes all that is left of the path, slashes included.
+/// Returns whether the segment is `{x+}`, which takes the rest of the path, slashes included.
 fn takes_rest(part: &str) -> bool {
     part.ends_with("+}")
 }
 
-/// Name and text of each capture of a path that the pattern matches.
+/// Returns name and text of each capture, for a path matched by the pattern.
 fn capture(pattern: &str, path: &str) -> Vec<(String, String)> {
     let mut captures = Vec::new();
     let mut left = path;
@@ -228,8 +228,7 @@ fn check(route: &Route) -> Result<(), String> {
     check_open(route)
 }
 
-/// A row without a token serves callers of whom nothing is known: what is checked or read for
-/// callers whom policy allows cannot be asked for with it.
+/// Refuses marks that need a caller known to policy on a row served without a token.
 fn check_open(route: &Route) -> Result<(), String> {
     let mark = match (route.login, route.unauthenticated) {
         (true, true) => return Err("login: it asks for no token; leave unauthenticated out".into()),
@@ -253,7 +252,7 @@ fn check_open(route: &Route) -> Result<(), String> {
     }
 }
 
-/// The captures of a pattern, each once.
+/// Returns the captures of a pattern; each may occur only once.
 fn captures_of(pattern: &str) -> Result<BTreeSet<&str>, String> {
     let mut captures = BTreeSet::new();
     for part in pattern.split('/').filter(|_| !pattern.is_empty()) {
@@ -306,8 +305,9 @@ fn check_fields(fields: &[Field]) -> Result<(), String> {
     Ok(())
 }
 
-/// An old name is of a field beside it, which is read in the same way and is none itself. What
-/// looks like one and is not marked is refused: policies would see two fields.
+/// Checks that an old name refers to a sibling field of the same kind that is not itself an old
+/// name. Also refuses an unmarked `x` beside `token_x`, because policies would see two independent
+/// fields.
 fn check_old_name(field: &Field, fields: &[Field]) -> Result<(), String> {
     let named = |name: &str| fields.iter().find(|other| other.name == name);
     let Some(new) = &field.old_name_of else {
@@ -338,7 +338,7 @@ fn check_captures(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String
     Ok(())
 }
 
-/// Storage keys have the shape of a path; a list's prefix ends in a slash.
+/// Checks the storage keys: shaped like a path, and with a trailing slash for the prefix of a list.
 fn check_keys(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {
     if let Some(key) = &route.existence {
         if !matches!(route.verb, Verb::Write | Verb::Patch) {

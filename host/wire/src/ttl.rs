@@ -1,51 +1,52 @@
-//! How long a lease or token may live: the arithmetic of decision H6.
+//! Lifetime of a lease or token: the arithmetic of decision H6.
 //!
-//! The attack it stops: a lease that outlives its maximum by being renewed again and again.
+//! The attack this file prevents: a lease that outlives its maximum through repeated renewals.
 
 use crate::duration::show;
 use crate::failure::Failure;
 
-/// What limits a lease or token, in seconds; 0 says nothing.
+/// The limits of a lease or token, in seconds; 0 means not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// The role's `default_ttl` or `ttl`.
     pub role_ttl: u64,
     /// The role's `max_ttl`.
     pub role_max: u64,
-    /// The `explicit_max_ttl` of a token: the only maximum that ends a periodic one, too.
+    /// The `explicit_max_ttl` of a token: the only maximum that also ends a periodic token.
     pub explicit_max: u64,
-    /// The period of a token: each renewal gives it anew, and no maximum but the explicit one adds
-    /// up over them.
+    /// The period of a token. Each renewal grants the period again; only `explicit_max` limits the
+    /// sum.
     pub period: u64,
-    /// The mount's default, or the system's where the mount has none.
+    /// The mount's default, or the system's default if the mount has none.
     pub mount_default: u64,
-    /// The mount's maximum, or the system's where the mount has none.
+    /// The mount's maximum, or the system's maximum if the mount has none.
     pub mount_max: u64,
 }
 
-/// What was granted.
+/// A granted lifetime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
     /// Seconds from now; never 0.
     pub ttl: u64,
-    /// Says that less was granted than was due, and why.
+    /// States that less was granted than wanted, and why.
     pub warning: Option<String>,
 }
 
 impl Granted {
-    /// As it is, or `most` seconds, which is `whose`, with a warning that says what is granted now.
+    /// Caps the lifetime at `most` seconds, with a warning if that shortens it. `whose` names the
+    /// cap.
     #[must_use]
     pub fn at_most(self, most: u64, whose: &'static str) -> Self {
         if self.ttl <= most { self } else { within(self.ttl, most, (most, whose)) }
     }
 }
 
-/// A maximum in seconds, and whose it is.
+/// A maximum in seconds, and the name of its source.
 type Cap = (u64, &'static str);
 
 impl Bounds {
-    /// What is due before any maximum: the period of a periodic token, else the first that says
-    /// something.
+    /// Returns the lifetime before any maximum: the period of a periodic token, else the first
+    /// value set.
     fn wanted(&self, increment: u64) -> Option<u64> {
         if self.period > 0 {
             return Some(self.period);
@@ -53,7 +54,7 @@ impl Bounds {
         [increment, self.role_ttl, self.mount_default].into_iter().find(|ttl| *ttl > 0)
     }
 
-    /// The smallest maximum that adds up over renewals; `None` when there is none.
+    /// Returns the smallest maximum over all renewals, or `None` if no such maximum is set.
     fn total(&self) -> Option<Cap> {
         let explicit = (self.explicit_max, "the token's explicit_max_ttl");
         let others =
@@ -62,18 +63,20 @@ impl Bounds {
         [explicit].into_iter().chain(others).filter(|(max, _)| *max > 0).min_by_key(|(max, _)| *max)
     }
 
-    /// What bounds each single grant of a periodic token.
+    /// Returns the maximum for every single grant of a periodic token.
     fn each(&self) -> Option<Cap> {
         (self.period > 0 && self.mount_max > 0).then_some((self.mount_max, "the mount's maximum"))
     }
 }
 
-/// The ttl of a lease or token that is issued or renewed at `now`. `increment` is what the caller
-/// asked for, 0 for nothing; it counts from `now`, while the maximum counts from `issued`. A
-/// periodic token gets its period, also where another ttl is asked for. All in seconds.
+/// Returns the lifetime of a lease or token issued or renewed at `now`. All times are in seconds.
+///
+/// `increment` is the lifetime requested by the caller, 0 for none. The increment counts from
+/// `now`, the maximum from `issued`. A periodic token always gets its period, even if the caller
+/// asks for another lifetime.
 ///
 /// # Errors
-/// 400 when the maximum is used up; 500 when nothing says how long a lease lives.
+/// 400 if the maximum is used up; 500 if no limit defines a lifetime.
 pub fn grant(bounds: &Bounds, increment: u64, issued: u64, now: u64) -> Result<Granted, Failure> {
     let mut granted = bounds.wanted(increment).map(|ttl| Granted { ttl, warning: None });
     if let (Some(wanted), Some((max, whose))) = (&granted, bounds.each()) {
@@ -100,7 +103,7 @@ pub fn grant(bounds: &Bounds, increment: u64, issued: u64, now: u64) -> Result<G
     }
 }
 
-/// `wanted`, or what is left of a maximum with a warning.
+/// Returns `wanted`, or the rest of a maximum with a warning.
 fn within(wanted: u64, left: u64, (max, whose): Cap) -> Granted {
     if wanted <= left {
         return Granted { ttl: wanted, warning: None };
