@@ -1,32 +1,32 @@
-//! The characters that a password is drawn from.
+//! The characters a password is drawn from.
 //!
-//! The attack this file stops: a generator that prefers some characters, so that guessing begins
-//! with those. A random byte that would favour the first characters is thrown away, and a character
-//! that is written twice counts once. Never knows where random bytes come from.
+//! The attack this file prevents: guessing passwords of a generator that prefers some characters.
+//! Random bytes that would favour the first characters are discarded, and a character written twice
+//! counts once. The caller supplies the random bytes.
 
 use crate::failure::Failure;
 use std::collections::BTreeSet;
 
-/// Where random bytes come from, one at a time.
+/// Source of random bytes, one per call.
 pub type Bytes<'a> = &'a mut dyn FnMut() -> Result<u8, Failure>;
 
-/// Most characters: each is chosen by one byte.
+/// Maximum number of characters: a single byte chooses a character.
 pub const MOST_CHARACTERS: usize = 256;
 
-/// Bytes that are thrown away in a row at most. Fewer than half of them are, so that this many mean
-/// a broken generator.
+/// Maximum number of bytes discarded in a row. Fewer than half of all bytes are discarded, so this
+/// many mean a broken generator.
 const THROWN_AWAY: u32 = 128;
 
-/// 1 to [`MOST_CHARACTERS`] printable characters, each once, in the order of their code points.
+/// 1 to [`MOST_CHARACTERS`] different printable characters, in the order of their code points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alphabet(Vec<char>);
 
 impl Alphabet {
-    /// The characters of `text`.
+    /// Returns the characters of `text`.
     ///
     /// # Errors
-    /// A message where there are none, too many, or one that is not printable: a control character,
-    /// a space other than the ordinary one, or a mark that would join the character before it.
+    /// A message if `text` has no characters, too many, or an unprintable one: a control character,
+    /// a space other than the ordinary space, or a mark that joins the character before.
     pub fn of(text: &str) -> Result<Self, String> {
         let mut characters = BTreeSet::new();
         for character in text.chars() {
@@ -47,39 +47,39 @@ impl Alphabet {
         Ok(Self(characters.into_iter().collect()))
     }
 
-    /// The characters of a text of ours, which has some.
+    /// Returns the characters of a non-empty constant.
     pub(crate) fn known(text: &str) -> Self {
         let characters: BTreeSet<char> = text.chars().collect();
         Self(characters.into_iter().collect())
     }
 
-    /// The characters of all of these together.
+    /// Returns the union of several alphabets.
     ///
     /// # Errors
-    /// A message where there are too many, or none.
+    /// A message if the union is empty or too large.
     pub fn union<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Result<Self, String> {
         let text: String = parts.into_iter().flat_map(Self::characters).collect();
         Self::of(&text)
     }
 
-    /// Each character once.
+    /// Returns each character once.
     pub fn characters(&self) -> impl Iterator<Item = char> {
         self.0.iter().copied()
     }
 
-    /// Is it one of them?
+    /// Returns whether the alphabet contains `character`.
     #[must_use]
     pub fn has(&self, character: char) -> bool {
         self.0.binary_search(&character).is_ok()
     }
 
-    /// One of them, each as likely as the others.
+    /// Draws a character; all characters are equally likely.
     ///
     /// # Errors
-    /// Internal where the bytes fail.
+    /// Internal if the random bytes fail.
     pub fn draw(&self, bytes: Bytes<'_>) -> Result<char, Failure> {
         let most = self.0.len();
-        // Bytes at or above it would favour the first characters.
+        // Bytes from here on would favour the first characters.
         let unbiased = 256 - 256 % most;
         for _ in 0..THROWN_AWAY {
             let byte = usize::from(bytes()?);
@@ -90,12 +90,13 @@ impl Alphabet {
         Err(Failure::internal("the random generator gives the same few bytes again and again"))
     }
 
-    /// A text of `length` of them.
+    /// Draws a text of `length` characters.
     ///
     /// # Errors
     /// As [`draw`](Self::draw).
     pub fn password(&self, length: usize, bytes: Bytes<'_>) -> Result<String, Failure> {
-        // No character takes more, so that no copy stays behind where the text grew.
+        // A character takes at most 4 bytes, so the text never reallocates and leaves a copy
+        // behind.
         let mut text = String::with_capacity(length.saturating_mul(4));
         for _ in 0..length {
             text.push(self.draw(bytes)?);
@@ -104,7 +105,7 @@ impl Alphabet {
     }
 }
 
-/// What stands on paper by itself, and the ordinary space.
+/// Returns whether a character is visible on its own, or the ordinary space.
 fn is_printable(character: char) -> bool {
     matches!(character, '\'' | '"' | '\\') || character.escape_debug().len() == 1
 }

@@ -1,36 +1,36 @@
-//! The bounds of a login: how much an auth method may answer of a caller, and in which characters.
+//! Limits of a login: the amount and the characters of an auth method's answer about a caller.
 //!
-//! Two sides apply the same bounds. A plugin refuses a caller whose signed claims exceed a bound
-//! (400: the caller brought the claims). The host refuses a plugin that answers such a login all
-//! the same (500: the plugin's fault).
+//! Both sides apply the same limits. A plugin refuses a caller whose signed claims exceed a limit
+//! (400: the caller brought the claims). The host refuses a plugin that answers such a login anyway
+//! (500: the plugin's fault).
 
-/// Longest name of an alias or a group, in bytes.
+/// Maximum length of the name of an alias or group, in bytes.
 const NAME: usize = 512;
-/// Longest display name, in bytes.
+/// Maximum length of a display name, in bytes.
 const DISPLAY_NAME: usize = 256;
-/// Most policies.
+/// Maximum number of policies.
 const POLICIES: usize = 256;
-/// Most groups.
+/// Maximum number of groups.
 const GROUPS: usize = 512;
-/// Most pairs of metadata, and longest name and value, in bytes.
+/// Maximum number of metadata pairs, then the maximum length of a name and of a value, in bytes.
 const METADATA: usize = 64;
 const METADATA_NAME: usize = 128;
 const METADATA_VALUE: usize = 1_024;
-/// Longest JSON that is kept for the renewal, in bytes.
+/// Maximum length of the JSON kept for renewals, in bytes.
 const INTERNAL: usize = 64 << 10;
-/// Most networks.
+/// Maximum number of networks.
 const CIDRS: usize = 128;
 
 /// Checks the name of an alias.
 ///
 /// # Errors
-/// The fault, as the end of a sentence about a login: `with an alias that is empty`. No error
-/// repeats a value.
+/// The mistake, as the end of a sentence about a login: `with an alias that is empty`. Errors never
+/// repeat a value.
 pub fn check_alias(name: &str) -> Result<(), String> {
     check_name("an alias", name)
 }
 
-/// Checks the number of groups and the name of each.
+/// Checks the number of groups and the name of each group.
 ///
 /// # Errors
 /// As [`check_alias`].
@@ -39,7 +39,7 @@ pub fn check_groups(names: &[String]) -> Result<(), String> {
     names.iter().try_for_each(|name| check_name("a group alias", name))
 }
 
-/// Checks the name for people, which may be empty.
+/// Checks the display name, which may be empty.
 ///
 /// # Errors
 /// As [`check_alias`].
@@ -50,7 +50,7 @@ pub fn check_display_name(name: &str) -> Result<(), String> {
     at_most("bytes in its display name", name.len(), DISPLAY_NAME)
 }
 
-/// Checks the pairs of metadata of the alias or the token (`whose`).
+/// Checks the metadata pairs of the alias or token (`whose`).
 ///
 /// # Errors
 /// As [`check_alias`].
@@ -87,7 +87,7 @@ pub fn check_networks(count: usize) -> Result<(), String> {
     at_most("bound networks", count, CIDRS)
 }
 
-/// Checks the length of the JSON that is kept for the renewal.
+/// Checks the length of the JSON kept for renewals.
 ///
 /// # Errors
 /// As [`check_alias`].

@@ -1,57 +1,57 @@
-//! A metric: a figure about a mount that its component gives from time to time, as the description
-//! names it.
+//! Metrics: figures about a mount, named in the component's description and reported from time to
+//! time.
 //!
-//! The leak this file stops: a value of a running system in the name of a series. Names and labels
-//! are written down at registration, so that what is shown is one of a few known words.
+//! The leak this file prevents: a value of a running system in the name of a series. Names and
+//! labels are fixed at registration, so only known words can appear.
 
 use crate::failure::quoted;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Series of all metrics of one component.
+/// Maximum number of series of a component, all metrics together.
 pub const SERIES: usize = 128;
-/// Longest name and value of a label, in bytes.
+/// Maximum length of a label's name and of a label's value, in bytes.
 const WORD_BYTES: usize = 64;
-/// Longest sentence about a metric, in bytes.
+/// Maximum length of the sentence about a metric, in bytes.
 const ABOUT_BYTES: usize = 256;
-/// Ends of names that say what a series is.
+/// Suffixes of names with a fixed meaning for series.
 const RESERVED: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
-/// Labels that the server writes, or a text format has a meaning for.
+/// Labels written by the server, or with a meaning in a text format.
 const SERVERS_OWN: [&str; 4] = ["mount", "le", "quantile", "job"];
 
-/// One metric, of one series or of one for each value of its label.
+/// A metric with a single series, or with a series for each value of its label.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metric {
-    /// Without the plugin's name, and with its unit: `password_age_seconds`. A counter's ends with
-    /// `_total`.
+    /// Name without the plugin's name, and with its unit: `password_age_seconds`. The name of a
+    /// counter ends with `_total`.
     pub name: String,
-    /// How its values are read.
+    /// Kind of the values.
     pub kind: MetricKind,
-    /// The name of its label: `outcome`. Empty for a metric of one series.
+    /// Name of the label: `outcome`. Empty for a metric with a single series.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
-    /// The values that the label has.
+    /// All values of the label.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
     /// One sentence for people.
     pub about: String,
 }
 
-/// How values of a metric are read.
+/// The kind of a metric's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MetricKind {
-    /// It only grows.
+    /// A value that only grows.
     Counter,
-    /// It stands somewhere.
+    /// A value that goes up and down.
     Gauge,
-    /// How many observations there were, and their sum.
+    /// Number and sum of observations.
     Summary,
 }
 
 impl MetricKind {
-    /// As the text format of Prometheus names it.
+    /// Returns the word of Prometheus' text format.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -63,7 +63,8 @@ impl MetricKind {
 }
 
 impl Metric {
-    /// Whether it has a series of that label's value; empty where it has no label.
+    /// Returns whether the metric has a series for this value of its label; `""` for a metric
+    /// without a label.
     #[must_use]
     pub fn has(&self, value: &str) -> bool {
         match self.label.is_empty() {
@@ -72,32 +73,31 @@ impl Metric {
         }
     }
 
-    /// How many series it has.
+    /// Returns the number of series.
     #[must_use]
     pub fn series(&self) -> usize {
         self.values.len().max(1)
     }
 }
 
-/// Whether it may name a series: lower-case letters, digits, `_` and `-`.
+/// Returns whether `text` is a valid value of a label: lower-case letters, digits, `_` and `-`.
 #[must_use]
 pub fn is_word(text: &str) -> bool {
     let is_part = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
     (1..=WORD_BYTES).contains(&text.len()) && text.bytes().all(is_part)
 }
 
-/// Whether it may be the name of a metric or a label: a word that begins with a letter, without
-/// `-`.
+/// Returns whether `text` is a valid name of a metric or label: begins with a letter, no `-`.
 fn is_name(text: &str) -> bool {
     is_word(text)
         && !text.contains('-')
         && text.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
-/// Checks the metrics of one component.
+/// Checks the metrics of a component.
 ///
 /// # Errors
-/// What is wrong with them, for their author.
+/// The mistake, for the component's author.
 pub fn check(metrics: &[Metric]) -> Result<(), String> {
     let series: usize = metrics.iter().map(Metric::series).sum();
     if series > SERIES {

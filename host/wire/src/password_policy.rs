@@ -1,4 +1,4 @@
-//! Password policies: how long a password is and which characters it must hold, in HCL1 or JSON.
+//! Password policies in HCL1 or JSON: the length of a password and its required characters.
 //!
 //! ```text
 //! length = 20
@@ -8,45 +8,45 @@
 //! }
 //! ```
 //!
-//! The attacks this file stops: passwords that are easier to guess than they look, and a policy
-//! that keeps the process busy for ever. Whole candidates are drawn from the characters of all
-//! rules and those that break one are thrown away, so that every password that satisfies the policy
-//! is as likely as the others; how many characters are drawn is bounded, and a policy that would
-//! come near to that bound is refused before it is used.
+//! The attacks this file prevents: passwords easier to guess than they look, and a policy that
+//! keeps the process busy for ever. Whole candidates are drawn from the characters of all rules,
+//! and candidates that break a rule are discarded, so all passwords that satisfy the policy are
+//! equally likely. The number of drawn characters is bounded, and a policy that comes near the
+//! bound is refused before use.
 
 mod grammar;
 
 use crate::alphabet::{Alphabet, Bytes};
 use crate::failure::Failure;
 
-/// Shortest password, in characters.
+/// Minimum length of a password, in characters.
 pub const MIN_LENGTH: usize = 4;
-/// Longest password, in characters.
+/// Maximum length of a password, in characters.
 pub const MAX_LENGTH: usize = 100;
-/// Largest text of a policy, in bytes.
+/// Maximum size of a policy's text, in bytes.
 pub const MAX_TEXT: usize = 64 << 10;
-/// Most rules of one policy.
+/// Maximum number of rules in a policy.
 pub const MAX_RULES: usize = 32;
 
-/// Passwords that are drawn when a policy is tried.
+/// Number of passwords drawn to try a policy.
 const TRIALS: u32 = 8;
-/// Characters that are drawn for all of them at most: some milliseconds of work.
+/// Maximum number of characters drawn for all trials together: some milliseconds of work.
 const DRAWN_IN_TRIAL: u32 = 256 << 10;
-/// Characters that are drawn for one password at most: 128 times what one took on average of a
-/// policy that was just accepted, so that it fails once in e^128 times.
+/// Maximum number of characters drawn for one password: 128 times the average of any accepted
+/// policy, so a draw fails with a probability of about e^-128.
 const DRAWN: u32 = 4 << 20;
 
-/// What every password of it is like.
+/// The length and required characters of a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PasswordPolicy {
     /// In characters.
     length: usize,
-    /// Those of all rules.
+    /// The characters of all rules.
     alphabet: Alphabet,
     rules: Vec<Rule>,
 }
 
-/// A password holds at least so many of these characters.
+/// A minimum number of characters from an alphabet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     alphabet: Alphabet,
@@ -54,23 +54,22 @@ struct Rule {
 }
 
 impl PasswordPolicy {
-    /// Reads a policy, and tries it with random `bytes`.
+    /// Reads a policy and tries it with random `bytes`.
     ///
     /// # Errors
-    /// Invalid request with the line and what to do: for a text that does not read or says what is
-    /// not known here, a length outside of [`MIN_LENGTH`] to [`MAX_LENGTH`], no rule, more
-    /// characters asked for than there are, and rules that so few texts satisfy that finding one
-    /// takes too long.
+    /// Invalid request with the line and the remedy: for invalid text or an unknown key, a length
+    /// outside [`MIN_LENGTH`] to [`MAX_LENGTH`], no rule, more required characters than the length,
+    /// or rules satisfied by so few texts that drawing a password takes too long.
     pub fn accept(text: &str, bytes: Bytes<'_>) -> Result<Self, Failure> {
         let policy = Self::parse(text)?;
         policy.prove(bytes)?;
         Ok(policy)
     }
 
-    /// Reads a policy that was accepted before.
+    /// Reads a policy accepted earlier.
     ///
     /// # Errors
-    /// As [`accept`](Self::accept), but for rules that take too long.
+    /// As [`accept`](Self::accept), except for rules that take too long.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         grammar::parse(text)
     }
@@ -108,17 +107,18 @@ impl PasswordPolicy {
         Ok(())
     }
 
-    /// A password, each that satisfies the policy as likely as the others.
+    /// Draws a password. All passwords that satisfy the policy are equally likely.
     ///
     /// # Errors
-    /// Internal where the bytes fail, or are so far from random that none satisfies the policy.
+    /// Internal if the random bytes fail, or are so far from random that no candidate satisfies the
+    /// policy.
     pub fn generate(&self, bytes: Bytes<'_>) -> Result<String, Failure> {
         let mut left = DRAWN;
         let password = self.draw(&mut left, bytes)?;
         password.ok_or_else(|| Failure::internal("no password that satisfies the policy was drawn"))
     }
 
-    /// A password, or none where that takes more than `left` characters.
+    /// Draws a password, or returns `None` if that takes more than `left` characters.
     fn draw(&self, left: &mut u32, bytes: Bytes<'_>) -> Result<Option<String>, Failure> {
         while *left > 0 {
             let candidate = self.candidate(left, bytes)?;
@@ -129,7 +129,7 @@ impl PasswordPolicy {
         Ok(None)
     }
 
-    /// Characters until they are a password, or can no longer become one.
+    /// Draws characters until they are a password or can no longer become a password.
     fn candidate(&self, left: &mut u32, bytes: Bytes<'_>) -> Result<Option<String>, Failure> {
         let mut text = String::with_capacity(self.length.saturating_mul(4));
         let mut missing: Vec<usize> = self.rules.iter().map(|rule| rule.at_least).collect();
@@ -149,7 +149,7 @@ impl PasswordPolicy {
         Ok(Some(text))
     }
 
-    /// Is `password` one that the policy could have made?
+    /// Returns whether the policy could have produced `password`.
     #[must_use]
     pub fn is_satisfied_by(&self, password: &str) -> bool {
         let of = |alphabet: &Alphabet| password.chars().filter(|one| alphabet.has(*one)).count();

@@ -1,17 +1,17 @@
-//! Stored records: how a type is written into the store and read again by every release.
+//! Stored records: how a type is written to the store and read again by every release.
 //!
-//! The fault this file stops: an update after which the service cannot read what the release before
-//! it wrote. The rule is one for the host and for components:
+//! This file prevents an update after which the service cannot read records of the previous
+//! release. The host and components follow the same rules:
 //!
-//! - A record is a struct that is stored as a JSON object. A field that came after the type's first
-//!   release has `#[serde(default)]`: records without it are read.
-//! - Fields that a release does not know are ignored, so that going back a release reads, too.
-//! - Where the meaning of what is stored changes, the type's version grows by one, and older
-//!   records are carried over as they are read. A release refuses records of a version that it does
-//!   not know, instead of misunderstanding them.
+//! - A record is a struct stored as a JSON object. A field added after the type's first release has
+//!   `#[serde(default)]`, so records without the field can be read.
+//! - Fields unknown to a release are ignored, so a downgrade can read newer records.
+//! - If the meaning of stored data changes, the type's version grows by 1, and older records are
+//!   upgraded when read. A release refuses records of an unknown version instead of misreading
+//!   them.
 //!
-//! [`stored!`](crate::stored) makes a type a stored one, and gives it the test that reads records
-//! as earlier releases wrote them. How to add a field is in `docs/how-to-add-a-field.md`.
+//! [`stored!`](crate::stored) makes a type a stored type, and adds the test that reads records
+//! written by earlier releases. See `docs/how-to-add-a-field.md` to add a field.
 
 #[cfg(test)]
 mod tests;
@@ -25,27 +25,27 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 
-/// What a record of an earlier version, whose number is given, means in the present one; `None`
-/// where it means nothing.
+/// Upgrades a record of the given earlier version to the present version; `None` if the record
+/// cannot be upgraded.
 pub type Upgrade = fn(u32, Value) -> Option<Value>;
 
-/// A type that is stored as a record of its own. Implement it by [`stored!`](crate::stored).
+/// A type stored as a record of its own. Implement this trait with [`stored!`](crate::stored).
 ///
-/// Records of version 1 are plain JSON; those of later versions have `v2`, `v3` … before it, which
-/// is JSON to no release.
+/// Records of version 1 are plain JSON. Records of later versions start with `v2`, `v3` …, which no
+/// release parses as JSON.
 pub trait Stored: Serialize + DeserializeOwned {
-    /// Names the type among those of its crate, and the file of its earlier records.
+    /// Name of the type, unique within its crate, and of the file with its earlier records.
     const KIND: &'static str;
-    /// The version that is written; it grows where the meaning of what is stored changes.
+    /// The version written. The version grows if the meaning of stored data changes.
     const VERSION: u32 = 1;
 
-    /// Carries records of earlier versions over to this one.
+    /// Upgrades records of earlier versions.
     const UPGRADE: Upgrade = |_, _| None;
 
-    /// The bytes of the record.
+    /// Returns the bytes of the record.
     ///
     /// # Errors
-    /// Internal when the record is none that JSON can hold.
+    /// Internal if JSON cannot represent the record.
     fn to_bytes(&self) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::with_capacity(ORDINARY_BYTES);
         if Self::VERSION > 1 {
@@ -56,10 +56,10 @@ pub trait Stored: Serialize + DeserializeOwned {
         Ok(bytes)
     }
 
-    /// The record in the bytes.
+    /// Reads a record.
     ///
     /// # Errors
-    /// What is wrong with them, without a word of what they hold: it can be a secret.
+    /// The reason the bytes are unreadable, without any of their content, which can be secret.
     fn from_bytes(bytes: &[u8]) -> Result<Self, Unreadable> {
         let (version, json) = parts(bytes).ok_or(Unreadable::Garbled)?;
         if version == Self::VERSION {
@@ -73,7 +73,8 @@ pub trait Stored: Serialize + DeserializeOwned {
         serde_json::from_value(record).map_err(|_| Unreadable::Garbled)
     }
 
-    /// Some fields of the record in the bytes: what else it holds takes no time.
+    /// Reads some fields of a record. If the record has the present version, all other fields are
+    /// skipped cheaply.
     ///
     /// # Errors
     /// As [`from_bytes`](Self::from_bytes).
@@ -90,10 +91,10 @@ pub trait Stored: Serialize + DeserializeOwned {
     }
 }
 
-/// What is reserved for a record at first, as `serde_json` does.
+/// Initial buffer of a record, in bytes; `serde_json` uses the same size.
 const ORDINARY_BYTES: usize = 128;
 
-/// The version of a record, and its JSON.
+/// Splits a record into its version and its JSON.
 fn parts(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let Some(rest) = bytes.strip_prefix(b"v") else { return Some((1, bytes)) };
     let end = rest.iter().position(|byte| *byte == b' ')?;
@@ -101,28 +102,28 @@ fn parts(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((str::from_utf8(number).ok()?.parse().ok()?, json.get(1..)?))
 }
 
-/// Why bytes are not a record of their type.
+/// The reason bytes are not a record of their type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// They have another shape.
+    /// The bytes have another shape.
     Garbled,
-    /// They are a record of a later release.
+    /// The record was written by a later release.
     Newer {
-        /// Of the record.
+        /// Version of the record.
         version: u32,
-        /// The latest that this release knows.
+        /// Latest version known to this release.
         known: u32,
     },
 }
 
 impl Unreadable {
-    /// The refusal of the record `what`: `the record of a lease does not parse`.
+    /// Returns the failure to read the record `what`: `the record of a lease does not parse`.
     pub fn of(self, what: impl fmt::Display) -> Failure {
         Failure::internal(format!("{what} {self}"))
     }
 }
 
-/// A predicate for the name of the record.
+/// A predicate, to follow the name of the record.
 impl fmt::Display for Unreadable {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -138,14 +139,15 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// Makes a type a stored one: `stored!(LeaseRecord, "lease", reads_stored_leases);`.
+/// Makes a type a stored type: `stored!(LeaseRecord, "lease", reads_stored_leases);`.
 ///
-/// The second part is [`Stored::KIND`]. The third is the name of a test which this makes, and which
-/// reads the crate's `fixtures/records/<kind>.jsonl`: one record a line, as some release wrote it.
-/// Without that file the tests do not compile. Lines are added to it and never changed.
+/// The second argument is [`Stored::KIND`]. The third argument names the generated test, which
+/// reads the crate's `fixtures/records/<kind>.jsonl`: one record per line, as written by some
+/// release. Without the file the tests do not compile. Lines are added to the file and never
+/// changed.
 ///
-/// A type whose meaning changed once also names its version and what carries older records over, as
-/// [`Stored::UPGRADE`]: `stored!(LeaseRecord, "lease", reads_stored_leases, 2, upgrade)`.
+/// A type whose meaning has changed also gives its version and its [`Stored::UPGRADE`]:
+/// `stored!(LeaseRecord, "lease", reads_stored_leases, 2, upgrade)`.
 #[macro_export]
 macro_rules! stored {
     ($type:ty, $kind:literal, $test:ident) => {

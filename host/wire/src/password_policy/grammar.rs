@@ -1,7 +1,7 @@
-//! From a password policy's text to its rules.
+//! Parser from a password policy's text to its rules.
 //!
-//! The fault this file stops: a rule that is written, accepted and not followed. A word that is not
-//! known here refuses the whole policy.
+//! This file prevents a rule that is written and accepted but not enforced: an unknown word refuses
+//! the whole policy.
 
 use super::{MAX_RULES, MAX_TEXT, PasswordPolicy, Rule};
 use crate::alphabet::Alphabet;
@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str) -> Result<PasswordPolicy, Failure> {
     read(&body).map_err(refused)
 }
 
-/// 400, with what was wrong of the policy.
+/// Returns 400 with the reason.
 fn refused(why: String) -> Failure {
     Failure::invalid(format!("failed to parse password policy: {why}"))
 }
@@ -49,8 +49,8 @@ fn read(body: &Body) -> Result<PasswordPolicy, String> {
     PasswordPolicy::of(length, rules)
 }
 
-/// The rules of one item: `rule "charset" { … }`, or in JSON an object of them by kind, each kind
-/// one rule or a list.
+/// Returns the rules of an item: `rule "charset" { … }`, or in JSON an object with a rule or a list
+/// of rules for each kind.
 fn rules_of(item: &Item) -> Result<Vec<Rule>, String> {
     match (item.labels.as_slice(), &item.value) {
         ([kind], Node::Block(body)) => Ok(vec![rule(item, kind, body)?]),
@@ -112,7 +112,7 @@ fn charset(item: &Item) -> Result<Alphabet, String> {
     Alphabet::of(text).map_err(|why| at(item, &format!("charset: {why}")))
 }
 
-/// A whole number that is not negative.
+/// Returns a whole number that is not negative.
 fn number(item: &Item) -> Result<usize, String> {
     let number = match &item.value {
         Node::Number(number) => number.as_u64().and_then(|number| usize::try_from(number).ok()),

@@ -1,18 +1,18 @@
-//! Checks that a type still reads records as earlier releases wrote them, for the tests of every
-//! crate that stores records.
+//! Checks that a type still reads records written by earlier releases. The tests of every crate
+//! with stored records use these checks.
 
 use super::{Stored, parts};
 use serde_json::Value;
 
 const HELP: &str = "see docs/how-to-add-a-field.md";
 
-/// Whether `T` reads every record in `written`, one a line, and keeps what it says: each of its
-/// fields is written again with the same value. What is carried over from an earlier version is
-/// only read; what it then means is for a test of its own.
+/// Checks that `T` reads every record in `written`, one per line, and writes each field again with
+/// the same value. Records of earlier versions are only read; their upgraded meaning needs a
+/// separate test.
 ///
 /// # Errors
-/// The number of the line that is not read or not kept, and what became of it; also when there is
-/// no line of the version that is written now.
+/// The number of the line that was not read or not kept, and the reason; also if no line has the
+/// present version.
 pub fn check_read<T: Stored>(written: &str) -> Result<(), String> {
     let mut has_current = false;
     for (number, line) in (1..).zip(written.lines()) {
@@ -34,10 +34,10 @@ pub fn check_read<T: Stored>(written: &str) -> Result<(), String> {
     }
 }
 
-/// Whether `T` reads the records in `written` also with a field that only a later release knows.
+/// Checks that `T` reads the records in `written` even with an additional field of a later release.
 ///
 /// # Errors
-/// The number of the line that is not read then.
+/// The number of the refused line.
 pub fn check_foreign<T: Stored>(written: &str) -> Result<(), String> {
     for (number, line) in (1..).zip(written.lines()) {
         let Some(members) = line.strip_suffix('}') else {
@@ -60,7 +60,8 @@ fn value(record: &[u8]) -> Option<Value> {
     serde_json::from_slice(parts(record)?.1).ok()
 }
 
-/// Where `after` does not say what `before` says; what it says besides does not count.
+/// Returns the first place where `after` lacks a value of `before`; additions in `after` are
+/// ignored.
 fn difference(before: &Value, after: &Value) -> Option<String> {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => before.iter().find_map(|(key, one)| {
