@@ -1,7 +1,7 @@
-//! Networks that a token is bound to, as a role names them and a record keeps them.
+//! Networks a token is bound to, as roles name and records store networks.
 //!
-//! The attack this file stops: an address that is in a network by one spelling and outside by
-//! another. An IPv4 address written as IPv6 counts as IPv4, on both sides.
+//! The attack this file prevents: an address inside a network by one spelling and outside by
+//! another. An IPv4 address written as IPv6 counts as IPv4, in networks and in addresses.
 
 use crate::failure::quoted;
 use ipnet::IpNet;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
 
-/// A network, or one address as the network that has only it.
+/// A network. A single address counts as a network of one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cidr(IpNet);
 
 impl Cidr {
-    /// Reads `10.0.0.0/8`, `2001:db8::/32` or a bare address.
+    /// Parses `10.0.0.0/8`, `2001:db8::/32` or a bare address.
     ///
     /// # Errors
     /// A message with the text and the accepted forms.
@@ -37,14 +37,14 @@ impl Cidr {
         })
     }
 
-    /// Is `address` in the network?
+    /// Returns whether `address` is in the network.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
 }
 
-/// `::ffff:10.0.0.0/104` is `10.0.0.0/8`.
+/// Converts IPv4 networks mapped into IPv6: `::ffff:10.0.0.0/104` is `10.0.0.0/8`.
 fn canonical(network: IpNet) -> IpNet {
     let mapped = network.prefix_len().checked_sub(96).filter(|_| network.addr().is_ipv6());
     let address = network.addr().to_canonical();
@@ -54,7 +54,7 @@ fn canonical(network: IpNet) -> IpNet {
     }
 }
 
-/// As it is written: a bare address where the network has only one.
+/// Writes a network of one address as a bare address.
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.prefix_len() == self.0.max_prefix_len() {

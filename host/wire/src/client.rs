@@ -1,19 +1,18 @@
-//! Which client an address stands for, wherever something is shared out by address.
+//! Mapping from addresses to clients, for every quota per client address.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The client that an address stands for when connections, memory, requests and answers are shared
-/// out: the address itself, or the network of 64 bits that one customer of an IPv6 provider chooses
-/// addresses from.
+/// A client in the quotas for connections, memory, requests and answers: an IPv4 address, or an
+/// IPv6 network of 64 bits, because an IPv6 customer can choose any address of such a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Client(IpAddr);
 
 impl Client {
-    /// Clients for whom there is no room to be told apart.
+    /// All clients without a counter of their own, if no more counters fit in memory.
     pub const OTHERS: Self = Self(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
 
-    /// The client at `address`. An address of IPv4 is one also as a listener for both sees it,
-    /// mapped into IPv6.
+    /// Returns the client at `address`. A listener for IPv4 and IPv6 sees IPv4 addresses mapped
+    /// into IPv6; such an address counts as IPv4.
     #[must_use]
     pub fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {

@@ -1,6 +1,6 @@
-//! The object around every ordinary answer (decision H3).
+//! The JSON object around every ordinary answer (decision H3).
 //!
-//! Typed clients fail on a missing key, so every key is always there, in one order.
+//! Typed clients fail on a missing key, so every key is always present, in a fixed order.
 
 use crate::secret::Secret;
 use serde::ser::SerializeStruct;
@@ -9,22 +9,22 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The answer's envelope. [`Envelope::default`] is the empty one, to be filled by field.
+/// The envelope of an answer. Start from [`Envelope::default`], and set fields.
 #[derive(Clone, Default, PartialEq, Serialize)]
 pub struct Envelope {
     /// UUID of the request.
     pub request_id: String,
-    /// Of the secret that `data` holds; empty without a lease.
+    /// Lease of the secret in `data`; empty without a lease.
     pub lease_id: String,
-    /// Whether that lease can be renewed.
+    /// The lease can be renewed.
     pub renewable: bool,
-    /// Seconds.
+    /// Duration of the lease, in seconds.
     pub lease_duration: u64,
     /// `None` is written as `null`.
     pub data: Option<Map<String, Value>>,
-    /// The wrapping token, instead of everything else.
+    /// The wrapping token, present instead of all other content.
     pub wrap_info: Option<Value>,
-    /// None at all are written as `null`.
+    /// An empty list is written as `null`.
     #[serde(serialize_with = "null_when_empty")]
     pub warnings: Vec<String>,
     /// A login or a new token.
@@ -33,32 +33,32 @@ pub struct Envelope {
     pub mount_type: String,
 }
 
-/// A token handed out. Written with `mfa_requirement: null` besides its own keys.
+/// A new token for the client. `mfa_requirement: null` is written besides the fields here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Auth {
     /// The token.
     pub client_token: Secret,
-    /// Names the token without being able to use it.
+    /// Identifier of the token that cannot be used to log in.
     pub accessor: String,
-    /// All policies that hold for it.
+    /// All policies of the token.
     pub policies: Vec<String>,
-    /// Those of the token itself.
+    /// Policies of the token itself.
     pub token_policies: Vec<String>,
-    /// Those of its entity and groups.
+    /// Policies of the token's entity and groups.
     pub identity_policies: Vec<String>,
-    /// What the login or creation attached; `None` is written as `null`.
+    /// Metadata set by the login or the token's creation; `None` is written as `null`.
     pub metadata: Option<BTreeMap<String, String>>,
-    /// Seconds; 0 never ends.
+    /// Lifetime in seconds; 0 means unlimited.
     pub lease_duration: u64,
-    /// Whether it can be renewed.
+    /// The token can be renewed.
     pub renewable: bool,
-    /// Empty without an entity.
+    /// Empty if there is no entity.
     pub entity_id: String,
     /// `service` or `batch`.
     pub token_type: String,
-    /// Lives on when its parent ends.
+    /// The token survives the end of its parent.
     pub orphan: bool,
-    /// Uses left; 0 is without limit.
+    /// Remaining uses; 0 means unlimited.
     pub num_uses: u64,
 }
 
@@ -82,7 +82,7 @@ impl Serialize for Auth {
     }
 }
 
-/// Shows whose answer it is and what parts it has, never what they hold.
+/// Shows the identifiers and the parts present, never any content.
 impl fmt::Debug for Envelope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Envelope")

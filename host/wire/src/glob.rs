@@ -1,10 +1,10 @@
-//! Patterns with `*`, as policies, allowed roles and parameter rules use them.
+//! Patterns with `*`, for policies, allowed roles and parameter rules.
 //!
-//! The attack it stops: a pattern such as `*a*a*a*b` that keeps a matcher busy. Every text is
-//! walked once.
+//! The attack this file prevents: a pattern such as `*a*a*a*b` that keeps a matcher busy. Every
+//! text is scanned once.
 
-/// Whether the whole of `text` fits `pattern`, in which each `*` stands for any run of characters,
-/// also none. Case matters. Takes time linear in both lengths.
+/// Returns whether the whole `text` matches `pattern`. Each `*` stands for any number of
+/// characters, including none. Case matters. The time is linear in both lengths.
 #[must_use]
 pub fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
@@ -14,8 +14,8 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     let Some(text) = text.strip_prefix(head).and_then(|after| after.strip_suffix(tail)) else {
         return false;
     };
-    // The leftmost place of each piece leaves most room for the next, so no other place need ever
-    // be tried.
+    // The leftmost match of each piece leaves most room for the next piece, so no backtracking is
+    // needed.
     let mut left = text;
     for piece in middle.split('*') {
         let Some((_, after)) = left.split_once(piece) else {
@@ -30,7 +30,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The same question asked in the slow and obvious way.
+    /// Slow and obvious reference implementation.
     fn slowly(pattern: &[u8], text: &[u8]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),

@@ -1,13 +1,12 @@
-//! The language of policies, password policies and scheduler rules: HCL1 or JSON, read into one
-//! tree.
+//! Parser for policies, password policies and scheduler rules: HCL1 or JSON, read into one tree.
 //!
-//! The attacks this file stops: a text that is small to send and huge to hold (depth, size and
-//! number of nodes are bounded before anything is built), and a text that two readers understand
-//! differently. Nothing is dropped on the way: keys that are given twice stay twice in the tree, in
-//! JSON too, so that a policy with a second `capabilities` can be refused instead of losing the
-//! first. What the keys mean is not known here.
+//! The attacks this file prevents: a text that is small to send and huge in memory (depth, size and
+//! number of nodes are limited before the tree is built), and a text that two readers interpret
+//! differently. The parser drops nothing: duplicate keys stay in the tree, in JSON too, so a policy
+//! with a second `capabilities` can be refused instead of losing the first. The parser knows no key
+//! by name.
 //!
-//! `${` is plain text: HCL1's interpolation was never a part of these texts.
+//! `${` is plain text: these texts never had HCL1's interpolation.
 
 mod cursor;
 mod json;
@@ -16,30 +15,30 @@ mod native;
 use serde_json::Number;
 use std::fmt;
 
-/// Largest text, in bytes.
+/// Maximum size of a text, in bytes.
 pub const MAX_TEXT: usize = 1 << 20;
-/// How deep blocks and lists may stand inside each other.
+/// Maximum nesting of blocks and lists.
 pub const MAX_DEPTH: usize = 32;
-/// Most items, labels and list elements in one text.
+/// Maximum number of items, labels and list elements in a text.
 pub const MAX_NODES: usize = 100_000;
 
-/// The items of a text or of one block, in the order they were written.
+/// The items of a text or block, in the order written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Body {
-    /// Not unique by key: `path "a" {}` and `path "b" {}` are two items with the key `path`.
+    /// Keys may repeat: `path "a" {}` and `path "b" {}` are two items with the key `path`.
     pub items: Vec<Item>,
 }
 
 /// `key = value`, `key { … }` or `key "label" { … }`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// As written, without quotes.
+    /// Key as written, without quotes.
     pub key: String,
-    /// The texts between key and block; always empty for `key = value`.
+    /// Texts between key and block; always empty for `key = value`.
     pub labels: Vec<String>,
-    /// What the key holds.
+    /// The value of the key.
     pub value: Node,
-    /// The line of the key, counted from 1.
+    /// Line of the key, counted from 1.
     pub line: usize,
 }
 
@@ -48,7 +47,7 @@ pub struct Item {
 pub enum Node {
     /// Quoted text or a heredoc.
     Text(String),
-    /// A finite number, kept whole when it is whole.
+    /// A finite number; whole numbers stay integers.
     Number(Number),
     /// `true` or `false`.
     Bool(bool),
@@ -59,7 +58,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// What it is, for messages: `a list`. Never the value itself.
+    /// Returns the kind for messages: `a list`. Never the value itself.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -72,14 +71,14 @@ impl Node {
     }
 }
 
-/// Where a text stops making sense, and why.
+/// The place and reason of a syntax error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     /// Counted from 1.
     pub line: usize,
     /// In characters (in bytes for JSON), counted from 1.
     pub column: usize,
-    /// What was wrong and what to write instead.
+    /// The mistake, and the correct form.
     pub message: String,
 }
 
@@ -91,26 +90,27 @@ impl fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-/// Reads `text` as JSON when its first character is `{`, as HCL1 otherwise.
+/// Parses `text` as JSON if its first character is `{`, otherwise as HCL1.
 ///
-/// In JSON, an object at the root whose values are all objects gives labelled items: `{"path":
-/// {"x": {…}}}` means `path "x" {…}`, and a list of objects means one item for each. Deeper objects
-/// are blocks without labels, because only their reader knows which of them carry names.
+/// In JSON, a root key becomes labelled items if the key's value is an object with only objects
+/// inside: `{"path": {"x": {…}}}` means `path "x" {…}`. A list of objects means an item for each
+/// object. Deeper objects are blocks without labels, because only their reader knows which objects
+/// are named.
 ///
 /// # Errors
-/// The first place that does not read, or the bound that the text exceeds ([`MAX_TEXT`],
+/// The first place that does not parse, or the limit exceeded by the text ([`MAX_TEXT`],
 /// [`MAX_DEPTH`], [`MAX_NODES`]).
 pub fn parse(text: &str) -> Result<Body, SyntaxError> {
     if text.len() > MAX_TEXT {
         let message = format!("the text has {} bytes; at most {MAX_TEXT} are read", text.len());
         return Err(SyntaxError { line: 1, column: 1, message });
     }
-    // Editors on Windows put a byte order mark in front; it is no part of either language.
+    // Editors on Windows prepend a byte order mark, which is not part of either language.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim_start().starts_with('{') { json::parse(text) } else { native::parse(text) }
 }
 
-/// Why a text with `depth` levels is not read, if it is too deep.
+/// Refuses a text with `depth` levels if that is too deep.
 fn check_depth(depth: usize) -> Result<(), String> {
     if depth <= MAX_DEPTH {
         return Ok(());
@@ -120,7 +120,7 @@ fn check_depth(depth: usize) -> Result<(), String> {
     ))
 }
 
-/// The count of nodes read so far becomes one more, or the text is refused.
+/// Increments the number of nodes, and refuses the text if there are too many.
 fn count_node(nodes: &mut usize) -> Result<(), String> {
     *nodes += 1;
     if *nodes <= MAX_NODES {

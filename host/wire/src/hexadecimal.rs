@@ -1,6 +1,6 @@
-//! Bytes as hexadecimal digits, in lower case: how keys, hashes and digests are written.
+//! Lower-case hexadecimal text of keys, hashes and digests.
 
-/// The digits of `bytes`, two a byte.
+/// Returns the digits of `bytes`, two per byte.
 #[must_use]
 pub fn text(bytes: &[u8]) -> String {
     let mut digits = Vec::with_capacity(2 * bytes.len());
@@ -8,18 +8,18 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(digits).unwrap_or_default()
 }
 
-/// Appends the same to `out`.
+/// Appends the digits of `bytes` to `out`.
 pub fn push(bytes: &[u8], out: &mut Vec<u8>) {
     let begin = out.len();
     out.resize(begin + 2 * bytes.len(), 0);
-    // Without a table and without a branch, so that the compiler does many bytes at once.
+    // No table and no branch, so the compiler can vectorise the loop.
     let (pairs, _) = out.get_mut(begin..).unwrap_or_default().as_chunks_mut();
     for (pair, byte) in pairs.iter_mut().zip(bytes) {
         *pair = [digit(byte >> 4), digit(byte & 0x0f)];
     }
 }
 
-/// The digit of a value below 16.
+/// Returns the digit of a value below 16.
 fn digit(value: u8) -> u8 {
     value + if value < 10 { b'0' } else { b'a' - 10 }
 }

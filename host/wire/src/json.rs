@@ -74,8 +74,8 @@ pub fn members(bytes: &[u8], names: &[String]) -> Result<Map<String, Value>, Str
 }
 
 /// Returns an upper bound of the memory a text takes once parsed, in bytes, the text's own bytes
-/// included. Callers limit concurrent parsing with this figure. Strings count by their length,
-/// whatever their content.
+/// included. Callers limit concurrent parsing with this figure. Strings count by their length
+/// only.
 #[must_use]
 pub fn parsed_size(bytes: &[u8]) -> u64 {
     let mut size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);

@@ -1,8 +1,8 @@
-//! The words that every layer speaks: request, response, client, envelope, failure, durations,
-//! sizes, names, password policies, and the description of a component with its route table and
-//! field schema.
+//! Types shared by all layers: request, response, client, envelope, failure, durations, sizes,
+//! names, password policies, and the description of a component with its route table and field
+//! schema.
 //!
-//! Pure: it builds for the sandbox too, and never knows tokio, hyper, SQL or wasmtime.
+//! Pure: the crate also builds for the sandbox, and never depends on tokio, hyper, SQL or wasmtime.
 
 pub mod alphabet;
 pub mod cidr;

@@ -1,13 +1,13 @@
-//! A request of plain HTTP for a component that answers it as it is, and the answer.
+//! Plain HTTP requests for a component that answers HTTP itself, and the answers.
 //!
-//! Neither can be printed: headers and bodies hold tokens of other services.
+//! Neither type implements `Debug`: headers and bodies contain tokens of other services.
 
 use crate::failure::Failure;
 use crate::name::MountPath;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// A place below which requests are plain HTTP for one mount.
+/// A base path; requests below are plain HTTP for a single mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawPlace {
     /// The mount.
@@ -19,40 +19,40 @@ pub struct RawPlace {
     pub body_limit: u64,
 }
 
-/// One request.
+/// A plain HTTP request.
 pub struct RawRequest {
-    /// A UUID, also in the logs.
+    /// UUID, also in the logs.
     pub id: String,
-    /// Where it came in.
+    /// The base path matched.
     pub place: RawPlace,
-    /// As it was sent.
+    /// Method as sent.
     pub method: String,
-    /// Path behind the base, as it was sent: escapes, empty and dot segments included.
+    /// Path behind the base as sent, with escapes, empty segments and dot segments.
     pub path: String,
-    /// Query as it was sent, without the question mark.
+    /// Query as sent, without the question mark.
     pub query: String,
-    /// All headers in their order, with names in lower case. The core hands on those that the
-    /// component's description names.
+    /// All headers in order, with names in lower case. The core passes on only the headers named in
+    /// the component's description.
     pub headers: Vec<(String, String)>,
-    /// Bytes as they came.
+    /// The body, unchanged.
     pub body: Vec<u8>,
     /// The client's address and port.
     pub remote: (IpAddr, u16),
 }
 
-/// One answer. Many requests that waited for the same change share its bytes.
+/// A plain HTTP answer. Requests waiting for the same change share the bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RawResponse {
     /// HTTP status.
     pub status: u16,
-    /// Names and values. What rules the connection is the listener's.
+    /// Names and values. The listener alone sets headers about the connection.
     pub headers: Vec<(String, String)>,
     /// Bytes before compression.
     pub body: Arc<Vec<u8>>,
 }
 
 impl RawResponse {
-    /// A failure of the host as the callers of plain HTTP read it: one text, without an envelope.
+    /// Returns a failure of the host for callers of plain HTTP: a text without an envelope.
     #[must_use]
     pub fn failed(failure: &Failure) -> Self {
         let content_type = ("Content-Type".to_owned(), "text/plain; charset=utf-8".to_owned());

@@ -1,4 +1,4 @@
-//! What a client asked, after the listener understood it and before anything was decided.
+//! A client's request, as parsed by the listener and before any decision.
 
 use crate::description::Verb;
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The head of a request, which comes before its body.
+/// The head of a request, available before the body.
 #[derive(Clone, Copy)]
 pub struct Head<'a> {
     /// As [`Request::verb`].
@@ -24,58 +24,58 @@ pub struct Head<'a> {
 /// One request.
 #[derive(Clone)]
 pub struct Request {
-    /// UUID; also in the answer, the audit line and every log line.
+    /// UUID; also in the answer, the audit record and every log line.
     pub id: String,
-    /// What to do.
+    /// The verb.
     pub verb: Verb,
     /// Canonical path below `/v1/`, without a slash at either end.
     pub path: String,
     /// The caller's token, if one was sent.
     pub token: Option<Secret>,
-    /// Body or query fields, as they came.
+    /// Fields of the body or query, unchanged.
     pub fields: Map<String, Value>,
-    /// The body, where it is bytes and not fields; `fields` are then those of the query.
+    /// The body, if the route takes bytes; `fields` are then the query's fields.
     pub raw: Option<RawBody>,
-    /// Size of the body as it came, in bytes, for the route's limit.
+    /// Size of the received body in bytes, for the route's limit.
     pub body_bytes: u64,
-    /// The body was thrown away, because the sender had no token that holds when it came: `fields`
-    /// and `raw` say nothing, and the request is for nothing but to be refused.
+    /// The body was discarded unread, because the sender had no valid token. `fields` and `raw` are
+    /// empty, and the request can only be refused.
     pub is_unread: bool,
-    /// What is wrong with the body, the query or a header that says how to answer: `fields` and
-    /// `raw` say nothing, and the request is for nothing but to be refused with this, and recorded.
+    /// The mistake in the body, the query, or a header about the form of the answer. `fields` and
+    /// `raw` are empty, and the request can only be refused with this failure and recorded.
     pub refusal: Option<Failure>,
-    /// Where the request comes from.
+    /// Address of the client.
     pub remote: IpAddr,
-    /// The port there; 0 when it is not known.
+    /// Port of the client; 0 if unknown.
     pub remote_port: u16,
 }
 
-/// A body that is bytes, shared rather than copied: it may have 32 MiB.
+/// A body of bytes, shared rather than copied: a body may have 32 MiB.
 #[derive(Clone)]
 pub struct RawBody(Arc<Vec<u8>>);
 
 impl RawBody {
-    /// The body that came.
+    /// Wraps a received body.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(Arc::new(bytes))
     }
 
-    /// As they came.
+    /// Returns the bytes, unchanged.
     #[must_use]
     pub fn bytes(&self) -> &Arc<Vec<u8>> {
         &self.0
     }
 }
 
-/// Shows how long it is: what is in it is not known here.
+/// Shows the length only; the content may be a secret.
 impl fmt::Debug for RawBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RawBody({} bytes)", self.0.len())
     }
 }
 
-/// Shows neither the token nor a field's value: any of them may be a password.
+/// Shows neither the token nor any field's value: any value may be a password.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")

@@ -1,24 +1,24 @@
-//! A text that must not be seen: a token, a password, a key.
+//! Secret texts: tokens, passwords and keys.
 //!
-//! The attacks it stops: a secret printed by a stray `{:?}`, found in freed memory, or guessed from
-//! how long a comparison takes. It cannot be serialised; code that sends it out says so with
-//! [`Secret::expose`].
+//! The attacks this file prevents: a secret printed by a stray `{:?}`, found in freed memory, or
+//! guessed from the time of a comparison. A [`Secret`] cannot be serialised; code that sends a
+//! secret out calls [`Secret::expose`].
 
 use std::fmt;
 use std::hint::black_box;
 use zeroize::Zeroize;
 
-/// A secret text, overwritten when it is dropped.
+/// A secret text, overwritten when dropped.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes `text` over. A `String` is moved, so that no copy of it stays behind.
+    /// Takes ownership of `text`. A `String` is moved, so no copy stays behind.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The secret itself, for the one place that needs it.
+    /// Returns the secret itself. Call this only where the secret is used.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -31,7 +31,7 @@ impl Drop for Secret {
     }
 }
 
-/// Takes the same time wherever two texts of one length differ. The length itself is not hidden.
+/// Compares in constant time for texts of equal length. The length itself is not hidden.
 impl PartialEq for Secret {
     fn eq(&self, other: &Self) -> bool {
         let (mine, theirs) = (self.0.as_bytes(), other.0.as_bytes());

@@ -1,27 +1,24 @@
-//! Sizes as people write them, read as bytes.
+//! Sizes as people write them, parsed to bytes.
 //!
-//! Only powers of two have names here: a `MB` that some read as 1,000,000 bytes and others as
-//! 1,048,576 is refused.
+//! Only powers of two have units here: `MB`, which can mean 1,000,000 or 1,048,576 bytes, is
+//! refused.
 
 use crate::failure::quoted;
 
-/// What is accepted, as the end of a message.
+/// The accepted forms, as the end of a message.
 const FORMS: &str =
     r#"a size: give whole bytes, such as 65536, or a text such as "512KiB", "32MiB" or "1GiB""#;
 
-/// The named units, the largest first.
+/// The units, the largest first.
 const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
 
-/// Bytes of `text`: digits alone, or digits and one of `B KiB MiB GiB`.
-///
-/// # Errors
-/// A message that names the text and the accepted forms.
+/// Parses `text` to bytes: digits alone, or digits and a unit of `B KiB MiB GiB`.
 pub fn parse(text: &str) -> Result<u64, String> {
     read(text.trim()).ok_or_else(|| format!("{} is not {FORMS}", quoted(text)))
 }
 
-/// `bytes` for people, in the largest unit that leaves no rest: `32MiB`, `1000B`. [`parse`] reads
-/// it back.
+/// Formats `bytes` for people, in the largest unit without remainder: `32MiB`, `1000B`. [`parse`]
+/// accepts the result.
 #[must_use]
 pub fn show(bytes: u64) -> String {
     let whole = |shift: &u32| bytes > 0 && bytes.trailing_zeros() >= *shift;

@@ -1,8 +1,7 @@
-//! Which known word was probably meant, for the refusal of a word of a policy or of a
-//! configuration.
+//! Suggestions for a misspelt word of a policy or configuration.
 
-/// The end of a message about a word that is none of `known`: `; did you mean "capabilities"?`, or
-/// the whole list where no word is near.
+/// Returns the end of a message about a word not in `known`: `; did you mean "capabilities"?`, or
+/// the whole list if no known word is similar.
 #[must_use]
 pub fn hint(word: &str, known: &[&str]) -> String {
     let near = known.iter().map(|candidate| (distance(word, candidate), candidate)).min();
@@ -14,8 +13,8 @@ pub fn hint(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// How many characters must be added, removed or replaced, ignoring case. Long words are not
-/// compared: they are no misspelling, and the effort grows with the length.
+/// Returns the number of characters to add, remove or replace, ignoring case. Long words are not
+/// compared: they are not misspellings, and the time grows with the length.
 fn distance(word: &str, candidate: &str) -> usize {
     if word.len() > 64 {
         return usize::MAX;

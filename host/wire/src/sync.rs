@@ -1,24 +1,24 @@
-//! Locks that go on after a panic.
+//! Locks that stay usable after a panic.
 //!
-//! A lock whose holder panicked is poisoned, and asking for it fails from then on: one request's
-//! fault would end the service for all. Here every lock goes on instead. That is right because what
-//! locks guard in this program is memory only: caches, counters and lists that are changed by whole
-//! values, and are made anew from the store where they are wrong. What must never be half done is
-//! in the store, whose commit is one step.
+//! A lock is poisoned if its holder panics, and every later attempt to lock fails: a fault in a
+//! single request would end the service for all callers. The functions here ignore poisoning. This
+//! is safe because locks in this program guard only memory: caches, counters and lists, which are
+//! changed by whole values and rebuilt from the store if wrong. Changes that must be atomic are in
+//! the store, which commits in one step.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Locks, also after a panic of an earlier holder.
+/// Locks, even if an earlier holder panicked.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks for reading, also after a panic of an earlier holder.
+/// Locks for reading, even if an earlier holder panicked.
 pub fn read<T: ?Sized>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks for writing, also after a panic of an earlier holder.
+/// Locks for writing, even if an earlier holder panicked.
 pub fn write<T: ?Sized>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
@@ -40,8 +40,8 @@ mod tests {
         });
         assert!(mutex.is_poisoned() && shared.is_poisoned());
         assert_eq!(*lock(&mutex), 1);
-        // One after the other: a guard lives to the end of its statement, and these exclude each
-        // other.
+        // One after the other: a guard lives to the end of its statement, and these locks exclude
+        // each other.
         assert_eq!(*read(&shared), 2);
         assert_eq!(*write(&shared), 2);
     }

@@ -1,4 +1,4 @@
-//! A place in an HCL1 text: what comes next, and in which line and column it stands.
+//! Reading position in an HCL1 text, with line and column.
 
 use super::SyntaxError;
 
@@ -10,35 +10,35 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// An error at this place.
+    /// Returns an error at this place.
     pub(super) fn error(self, message: impl Into<String>) -> SyntaxError {
         SyntaxError { line: self.line, column: self.column, message: message.into() }
     }
 }
 
-/// Reads forward only, one character or one word at a time.
+/// Forward-only reader of characters and words.
 pub(super) struct Cursor<'a> {
     rest: &'a str,
     place: Place,
 }
 
 impl<'a> Cursor<'a> {
-    /// Stands before the first character of `text`.
+    /// Returns a cursor before the first character of `text`.
     pub(super) fn new(text: &'a str) -> Self {
         Self { rest: text, place: Place { line: 1, column: 1 } }
     }
 
-    /// Where the next character stands.
+    /// Returns the place of the next character.
     pub(super) fn place(&self) -> Place {
         self.place
     }
 
-    /// The next character, without taking it.
+    /// Returns the next character without consuming the character.
     pub(super) fn peek(&self) -> Option<char> {
         self.rest.chars().next()
     }
 
-    /// Takes the next character.
+    /// Consumes the next character.
     pub(super) fn bump(&mut self) -> Option<char> {
         let mut rest = self.rest.chars();
         let next = rest.next()?;
@@ -51,7 +51,7 @@ impl<'a> Cursor<'a> {
         Some(next)
     }
 
-    /// Takes `mark` if it comes next. `mark` holds no newline.
+    /// Consumes `mark` if it comes next. `mark` must not contain a newline.
     pub(super) fn take(&mut self, mark: &str) -> bool {
         let Some(rest) = self.rest.strip_prefix(mark) else {
             return false;
@@ -61,7 +61,7 @@ impl<'a> Cursor<'a> {
         true
     }
 
-    /// Takes the characters that `belongs` holds for; none of them may be a newline.
+    /// Consumes all characters accepted by `belongs`, which must not accept a newline.
     pub(super) fn word(&mut self, belongs: impl Fn(char) -> bool) -> &'a str {
         let end = self.rest.find(|c| !belongs(c)).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
@@ -70,8 +70,8 @@ impl<'a> Cursor<'a> {
         word
     }
 
-    /// Takes the rest of the line with its newline, and gives it without; `None` at the end of the
-    /// text.
+    /// Consumes the rest of the line with its newline, and returns the line without the newline;
+    /// `None` at the end of the text.
     pub(super) fn rest_of_line(&mut self) -> Option<&'a str> {
         if self.rest.is_empty() {
             return None;
@@ -86,10 +86,10 @@ impl<'a> Cursor<'a> {
         self.place = Place { line: self.place.line + 1, column: 1 };
     }
 
-    /// Takes white space and comments.
+    /// Consumes white space and comments.
     ///
     /// # Errors
-    /// A `/* comment` that does not end.
+    /// An unclosed `/* comment`.
     pub(super) fn skip_blank(&mut self) -> Result<(), SyntaxError> {
         loop {
             match self.peek() {
@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// An error at the next character.
+    /// Returns an error at the next character.
     pub(super) fn error(&self, message: impl Into<String>) -> SyntaxError {
         self.place.error(message)
     }

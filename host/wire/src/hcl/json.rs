@@ -1,7 +1,8 @@
-//! JSON, read by `serde_json` straight into the tree of HCL.
+//! JSON, parsed by `serde_json` straight into the HCL tree.
 //!
-//! Not through `serde_json::Value`: its maps keep one of two equal keys, so a `deny` could vanish
-//! behind an `allow` of the same path; and its depth and number of values are not ours to bound.
+//! `serde_json::Value` is not used: its maps keep only one of two equal keys, so a `deny` could
+//! vanish behind an `allow` of the same path; and its depth and number of values cannot be limited
+//! here.
 
 use super::{Body, Item, Node, SyntaxError, check_depth, count_node};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -11,11 +12,11 @@ use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Read};
 
-/// A root key longer than this is not repeated for each of its labels, which would multiply a long
-/// key by the number of objects below it. No language that is read here has such a key.
+/// Maximum length of a root key that is repeated for its labels, in bytes. A longer key would
+/// multiply memory by the number of objects below. No language read here has such a key.
 const MAX_SPREAD_KEY: usize = 64;
 
-/// Reads a whole JSON text, whose root is an object.
+/// Parses a whole JSON text with an object at the root.
 pub(super) fn parse(text: &str) -> Result<Body, SyntaxError> {
     let progress = Progress { line: Cell::new(1), nodes: Cell::new(0) };
     let mut reader = serde_json::Deserializer::from_reader(CountedLines {
@@ -34,13 +35,13 @@ pub(super) fn parse(text: &str) -> Result<Body, SyntaxError> {
     }
 }
 
-/// How far the text was read; shared by all levels of the descent.
+/// Parser progress, shared by all levels of the descent.
 struct Progress {
     line: Cell<usize>,
     nodes: Cell<usize>,
 }
 
-/// Gives bytes one by one, so that the line of a key is known at the moment it was read.
+/// Reader that supplies single bytes, so the line of a key is known when the key is read.
 struct CountedLines<'a> {
     rest: &'a [u8],
     line: &'a Cell<usize>,
@@ -60,14 +61,14 @@ impl Read for CountedLines<'_> {
     }
 }
 
-/// Reads one value that stands at `depth`.
+/// Reads a value at `depth`.
 struct Level<'a> {
     depth: usize,
     progress: &'a Progress,
 }
 
 impl Level<'_> {
-    /// The level of the values inside this one.
+    /// Returns the level of the values inside this level.
     fn below(&self) -> Self {
         Self { depth: self.depth + 1, progress: self.progress }
     }
@@ -148,7 +149,7 @@ impl<'de> Visitor<'de> for Level<'_> {
     }
 }
 
-/// The items that a root key stands for: one for each object of a list, one for each name of an
+/// Returns the items of a root key: an item for each object of a list, or for each name of an
 /// object.
 fn spread(item: Item) -> Vec<Item> {
     let Item { key, labels, value, line } = item;
@@ -161,8 +162,7 @@ fn spread(item: Item) -> Vec<Item> {
     }
 }
 
-/// An object whose values are all objects is a set of names; anything else is one item as it
-/// stands.
+/// Returns an item per name if all values of an object are objects; otherwise the item unchanged.
 fn spread_names(item: Item) -> Vec<Item> {
     let Item { key, labels, value, line } = item;
     match value {
@@ -184,13 +184,13 @@ fn spread_names(item: Item) -> Vec<Item> {
     }
 }
 
-/// At least one value, and all of them blocks.
+/// Returns whether there is at least one value, and all values are blocks.
 fn all_blocks<'a>(values: impl IntoIterator<Item = &'a Node>) -> bool {
     let mut values = values.into_iter().peekable();
     values.peek().is_some() && values.all(|value| matches!(value, Node::Block(_)))
 }
 
-/// Our own sentence for a refusal of the reader.
+/// Rewords an error of `serde_json`.
 fn explain(error: serde_json::Error) -> SyntaxError {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();

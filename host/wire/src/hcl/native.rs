@@ -1,9 +1,9 @@
-//! HCL1 as policies use it, by recursive descent; the depth is bounded by the caller's limits.
+//! Recursive-descent parser for HCL1 as used by policies. `check_depth` limits the recursion.
 
 use super::cursor::Cursor;
 use super::{Body, Item, Node, SyntaxError, check_depth, count_node};
 
-/// Reads a whole HCL1 text.
+/// Parses a whole HCL1 text.
 pub(super) fn parse(text: &str) -> Result<Body, SyntaxError> {
     let mut reader = Reader { at: Cursor::new(text), nodes: 0 };
     let mut items = Vec::new();
@@ -22,8 +22,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// One item, and the comma behind it where there is one. `depth` is that of the body it stands
-    /// in.
+    /// Parses an item, and a comma after the item if there is one. `depth` is the depth of the
+    /// surrounding body.
     fn item(&mut self, depth: usize) -> Result<Item, SyntaxError> {
         let line = self.at.place().line;
         let key = self.key()?;
@@ -57,7 +57,7 @@ impl Reader<'_> {
         Ok(Item { key, labels, value, line })
     }
 
-    /// A key or label, with or without quotes.
+    /// Parses a key or label, with or without quotes.
     fn key(&mut self) -> Result<String, SyntaxError> {
         self.count()?;
         match self.at.peek() {
@@ -147,8 +147,8 @@ impl Reader<'_> {
         let here = self.at.place();
         let digits =
             self.at.word(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_'));
-        // JSON's grammar on purpose: a leading zero would be octal to one reader and decimal to
-        // another.
+        // JSON's grammar on purpose: some readers take a leading zero for octal, others for
+        // decimal.
         serde_json::from_str(digits).map(Node::Number).map_err(|_| {
             here.error(format!(
                 "{} is not a number; write it like 20, -3 or 1.5, or put it in double quotes",
@@ -157,7 +157,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Text in double quotes, on one line.
+    /// Parses text in double quotes, on a single line.
     fn text(&mut self) -> Result<String, SyntaxError> {
         let opened = self.at.place();
         self.at.bump();
@@ -176,7 +176,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands behind a backslash.
+    /// Parses the rest of an escape sequence, after the backslash.
     fn escape(&mut self) -> Result<char, SyntaxError> {
         let here = self.at.place();
         let read = match self.at.bump() {
@@ -201,8 +201,8 @@ impl Reader<'_> {
         char::from_u32(code)
     }
 
-    /// `<<MARK` and the lines up to one that holds only the mark. `<<-MARK` takes the closing
-    /// mark's indentation off every line, if every line has it.
+    /// Parses `<<MARK` and the lines up to a line with only the mark. `<<-MARK` removes the closing
+    /// mark's indentation from every line, if every line has that indentation.
     fn heredoc(&mut self) -> Result<String, SyntaxError> {
         let opened = self.at.place();
         let begins = self.at.take("<<");
@@ -232,7 +232,7 @@ impl Reader<'_> {
     }
 }
 
-/// The lines, each with its newline, without `margin` if all of them begin with it.
+/// Joins the lines, each with its newline, without `margin` if all lines begin with `margin`.
 fn join_lines(lines: &[&str], margin: &str) -> String {
     let margin = if lines.iter().all(|line| line.starts_with(margin)) { margin } else { "" };
     let mut text = String::new();
@@ -247,7 +247,7 @@ fn is_key_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
-/// A piece of the text for a message: escaped where it would not be seen, and cut after 64
+/// Returns a piece of the text for a message: invisible characters escaped, cut after 64
 /// characters.
 fn shown(text: &str) -> String {
     let start: String = text.chars().take(64).collect();
