@@ -1,7 +1,7 @@
-//! Signature algorithms by their names in JOSE (RFC 7518, 8037).
+//! Signature algorithms by their JOSE names (RFC 7518, 8037).
 //!
-//! The attack this file stops: an algorithm that proves nothing. `none` and the algorithms of
-//! shared secrets are no names here, and SHA-1 is in none of them.
+//! The attack this file prevents: an algorithm that proves nothing. `none` and the algorithms for
+//! shared secrets are not supported, and no supported algorithm uses SHA-1.
 
 use crate::kind::Kind;
 use aws_lc_rs::signature::{
@@ -13,22 +13,22 @@ use aws_lc_rs::signature::{
 use bulkhead_wire::failure::{Failure, quoted};
 use std::str::FromStr;
 
-/// How a signature is made.
+/// A signature algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// RSA with PKCS #1 v1.5 padding, and SHA-256.
     Rs256,
-    /// The same with SHA-384.
+    /// RSA with PKCS #1 v1.5 padding, and SHA-384.
     Rs384,
-    /// The same with SHA-512.
+    /// RSA with PKCS #1 v1.5 padding, and SHA-512.
     Rs512,
-    /// RSA with PSS padding, SHA-256, and a salt as long as that.
+    /// RSA with PSS padding, SHA-256, and a salt as long as the digest.
     Ps256,
-    /// The same with SHA-384.
+    /// RSA with PSS padding, SHA-384, and a salt as long as the digest.
     Ps384,
-    /// The same with SHA-512.
+    /// RSA with PSS padding, SHA-512, and a salt as long as the digest.
     Ps512,
-    /// ECDSA on P-256 with SHA-256; both numbers behind each other, 64 bytes.
+    /// ECDSA on P-256 with SHA-256; the signature is both numbers concatenated, 64 bytes.
     Es256,
     /// ECDSA on P-384 with SHA-384, 96 bytes.
     Es384,
@@ -55,7 +55,7 @@ impl FromStr for Algorithm {
     type Err = Failure;
 
     fn from_str(text: &str) -> Result<Self, Failure> {
-        // The later of its two names (RFC 9864).
+        // The newer name (RFC 9864).
         let text = if text == "Ed25519" { "EdDSA" } else { text };
         let found = NAMES.iter().find(|(_, name)| *name == text).map(|(algorithm, _)| *algorithm);
         found.ok_or_else(|| {
@@ -66,13 +66,13 @@ impl FromStr for Algorithm {
 }
 
 impl Algorithm {
-    /// Its name in JOSE.
+    /// Returns the JOSE name.
     #[must_use]
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(algorithm, _)| *algorithm == self).map_or("", |(_, name)| name)
     }
 
-    /// The kind of key that it takes.
+    /// Returns the kind of key required.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -85,7 +85,7 @@ impl Algorithm {
         }
     }
 
-    /// How it is verified. RSA keys of other lengths are refused here, too.
+    /// Returns the verification algorithm, which also refuses RSA keys of unsupported lengths.
     pub(crate) fn verification(self) -> &'static dyn VerificationAlgorithm {
         match self {
             Self::Rs256 => &RSA_PKCS1_2048_8192_SHA256,
@@ -101,7 +101,7 @@ impl Algorithm {
         }
     }
 
-    /// Refuses a key of another kind, or one that says that it is for another algorithm.
+    /// Refuses a key of another kind, or a key with another algorithm in its `alg`.
     pub(crate) fn check(self, kind: Kind, alg: Option<&str>) -> Result<(), Failure> {
         let name = self.name();
         if kind != self.kind() {

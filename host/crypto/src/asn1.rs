@@ -1,4 +1,4 @@
-//! Keys in DER (RFC 5915, 5958, 8017), of which no crate that we have knows all.
+//! DER structures of keys (RFC 5915, 5958, 8017). No single dependency has all of these structures.
 
 use der::asn1::{BitStringRef, ObjectIdentifier, OctetStringRef, UintRef};
 use der::{Decode, Sequence};
@@ -12,7 +12,7 @@ pub(crate) struct RsaPublicKey<'a> {
     pub(crate) exponent: UintRef<'a>,
 }
 
-/// `RSAPrivateKey` of two primes.
+/// `RSAPrivateKey` with two primes.
 #[derive(Sequence)]
 pub(crate) struct RsaPrivateKey<'a> {
     pub(crate) version: u8,
@@ -37,7 +37,7 @@ pub(crate) struct EcPrivateKey<'a> {
     pub(crate) public_key: Option<BitStringRef<'a>>,
 }
 
-/// `OneAsymmetricKey`, which was `PrivateKeyInfo` before: PKCS#8.
+/// `OneAsymmetricKey`, formerly `PrivateKeyInfo`: PKCS#8.
 #[derive(Sequence)]
 pub(crate) struct PrivateKeyInfo<'a> {
     pub(crate) version: u8,
@@ -49,7 +49,7 @@ pub(crate) struct PrivateKeyInfo<'a> {
     pub(crate) public_key: Option<BitStringRef<'a>>,
 }
 
-/// The key within PKCS#8, in the form of its own kind.
+/// Returns the key inside PKCS#8, in the format of its kind.
 pub(crate) fn inner_key(pkcs8: &[u8]) -> der::Result<Vec<u8>> {
     Ok(PrivateKeyInfo::from_der(pkcs8)?.private_key.as_bytes().to_vec())
 }

@@ -1,7 +1,8 @@
-//! Certificates (X.509), read: what one says, whether or not it is true.
+//! Parser for X.509 certificates. A parsed certificate is not yet trusted; `chain.rs` verifies
+//! trust.
 //!
-//! The attack this file stops: a certificate of so many names or extensions that each look at it
-//! takes a while. Whether it is to be believed is for `chain.rs` to say.
+//! The attack this file prevents: a certificate with so many names or extensions that each look-up
+//! is slow.
 
 use crate::limits;
 use crate::public_key::PublicKey;
@@ -16,45 +17,45 @@ use x509_cert::ext::pkix::{
 };
 use x509_cert::time::Time;
 
-/// What a certificate says.
+/// The content of a certificate, unverified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// Whose it is (RFC 4514), such as `CN=a.example,O=Corp`.
+    /// Subject (RFC 4514), such as `CN=a.example,O=Corp`.
     pub subject: String,
-    /// Who signed it, in the same form.
+    /// Issuer, in the same form.
     pub issuer: String,
-    /// The common name of the subject, where it has one.
+    /// Common name of the subject, if any.
     pub common_name: Option<String>,
-    /// Hexadecimal, in lower case.
+    /// Serial number in lower-case hexadecimal.
     pub serial: String,
     /// Milliseconds since 1970.
     pub not_before: u64,
     /// Milliseconds since 1970.
     pub not_after: u64,
-    /// It may sign certificates.
+    /// The certificate may sign other certificates.
     pub is_authority: bool,
     /// Alternative names, each with its kind: `dns`, `ip`, `email` or `uri`.
     pub names: Vec<(&'static str, String)>,
     /// Extended usages: `client-auth`, `server-auth`, or an identifier in digits.
     pub usages: Vec<String>,
-    /// Its key; `None` for one of a kind that is not served.
+    /// Public key; `None` if the kind of key is not supported.
     pub public_key: Option<PublicKey>,
-    /// SHA-1 of its bytes, in hexadecimal. For comparing with what others wrote, and no proof.
+    /// SHA-1 of the certificate, in hexadecimal. For comparison with other systems only; proves
+    /// nothing.
     pub sha1: String,
-    /// SHA-256 of its bytes, in hexadecimal.
+    /// SHA-256 of the certificate, in hexadecimal.
     pub sha256: String,
-    /// The identifier of its key, where it says one, in hexadecimal.
+    /// Identifier of the certificate's key, if given, in hexadecimal.
     pub key_id: Option<String>,
-    /// The identifier of the key that signed it, where it says one.
+    /// Identifier of the issuer's key, if given, in hexadecimal.
     pub authority_key_id: Option<String>,
 }
 
 impl Certificate {
-    /// Reads the first certificate of a text in PEM.
+    /// Reads the first certificate of a PEM text.
     ///
     /// # Errors
-    /// Invalid request for what is no certificate, and for one of more than 256 names or 64
-    /// extensions.
+    /// Invalid request for an invalid certificate, or for more than 256 names or 64 extensions.
     pub fn read(text: &str) -> Result<Self, Failure> {
         let ders = ders("the certificate", text, limits::CHAIN)?;
         Self::of(ders.first().map_or(&[][..], Vec::as_slice))

@@ -1,7 +1,7 @@
-//! Whether a certificate is to be believed: a chain from it to a root that was given.
+//! Verification of a certificate chain up to a given root.
 //!
-//! The attack this file stops: a chain that was put together to be searched for ever. The library
-//! bounds its search, and here the certificates are counted.
+//! The attack this file prevents: a chain constructed to make the search for a path endless. The
+//! library limits the search, and this file limits the number of certificates.
 
 use crate::limits;
 use crate::x509::ders;
@@ -10,26 +10,26 @@ use rustls_pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
 use std::time::Duration;
 use webpki::{EndEntityCert, KeyUsage};
 
-/// A certificate, and what it is to be believed by.
+/// A certificate chain, and the conditions for its verification.
 pub struct Chain<'a> {
-    /// The certificate, in PEM; further ones behind it are between it and its root.
+    /// The certificate in PEM, followed by any intermediate certificates.
     pub certificates: &'a str,
-    /// Roots in PEM, of which the chain must reach one. Others are not asked.
+    /// Trusted roots in PEM. The chain must end in any of these roots; no system roots are used.
     pub roots: &'a str,
-    /// What it is used for.
+    /// Required usage of the certificate.
     pub usage: Usage,
-    /// The name or address that it must bear; empty for any.
+    /// Required name or address in the certificate; empty for any.
     pub name: &'a str,
-    /// Milliseconds since 1970: when it must hold.
+    /// Time of the verification, in milliseconds since 1970.
     pub now: u64,
 }
 
-/// What a certificate is used for.
+/// The purpose of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
-    /// To prove a client.
+    /// Client authentication.
     ClientAuth,
-    /// To prove a server.
+    /// Server authentication.
     ServerAuth,
 }
 
@@ -49,10 +49,10 @@ impl std::str::FromStr for Usage {
 }
 
 impl Chain<'_> {
-    /// Believes the certificate, or says why not. Revocation lists are not looked at.
+    /// Verifies the certificate. Revocation lists are not checked.
     ///
     /// # Errors
-    /// Invalid request for what cannot be read; permission denied for a chain that does not hold.
+    /// Invalid request for unreadable input; permission denied for a chain that does not verify.
     pub fn verify(&self) -> Result<(), Failure> {
         let certificates = owned("the certificates", self.certificates, limits::CHAIN + 1)?;
         let roots = owned("the roots", self.roots, limits::ROOTS)?;

@@ -1,13 +1,13 @@
-//! Digests and keyed digests, of the SHA-2 family.
+//! Digests and HMACs of the SHA-2 family.
 
 use crate::limits::{MESSAGE_BYTES, check_length};
 use aws_lc_rs::{digest as digests, hmac as keyed};
 use bulkhead_wire::failure::{Failure, quoted};
 
-/// The digest of data by `sha256`, `sha384` or `sha512`.
+/// Returns the digest of `data` by `sha256`, `sha384` or `sha512`.
 ///
 /// # Errors
-/// Invalid request for another algorithm, and for more than a MiB.
+/// Invalid request for another algorithm, or for more than 1 MiB.
 pub fn digest(algorithm: &str, data: &[u8]) -> Result<Vec<u8>, Failure> {
     check_length("the data", data.len(), MESSAGE_BYTES)?;
     let algorithm = match algorithm {
@@ -19,7 +19,7 @@ pub fn digest(algorithm: &str, data: &[u8]) -> Result<Vec<u8>, Failure> {
     Ok(digests::digest(algorithm, data).as_ref().to_vec())
 }
 
-/// HMAC (RFC 2104) of data by `sha256`, `sha384` or `sha512`.
+/// Returns the HMAC (RFC 2104) of `data` by `sha256`, `sha384` or `sha512`.
 ///
 /// # Errors
 /// As [`digest`].

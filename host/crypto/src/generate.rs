@@ -1,4 +1,4 @@
-//! New keys.
+//! Generation of new keys.
 
 use crate::asn1::inner_key;
 use crate::kind::Kind;
@@ -15,35 +15,36 @@ use aws_lc_rs::signature::{
 use bulkhead_wire::failure::{Failure, quoted};
 use zeroize::Zeroizing;
 
-/// Which key is to be made.
+/// The parameters of a new key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generation {
     kind: Kind,
-    /// Of an RSA key.
+    /// Size of an RSA key; `None` for other kinds.
     size: Option<KeySize>,
     form: Form,
 }
 
-/// How a private key is written.
+/// The format of a private key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `PRIVATE KEY`, for every kind.
+    /// `PRIVATE KEY`, for every kind of key.
     Pkcs8,
-    /// `RSA PRIVATE KEY` and `EC PRIVATE KEY`, as older programs want them.
+    /// `RSA PRIVATE KEY` and `EC PRIVATE KEY`, for older programs.
     Traditional,
 }
 
-/// A key that was made.
+/// A new key pair.
 pub struct Generated {
-    /// In PEM.
+    /// Private key in PEM.
     pub private_key: Zeroizing<String>,
-    /// Its public half.
+    /// Public key.
     pub public_key: PublicKey,
 }
 
 impl Generation {
-    /// A key by words: `rsa` of 2048, 3072 or 4096 bits, `ec` of 256, 384 or 521, or `ed25519`;
-    /// in the form `pkcs8` or `traditional`. 0 bits are 2048 and 256.
+    /// Parses the parameters: `rsa` with 2048, 3072 or 4096 bits, `ec` with 256, 384 or 521, or
+    /// `ed25519`; in the form `pkcs8` or `traditional`. 0 bits means the default: 2048 for RSA,
+    /// else 256.
     ///
     /// # Errors
     /// Invalid request for other words and numbers.
@@ -75,16 +76,17 @@ impl Generation {
         Ok(Self { kind, size, form })
     }
 
-    /// Bits of the RSA key that it makes, if that is what it makes: it takes tenths of a second.
+    /// Returns the bits of the RSA key to generate, or `None` for other kinds. Generating an RSA
+    /// key takes tenths of a second.
     #[must_use]
     pub fn rsa_bits(self) -> Option<u32> {
         self.size.and_then(|size| u32::try_from(size.len().saturating_mul(8)).ok())
     }
 
-    /// Makes the key.
+    /// Generates the key.
     ///
     /// # Errors
-    /// Internal when the host's library makes none.
+    /// Internal if the host's library fails.
     pub fn run(self) -> Result<Generated, Failure> {
         let pkcs8 = self.pkcs8().map_err(|_| unmade())?;
         let private_key = Zeroizing::new(self.written(&pkcs8)?);

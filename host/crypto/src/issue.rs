@@ -1,8 +1,8 @@
-//! Certificates, issued: by an authority's certificate and key, for a key of another's.
+//! Issuing of certificates, signed with an authority's key for the public key of a subject.
 //!
-//! The faults this file stops: a certificate that outlives its authority, one that is signed by a
-//! key which is not the authority's, and one by an authority that is none. What is issued signs no
-//! further certificates.
+//! The faults this file prevents: a certificate that outlives its authority, a signature by a key
+//! other than the authority's, and an authority not allowed to sign certificates. An issued
+//! certificate cannot sign further certificates.
 
 use crate::certificate::Certificate;
 use crate::kind::Kind;
@@ -53,33 +53,34 @@ const ECDSA_SHA384: ObjectIdentifier = oid("1.2.840.10045.4.3.3");
 const ECDSA_SHA512: ObjectIdentifier = oid("1.2.840.10045.4.3.4");
 const ED25519: ObjectIdentifier = oid("1.3.101.112");
 
-/// The first year that is written with four digits (RFC 5280).
+/// First year written with four digits (RFC 5280).
 const FOUR_DIGITS: u16 = 2_050;
-/// Bytes of a serial number: random ones are never guessed, nor met twice.
+/// Length of a serial number, in bytes: random numbers of this length are unguessable and do not
+/// repeat.
 const SERIAL_BYTES: usize = 16;
 
-/// What is to be issued.
+/// The content of a certificate to issue.
 pub struct Issuance<'a> {
     /// The authority's certificate, in PEM.
     pub authority: &'a str,
-    /// For whom: a public key, in PEM or as JWK.
+    /// The subject's public key, in PEM or as JWK.
     pub public_key: &'a str,
-    /// The subject's common name; empty for a subject without one.
+    /// Common name of the subject; empty for none.
     pub common_name: &'a str,
     /// Alternative names, each with its kind: `dns`, `ip`, `email` or `uri`.
     pub names: &'a [(String, String)],
     /// `client-auth`, `server-auth`.
     pub usages: &'a [String],
-    /// Milliseconds since 1970, cut to seconds.
+    /// Milliseconds since 1970, truncated to seconds.
     pub not_before: u64,
-    /// Milliseconds since 1970, cut to seconds.
+    /// Milliseconds since 1970, truncated to seconds.
     pub not_after: u64,
-    /// Bits of the digest that an RSA authority signs with: 256, 384, 512; 0 is 256. Others sign
-    /// with the digest of their curve.
+    /// Bits of the digest for an RSA authority's signature: 256, 384, 512; 0 means 256. Other
+    /// authorities use the digest of their curve.
     pub signature_bits: u32,
 }
 
-/// What is signed.
+/// The signed part of a certificate (`TBSCertificate`).
 #[derive(Sequence)]
 struct Tbs {
     #[asn1(context_specific = "0", tag_mode = "EXPLICIT")]
@@ -101,12 +102,12 @@ struct Signed {
     signature: BitString,
 }
 
-/// Issues a certificate, in PEM. Its serial number is random, its key is for signatures, and its
-/// extensions name it and its authority by the digests of their keys.
+/// Issues a certificate in PEM. The serial number is random, the key usage is digital signature,
+/// and the extensions identify the keys of the subject and the authority by their digests.
 ///
 /// # Errors
-/// Invalid request for an authority that may sign none, a key that is not its own, a time beyond
-/// its own, and names that no certificate bears.
+/// Invalid request for an authority not allowed to sign certificates, a key other than the
+/// authority's, an end after the authority's end, or invalid names.
 pub fn issue(wanted: &Issuance<'_>, key: &PrivateKey) -> Result<String, Failure> {
     let authority = Authority::read(wanted, key)?;
     let public_key = PublicKey::read(wanted.public_key)?;
@@ -128,7 +129,7 @@ pub fn issue(wanted: &Issuance<'_>, key: &PrivateKey) -> Result<String, Failure>
     Ok(pem::armour("CERTIFICATE", &signed.to_der().map_err(|_| unencoded())?))
 }
 
-/// Who signs.
+/// The signing authority.
 struct Authority {
     name: Name,
     kind: Kind,
@@ -306,7 +307,8 @@ fn general_name(kind: &str, name: &str) -> Result<GeneralName, Failure> {
     }
 }
 
-/// The usual identifier of a key (RFC 5280 §4.2.1.2): it tells keys apart and proves nothing.
+/// Returns the usual identifier of a key (RFC 5280 §4.2.1.2), which distinguishes keys and proves
+/// nothing.
 fn key_id(key: &PublicKey) -> Vec<u8> {
     digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, key.as_bytes()).as_ref().to_vec()
 }
@@ -315,7 +317,7 @@ fn serial_number() -> Result<SerialNumber, Failure> {
     let mut bytes = [0; SERIAL_BYTES];
     aws_lc_rs::rand::fill(&mut bytes)
         .map_err(|_| Failure::internal("the host's random generator failed"))?;
-    // Positive, and of the same length always.
+    // Positive, and always of the same length.
     if let Some(first) = bytes.first_mut() {
         *first = *first & 0x7f | 0x40;
     }

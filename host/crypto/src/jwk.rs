@@ -1,4 +1,4 @@
-//! Keys as JSON (RFC 7517, 7518, 8037).
+//! Keys as JSON Web Keys (RFC 7517, 7518, 8037).
 
 use crate::limits::{self, check_length};
 use base64::Engine;
@@ -7,12 +7,12 @@ use bulkhead_wire::failure::Failure;
 use serde::{Deserialize, Deserializer};
 use zeroize::{Zeroize, Zeroizing};
 
-/// A key in JSON. Members that say nothing of the key are not looked at.
+/// A JSON Web Key. Members not about the key are ignored.
 #[derive(Deserialize)]
 pub(crate) struct Jwk {
     pub(crate) kty: String,
     pub(crate) crv: Option<String>,
-    /// What it may be used for: `sig` or `enc`.
+    /// Permitted use of the key: `sig` or `enc`.
     #[serde(rename = "use")]
     pub(crate) purpose: Option<String>,
     pub(crate) alg: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Jwk {
     pub(crate) qi: Option<Text>,
 }
 
-/// A text that may be a part of a private key: it is wiped when it is dropped.
+/// A possibly secret text, wiped when dropped.
 pub(crate) struct Text(String);
 
 impl Text {
@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// Whether the text is meant as JSON and not as PEM.
+/// Returns whether the text is JSON rather than PEM.
 pub(crate) fn is_json(text: &str) -> bool {
     text.trim_start().starts_with('{')
 }
@@ -66,14 +66,14 @@ impl Jwk {
         }
     }
 
-    /// Its parts that no text may show.
+    /// Returns the secret members.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
         let parts = [&self.d, &self.p, &self.q, &self.dp, &self.dq, &self.qi];
         parts.into_iter().flatten().map(Text::as_str)
     }
 }
 
-/// The bytes of a member that must be there.
+/// Returns the bytes of a required member.
 pub(crate) fn member(name: &str, text: Option<&Text>) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let text = text.ok_or_else(|| Failure::invalid(format!("the JWK lacks its member {name}")))?;
     let bytes = URL_SAFE_NO_PAD.decode(text.as_str()).map_err(|_| {
@@ -82,7 +82,7 @@ pub(crate) fn member(name: &str, text: Option<&Text>) -> Result<Zeroizing<Vec<u8
     Ok(Zeroizing::new(bytes))
 }
 
-/// Bytes as members are written.
+/// Encodes bytes for a member.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }

@@ -1,4 +1,4 @@
-//! Kinds of keys, and how each is named: in words, in JWKs, and in DER.
+//! Kinds of keys, and their names in words, JWKs and DER.
 
 use der::asn1::ObjectIdentifier;
 use x509_cert::spki::AlgorithmIdentifierRef;
@@ -10,7 +10,7 @@ const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 pub(crate) const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
-/// What a key is: an elliptic one is of its curve, and of no use on another.
+/// The kind of a key. Each elliptic curve is a kind, because a key is useless on another curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// RSA, of any length.
@@ -29,7 +29,7 @@ impl Kind {
     /// The curves of ECDSA.
     pub(crate) const CURVES: [Self; 3] = [Self::P256, Self::P384, Self::P521];
 
-    /// `rsa`, `ec` or `ed25519`.
+    /// Returns `rsa`, `ec` or `ed25519`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Kind {
         }
     }
 
-    /// As messages name it.
+    /// Returns the name for messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Rsa => "RSA",
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// Bits of a private key of the curve; `None` for RSA, whose length differs.
+    /// Returns the bits of a private key on the curve; `None` for RSA, which has no fixed length.
     pub(crate) fn curve_bits(self) -> Option<u32> {
         match self {
             Self::Rsa => None,
@@ -60,12 +60,12 @@ impl Kind {
         }
     }
 
-    /// Bytes of a coordinate on the curve, and of a private key.
+    /// Returns the bytes of a coordinate on the curve, and of a private key.
     pub(crate) fn coordinate_bytes(self) -> usize {
         self.curve_bits().unwrap_or_default().div_ceil(8) as usize
     }
 
-    /// The identifier of an ECDSA curve.
+    /// Returns the identifier of an ECDSA curve.
     pub(crate) fn curve(self) -> Option<ObjectIdentifier> {
         match self {
             Self::P256 => Some(P256),
@@ -75,12 +75,12 @@ impl Kind {
         }
     }
 
-    /// The kind of an ECDSA curve's identifier.
+    /// Returns the kind for the identifier of an ECDSA curve.
     pub(crate) fn of_curve(curve: ObjectIdentifier) -> Option<Self> {
         Self::CURVES.into_iter().find(|kind| kind.curve() == Some(curve))
     }
 
-    /// What a key's algorithm says it is; `None` for kinds that are not served.
+    /// Returns the kind for a key's algorithm; `None` for unsupported kinds.
     pub(crate) fn of_algorithm(algorithm: &AlgorithmIdentifierRef<'_>) -> Option<Self> {
         match algorithm.oid {
             RSA => Some(Self::Rsa),

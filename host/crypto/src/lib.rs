@@ -1,13 +1,13 @@
-//! Keys, signatures, certificates and password hashes: what the host computes for components, and
-//! what the SDK's test bed computes in its place, by the same code.
+//! Keys, signatures, certificates and password hashes. The host computes these for components, and
+//! the SDK's test bed runs the same code.
 //!
-//! Knows bytes and the texts in which keys are written. Never knows components, mounts, grants,
-//! storage or time: the caller says what time it is, and where and how often to compute.
+//! The crate knows bytes and the text formats of keys. It never knows components, mounts, grants,
+//! storage or time: the caller supplies the time, and decides on threads and rate limits.
 //!
-//! The attacks that it stops: an algorithm that the sender of a signature chose (a key is read for
-//! one algorithm, and serves no other); keys too weak to prove anything; and keys, certificates and
-//! hashes that were made to be slow. Each input is bounded before it is read, and everything that
-//! comes out of a private key is wiped when it is dropped.
+//! The attacks this crate prevents: an algorithm chosen by the sender of a signature (a key is read
+//! for a single algorithm and works with no other); keys too weak to prove anything; and keys,
+//! certificates and hashes constructed to be slow. Each input is limited before parsing, and all
+//! data from a private key is wiped when dropped.
 //!
 //! ```text
 //! limits → pem → asn1 → kind → x509 → jwk → public_key → private_key → algorithm

@@ -1,7 +1,7 @@
 //! Password hashes: argon2id (RFC 9106), as PHC strings.
 //!
-//! The attack this file stops: a hash that was written to be slow. What it asks for is looked at
-//! before anything is computed, so that its memory can be counted and its time is bounded.
+//! The attack this file prevents: a hash constructed to be slow. The parameters are checked before
+//! the computation, so memory can be reserved and time is bounded.
 
 use crate::limits::{self, check_length};
 use argon2::password_hash::phc::{PasswordHash, Salt};
@@ -9,10 +9,10 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use argon2::{PasswordHasher, PasswordVerifier};
 use bulkhead_wire::failure::Failure;
 
-/// Bytes of a salt.
+/// Length of a salt, in bytes.
 const SALT_BYTES: usize = 16;
 
-/// What one hash takes.
+/// Memory and passes of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     memory_kib: u32,
@@ -20,15 +20,15 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Of a hash that is made: 19 MiB, two passes.
+    /// Cost of a new hash: 19 MiB, two passes.
     pub const OF_NEW: Self =
         Self { memory_kib: Params::DEFAULT_M_COST, passes: Params::DEFAULT_T_COST };
 
-    /// Of a hash that is checked.
+    /// Returns the cost of an existing hash.
     ///
     /// # Errors
-    /// Invalid request for what is no PHC string of argon2id, and for one that takes more than 64
-    /// MiB, or goes over more than 256 MiB in all its passes.
+    /// Invalid request for a text that is not a PHC string of argon2id, or for more than 64 MiB of
+    /// memory or 256 MiB of memory times passes.
     pub fn of(hash: &str) -> Result<Self, Failure> {
         Self::of_read(&read(hash)?)
     }
@@ -47,23 +47,23 @@ impl Cost {
         Ok(cost)
     }
 
-    /// Bytes of memory that computing it takes.
+    /// Returns the memory needed, in bytes.
     #[must_use]
     pub fn memory(self) -> usize {
         (self.memory_kib as usize).saturating_mul(1_024)
     }
 
-    /// Bytes that all its passes go over.
+    /// Returns memory times passes, in bytes.
     #[must_use]
     pub fn work(self) -> usize {
         self.memory().saturating_mul(self.passes as usize)
     }
 }
 
-/// A new hash of a password, with a salt of its own.
+/// Returns a new hash of a password, with a random salt.
 ///
 /// # Errors
-/// Invalid request for a password of more than 4 KiB; internal when the host's library fails.
+/// Invalid request for a password of more than 4 KiB; internal if the host's library fails.
 pub fn hash_password(password: &str) -> Result<String, Failure> {
     check_length("the password", password.len(), limits::PASSWORD_BYTES)?;
     let mut salt = [0; SALT_BYTES];
@@ -77,7 +77,7 @@ pub fn hash_password(password: &str) -> Result<String, Failure> {
     hash.map(|hash| hash.to_string()).map_err(|_| uncomputed())
 }
 
-/// Whether the hash is of that password.
+/// Returns whether the hash belongs to the password.
 ///
 /// # Errors
 /// As [`Cost::of`] and [`hash_password`].

@@ -1,8 +1,7 @@
-//! The armour in which keys and certificates are handed around: base64 between two lines that say
-//! what it is.
+//! PEM, the text format of keys and certificates: base64 between two labelled lines.
 //!
-//! Text before, between and behind the sections is a comment, as tools write it. What is read may
-//! be a private key, so no copy of it is left in memory.
+//! Text outside the sections is a comment, as many tools write. The input may be a private key, so
+//! no copy stays in memory.
 
 use crate::limits::{self, check_length};
 use base64::Engine;
@@ -13,16 +12,16 @@ use zeroize::Zeroizing;
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
-/// Characters of a line of base64.
+/// Characters per line of base64.
 const LINE: usize = 64;
 
-/// One section: what it says that it is, and its bytes.
+/// A section: its label and its bytes.
 pub(crate) struct Section {
     pub(crate) label: String,
     pub(crate) bytes: Zeroizing<Vec<u8>>,
 }
 
-/// The sections of a text, at least one. `what` names the text in refusals.
+/// Returns the sections of a text, at least one. `what` names the text in refusals.
 pub(crate) fn read(what: &str, text: &str) -> Result<Vec<Section>, Failure> {
     check_length(what, text.len(), limits::PEM_BYTES)?;
     let mut sections = Vec::new();
@@ -45,7 +44,7 @@ pub(crate) fn read(what: &str, text: &str) -> Result<Vec<Section>, Failure> {
     Ok(sections)
 }
 
-/// What stands behind `-----BEGIN `, up to the end of its section.
+/// Parses a section, from behind `-----BEGIN ` to its end.
 fn read_section(text: &str) -> Option<(Section, &str)> {
     let (label, text) = text.split_once(DASHES)?;
     let (body, text) = text.split_once(END)?;
@@ -56,7 +55,7 @@ fn read_section(text: &str) -> Option<(Section, &str)> {
     Some((Section { label: label.to_owned(), bytes }, rest))
 }
 
-/// Bytes in their armour, such as `PUBLIC KEY`: lines of 64 characters, each with its end.
+/// Encodes bytes with a label such as `PUBLIC KEY`, in lines of 64 characters, each with a newline.
 #[must_use]
 pub fn armour(label: &str, bytes: &[u8]) -> String {
     let packed = Zeroizing::new(STANDARD.encode(bytes));

@@ -1,4 +1,4 @@
-//! Private keys: read for one use, and wiped after it.
+//! Private keys: parsed for a single use, and wiped afterwards.
 
 use crate::asn1::{EcPrivateKey, PrivateKeyInfo, RsaPrivateKey};
 use crate::jwk::{self, Jwk, member};
@@ -17,7 +17,7 @@ use std::fmt;
 use x509_cert::spki::AlgorithmIdentifierRef;
 use zeroize::Zeroizing;
 
-/// A private key. It shows nothing of itself.
+/// A private key. `Debug` shows only the kind.
 pub struct PrivateKey {
     kind: Kind,
     form: Form,
@@ -25,7 +25,7 @@ pub struct PrivateKey {
     alg: Option<String>,
 }
 
-/// How it is written in DER.
+/// The DER structure of a key.
 #[derive(Clone, Copy)]
 enum Form {
     Pkcs8,
@@ -43,8 +43,8 @@ impl PrivateKey {
     /// Reads a JWK, or PEM (`PRIVATE KEY`, `RSA PRIVATE KEY`, `EC PRIVATE KEY`).
     ///
     /// # Errors
-    /// Invalid request for what is no private key of a kind that is served, and for an encrypted
-    /// one. The parts of the key are checked when it is first used.
+    /// Invalid request for an unsupported kind of private key, any other text, or an encrypted key.
+    /// The parts of a PEM key are checked at first use.
     pub fn read(text: &str) -> Result<Self, Failure> {
         if jwk::is_json(text) {
             return Self::from_jwk(&Jwk::read(text)?);
@@ -93,7 +93,7 @@ impl PrivateKey {
         Ok(key)
     }
 
-    /// What it is.
+    /// Returns the kind of the key.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
@@ -103,10 +103,10 @@ impl PrivateKey {
         self.alg.as_deref()
     }
 
-    /// Its public half.
+    /// Returns the public half.
     ///
     /// # Errors
-    /// Invalid request for a key whose parts do not belong together.
+    /// Invalid request for a key with parts that do not belong together.
     pub fn public(&self) -> Result<PublicKey, Failure> {
         let bytes = match self.kind {
             Kind::Rsa => self.rsa()?.public_key().as_ref().to_vec(),
@@ -122,7 +122,7 @@ impl PrivateKey {
         Ok(self.ecdsa(algorithm)?.public_key().as_ref().to_vec())
     }
 
-    /// The pair of an RSA key that signs in bounded time.
+    /// Returns the RSA key pair, if short enough to sign in bounded time.
     pub(crate) fn rsa(&self) -> Result<RsaKeyPair, Failure> {
         let pair = match self.form {
             Form::Pkcs8 => RsaKeyPair::from_pkcs8(&self.der),
@@ -144,7 +144,7 @@ impl PrivateKey {
         Ok(pair)
     }
 
-    /// The pair of an elliptic key. Its curve must be the algorithm's.
+    /// Returns the ECDSA key pair. The key's curve must be the algorithm's.
     pub(crate) fn ecdsa(
         &self,
         algorithm: &'static EcdsaSigningAlgorithm,
@@ -158,7 +158,7 @@ impl PrivateKey {
     }
 }
 
-/// `RSAPrivateKey` of a JWK, all of whose parts must be there.
+/// Returns the `RSAPrivateKey` of a JWK. All parts must be present.
 fn rsa_of_jwk(jwk: &Jwk) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let (n, e) = (member("n", jwk.n.as_ref())?, member("e", jwk.e.as_ref())?);
     let (d, p) = (member("d", jwk.d.as_ref())?, member("p", jwk.p.as_ref())?);
@@ -178,7 +178,7 @@ fn rsa_of_jwk(jwk: &Jwk) -> Result<Zeroizing<Vec<u8>>, Failure> {
     key.to_der().map(Zeroizing::new).map_err(|_| damaged())
 }
 
-/// `ECPrivateKey` with its curve and its public half.
+/// Returns an `ECPrivateKey` with its curve and public half.
 fn sec1(kind: Kind, secret: &[u8], point: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
     if secret.len() != kind.coordinate_bytes() {
         return Err(unmatched());
@@ -192,14 +192,14 @@ fn sec1(kind: Kind, secret: &[u8], point: &[u8]) -> Result<Zeroizing<Vec<u8>>, F
     key.to_der().map(Zeroizing::new).map_err(|_| damaged())
 }
 
-/// `ECPrivateKey` as it stands alone: within PKCS#8 it leaves its curve to what is around it.
+/// Returns a standalone `ECPrivateKey`: inside PKCS#8 the curve stands only in the outer structure.
 pub(crate) fn with_curve(kind: Kind, der: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let key = EcPrivateKey::from_der(der).map_err(|_| damaged())?;
     let named = EcPrivateKey { curve: kind.curve(), ..key };
     named.to_der().map(Zeroizing::new).map_err(|_| damaged())
 }
 
-/// PKCS#8 of the seed of an Ed25519 key (RFC 8410).
+/// Returns PKCS#8 for the seed of an Ed25519 key (RFC 8410).
 fn pkcs8_of_seed(seed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let inner = OctetStringRef::new(seed).and_then(|seed| seed.to_der());
     let inner = Zeroizing::new(inner.map_err(|_| damaged())?);

@@ -1,8 +1,8 @@
-//! Public keys: read from JWKs, PEM and certificates, checked, and written again.
+//! Public keys: parsed from JWKs, PEM and certificates, checked, and written.
 //!
-//! The attacks this file stops: keys so short that their private half can be computed, keys so long
-//! that each verification takes a while, points that are not on their curve, and a private key that
-//! is handed around where its public half would do.
+//! The attacks this file prevents: keys so short that the private half can be computed, keys so
+//! long that each verification is slow, points outside their curve, and a private key passed around
+//! in place of its public half.
 
 use crate::asn1::RsaPublicKey;
 use crate::jwk::{self, Jwk, member};
@@ -19,13 +19,13 @@ use der::asn1::{Any, BitString, Null, UintRef};
 use der::{Decode, Encode};
 use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
 
-/// A public key that holds together.
+/// A checked public key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     kind: Kind,
-    /// As a `SubjectPublicKeyInfo` holds it: an `RSAPublicKey`, a point, or 32 bytes.
+    /// As in a `SubjectPublicKeyInfo`: an `RSAPublicKey`, a point, or 32 bytes.
     bytes: Vec<u8>,
-    /// The one algorithm that it is for, where it says so.
+    /// The only permitted algorithm, if the key names an algorithm.
     alg: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl PublicKey {
     /// Reads a JWK, or PEM of a public key (`PUBLIC KEY`, `RSA PUBLIC KEY`) or certificate.
     ///
     /// # Errors
-    /// Invalid request for what is no public key of a kind that is served: RSA of 2048 to 8192
+    /// Invalid request unless the text is a public key of a supported kind: RSA of 2048 to 8192
     /// bits, P-256, P-384, P-521, Ed25519. A private key is refused, too.
     pub fn read(text: &str) -> Result<Self, Failure> {
         match jwk::is_json(text) {
@@ -49,7 +49,7 @@ impl PublicKey {
         Self::half_of_jwk(jwk)
     }
 
-    /// The public half of any JWK.
+    /// Returns the public half of any JWK.
     pub(crate) fn half_of_jwk(jwk: &Jwk) -> Result<Self, Failure> {
         let key = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
             ("RSA", _) => {
@@ -102,7 +102,7 @@ impl PublicKey {
         }
     }
 
-    /// The key of a certificate or of `PUBLIC KEY`.
+    /// Returns the key of a certificate or of a `PUBLIC KEY` section.
     pub(crate) fn from_spki(spki: &SubjectPublicKeyInfoOwned) -> Result<Self, Failure> {
         let algorithm = x509_cert::spki::AlgorithmIdentifierRef {
             oid: spki.algorithm.oid,
@@ -113,13 +113,13 @@ impl PublicKey {
         Self::checked(kind, bytes.to_vec())
     }
 
-    /// A key of which every part was looked at.
+    /// Returns a key after checking every part.
     pub(crate) fn checked(kind: Kind, bytes: Vec<u8>) -> Result<Self, Failure> {
         if kind == Kind::Rsa {
             check_rsa(&bytes)?;
         }
         let key = Self { kind, bytes, alg: None };
-        // The library's own look: the point is on its curve, the exponent is odd, and so on.
+        // The library checks the rest: the point is on the curve, the exponent is odd, and so on.
         let any: &'static dyn VerificationAlgorithm = match kind {
             Kind::Rsa => &RSA_PKCS1_2048_8192_SHA256,
             Kind::P256 => &ECDSA_P256_SHA256_FIXED,
@@ -130,7 +130,7 @@ impl PublicKey {
         key.parse(any).map(|_| key)
     }
 
-    /// The key as the library keeps it, for one algorithm.
+    /// Returns the library's form of the key, for a single algorithm.
     pub(crate) fn parse(
         &self,
         algorithm: &'static dyn VerificationAlgorithm,
@@ -141,13 +141,13 @@ impl PublicKey {
         })
     }
 
-    /// What it is.
+    /// Returns the kind of the key.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Bits of the modulus, or of the curve.
+    /// Returns the bits of the modulus, or of the curve.
     #[must_use]
     pub fn bits(&self) -> u32 {
         self.kind.curve_bits().unwrap_or_else(|| {
@@ -159,7 +159,7 @@ impl PublicKey {
         self.alg.as_deref()
     }
 
-    /// What the bit string of a `SubjectPublicKeyInfo` holds.
+    /// Returns the content of the bit string in a `SubjectPublicKeyInfo`.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -175,20 +175,20 @@ impl PublicKey {
         Ok(SubjectPublicKeyInfoOwned { algorithm, subject_public_key: key })
     }
 
-    /// PEM, `PUBLIC KEY`.
+    /// Returns the key in PEM, `PUBLIC KEY`.
     ///
     /// # Errors
-    /// None that a key which was read can meet.
+    /// None for a key that was read.
     pub fn pem(&self) -> Result<String, Failure> {
         let der = self.spki()?.to_der().map_err(|_| damaged())?;
         Ok(pem::armour("PUBLIC KEY", &der))
     }
 
-    /// One JSON object with the members that make the key, in the order of their names, so that its
-    /// digest is the key's thumbprint (RFC 7638).
+    /// Returns a JSON object with the members required by RFC 7638, sorted by name; the digest is
+    /// the key's thumbprint.
     ///
     /// # Errors
-    /// None that a key which was read can meet.
+    /// None for a key that was read.
     pub fn jwk(&self) -> Result<String, Failure> {
         if self.kind == Kind::Rsa {
             let key = RsaPublicKey::from_der(&self.bytes).map_err(|_| damaged())?;
@@ -229,7 +229,7 @@ pub(crate) fn uint(bytes: &[u8]) -> Result<UintRef<'_>, Failure> {
     UintRef::new(bytes).map_err(|_| damaged())
 }
 
-/// The bits of a number without its leading zeros.
+/// Returns the bits of a number without its leading zeros.
 fn bit_length(number: UintRef<'_>) -> u32 {
     let bytes = number.as_bytes();
     let Some(first) = bytes.first() else { return 0 };

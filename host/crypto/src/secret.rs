@@ -1,9 +1,9 @@
-//! What of a key no text may show.
+//! Secret parts of keys, for redaction.
 
 use crate::jwk::{self, Jwk};
 use zeroize::Zeroizing;
 
-/// Whether a text is, or may be, a private key.
+/// Returns whether a text is, or may be, a private key.
 #[must_use]
 pub fn is_private(text: &str) -> bool {
     match jwk::is_json(text) {
@@ -12,8 +12,8 @@ pub fn is_private(text: &str) -> bool {
     }
 }
 
-/// The parts of a private key's text that are secret: lines between its armour, or members of its
-/// JWK. Of a text that is neither, all of it.
+/// Returns the secret parts of a private key's text: the lines of PEM without the labels, or
+/// members of a JWK. For any other text, everything is secret.
 #[must_use]
 pub fn secrets_of(text: &str) -> Vec<Zeroizing<String>> {
     if jwk::is_json(text) {

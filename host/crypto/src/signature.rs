@@ -1,4 +1,4 @@
-//! Signatures: made, and checked.
+//! Signing and verification.
 
 use crate::algorithm::Algorithm;
 use crate::limits::{MESSAGE_BYTES, check_length};
@@ -13,7 +13,7 @@ use aws_lc_rs::signature::{
 };
 use bulkhead_wire::failure::Failure;
 
-/// A public key that was read for one algorithm, and serves no other.
+/// A public key for a single algorithm; other algorithms cannot use the key.
 #[derive(Debug)]
 pub struct VerifyingKey(ParsedPublicKey);
 
@@ -21,8 +21,8 @@ impl VerifyingKey {
     /// Reads a public key (see [`PublicKey::read`]) for an algorithm.
     ///
     /// # Errors
-    /// Invalid request for an algorithm that is not served, a key that is none, and a key that is
-    /// not for that algorithm.
+    /// Invalid request for an unsupported algorithm, an invalid key, or a key for another
+    /// algorithm.
     pub fn read(algorithm: &str, text: &str) -> Result<Self, Failure> {
         let algorithm: Algorithm = algorithm.parse()?;
         let key = PublicKey::read(text)?;
@@ -30,18 +30,19 @@ impl VerifyingKey {
         key.parse(algorithm.verification()).map(Self)
     }
 
-    /// Whether the signature is the key's, of that message. A damaged one is not.
+    /// Returns whether `signature` is the key's signature of `message`; `false` for a damaged
+    /// signature.
     ///
     /// # Errors
-    /// Invalid request for a message of more than a MiB.
+    /// Invalid request for a message of more than 1 MiB.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<bool, Failure> {
         check_length("the message", message.len(), MESSAGE_BYTES)?;
         Ok(self.0.verify_sig(message, signature).is_ok())
     }
 }
 
-/// A private key that was read for one algorithm, and serves no other. Its library wipes it when it
-/// is dropped.
+/// A private key for a single algorithm; other algorithms cannot use the key. The library wipes the
+/// key on drop.
 pub struct SigningKey(Pair);
 
 enum Pair {
@@ -51,11 +52,10 @@ enum Pair {
 }
 
 impl SigningKey {
-    /// Makes a private key ready to sign by an algorithm.
+    /// Prepares a private key for signing with an algorithm.
     ///
     /// # Errors
-    /// Invalid request for a key that is not for the algorithm, or whose parts do not belong
-    /// together.
+    /// Invalid request for a key for another algorithm, or with parts that do not belong together.
     pub fn read(algorithm: &str, key: &PrivateKey) -> Result<Self, Failure> {
         let algorithm: Algorithm = algorithm.parse()?;
         algorithm.check(key.kind(), key.alg())?;
@@ -79,7 +79,7 @@ impl SigningKey {
     /// Signs a message.
     ///
     /// # Errors
-    /// Invalid request for a message of more than a MiB.
+    /// Invalid request for a message of more than 1 MiB.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Failure> {
         check_length("the message", message.len(), MESSAGE_BYTES)?;
         match &self.0 {
@@ -93,15 +93,15 @@ impl SigningKey {
     }
 }
 
-/// Signs one message.
+/// Signs a single message.
 ///
 /// # Errors
-/// Those of [`SigningKey::read`] and [`SigningKey::sign`].
+/// As [`SigningKey::read`] and [`SigningKey::sign`].
 pub fn sign(algorithm: &str, key: &PrivateKey, message: &[u8]) -> Result<Vec<u8>, Failure> {
     SigningKey::read(algorithm, key)?.sign(message)
 }
 
-/// RSA, by an encoding.
+/// Signs with RSA and the given encoding.
 pub(crate) fn sign_rsa(
     key: &PrivateKey,
     encoding: &'static dyn RsaEncoding,
@@ -120,7 +120,7 @@ fn sign_by_rsa(
     Ok(signature)
 }
 
-/// ECDSA, on a curve and in an encoding.
+/// Signs with ECDSA, on the algorithm's curve and in the algorithm's encoding.
 pub(crate) fn sign_ecdsa(
     key: &PrivateKey,
     algorithm: &'static EcdsaSigningAlgorithm,

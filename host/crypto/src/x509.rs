@@ -1,4 +1,4 @@
-//! Certificates as bytes: taken out of PEM and parsed, of bounded size.
+//! Certificates as bytes: extracted from PEM, and parsed within limits.
 
 use crate::limits;
 use crate::pem;
@@ -7,13 +7,13 @@ use der::Decode;
 use der::asn1::ObjectIdentifier;
 use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
-/// Extended usages by their words.
+/// Extended key usages by word.
 pub(crate) const USAGES: [(&str, ObjectIdentifier); 2] = [
     ("client-auth", ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2")),
     ("server-auth", ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1")),
 ];
 
-/// The bytes of the certificates of a text in PEM: at least one, at most so many. Sections of
+/// Returns the bytes of the certificates in a PEM text: at least one, at most `most`. Sections with
 /// another label are refused.
 pub(crate) fn ders(what: &str, text: &str, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
     let sections = pem::read(what, text)?;
@@ -27,7 +27,7 @@ pub(crate) fn ders(what: &str, text: &str, most: usize) -> Result<Vec<Vec<u8>>, 
     Ok(sections.iter().map(|section| section.bytes.to_vec()).collect())
 }
 
-/// A certificate of which names and extensions were counted.
+/// Parses a certificate, and limits the number of its extensions.
 pub(crate) fn parse(bytes: &[u8]) -> Result<x509_cert::Certificate, Failure> {
     let parsed = x509_cert::Certificate::from_der(bytes).map_err(|_| damaged())?;
     let extensions = parsed.tbs_certificate().extensions().map_or(0, Vec::len);
@@ -40,7 +40,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<x509_cert::Certificate, Failure> {
     Ok(parsed)
 }
 
-/// The key of a certificate, of which nothing else is believed.
+/// Returns the key of a certificate. No other field of the certificate is checked.
 pub(crate) fn public_key_of(bytes: &[u8]) -> Result<SubjectPublicKeyInfoOwned, Failure> {
     Ok(parse(bytes)?.tbs_certificate().subject_public_key_info().clone())
 }
