@@ -1,8 +1,8 @@
-//! The API server: what is asked of it, and what its answers mean.
+//! Client of the Kubernetes API server: requests, and the interpretation of answers.
 //!
-//! The attack this file stops: an API server, or what stands in its place, that answers anything. A
-//! redirect is none, what is not of the expected shape is none, and of a refusal only the message
-//! of a `Status` is repeated, cut and on one line.
+//! The attack this file prevents: an API server, or an impostor, that answers arbitrary content. A
+//! redirect or an answer of unexpected shape is not accepted. From a refusal, only the message of a
+//! `Status` is repeated, shortened and on a single line.
 
 use crate::objects::Kind as ObjectKind;
 use crate::target::Target;
@@ -19,32 +19,33 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
-/// Longest message of the API server that is repeated, in characters.
+/// Maximum length of a repeated API server message, in characters.
 const LONGEST_MESSAGE: usize = 500;
 
-/// Longest uid of an object, in bytes: a lease keeps it.
+/// Maximum length of an object's uid, in bytes: leases store uids.
 const LONGEST_UID: usize = 128;
 
-/// An API server that can be asked.
+/// An API server, reachable through the host.
 pub(crate) struct ApiServer<'a> {
     host: &'a dyn Host,
     target: &'a Target,
 }
 
-/// Why the API server did not do what it was asked.
+/// The reason a request to the API server failed.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// It said no, and nothing was done: status, and its message.
+    /// The API server refused, and nothing was done: status, message, and milliseconds until a
+    /// retry.
     Said(u16, String, Option<u64>),
-    /// It was never asked.
+    /// The request was never sent.
     Unasked(Failure),
-    /// What it did is not known.
+    /// The request may have taken effect.
     Unclear(Failure),
 }
 
 impl Refusal {
-    /// The failure, beginning with what was tried. A refusal that asking again does not change is
-    /// the caller's to solve (decision P4).
+    /// Converts the refusal to a failure that begins with the attempted operation. A refusal that a
+    /// retry cannot change is the caller's to solve (decision P4).
     pub(crate) fn about(self, tried: &str) -> Failure {
         let (kind, message, retry_after) = match self {
             Self::Said(429, message, after) => (Kind::RateLimited, message, after),
@@ -62,7 +63,7 @@ impl Refusal {
         Failure { retry_after, ..Failure::new(kind, format!("failed to {tried}: {message}")) }
     }
 
-    /// As the outcome of making something.
+    /// Converts the refusal to the outcome of creating an object.
     pub(crate) fn unmade(self, tried: &str) -> Unmade {
         match self {
             Self::Unclear(_) => Unmade::Perhaps(self.about(tried)),
@@ -70,13 +71,13 @@ impl Refusal {
         }
     }
 
-    /// Whether the API server said so by that status.
+    /// Returns whether the API server refused with `status`.
     pub(crate) fn is(&self, status: u16) -> bool {
         matches!(self, Self::Said(said, ..) if *said == status)
     }
 }
 
-/// Of an object, what tells it from others. An answer holds far more, which is skipped.
+/// The identity of an object. All other members of the answer are ignored.
 #[derive(Deserialize)]
 struct Object {
     metadata: Metadata,
@@ -92,8 +93,8 @@ struct Metadata {
 }
 
 impl Metadata {
-    /// The object, if it is the one that was asked for: what a lease removes later must not be
-    /// named by an answer about something else.
+    /// Returns the object if the answer is about the requested object. Otherwise a lease could
+    /// later remove an object named by an unrelated answer.
     fn found(self, namespace: &str, name: &str) -> Result<Found, Refusal> {
         let is_asked_for =
             self.name == name && self.namespace.is_none_or(|place| place == namespace);
@@ -110,13 +111,13 @@ fn is_uid(text: &str) -> bool {
     (1..=LONGEST_UID).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Of a request for a token, what came of it.
+/// The answer to a token request.
 #[derive(Deserialize)]
 struct Tokens {
     status: Option<TokenRequestStatus>,
 }
 
-/// Of a refusal, what is told.
+/// The relevant members of a refusal.
 #[derive(Deserialize)]
 struct Status {
     #[serde(default)]
@@ -127,7 +128,7 @@ struct Status {
     message: String,
 }
 
-/// Of what answers a removal, what keeps the object there.
+/// The answer to a deletion, with the finalizers that keep the object.
 #[derive(Deserialize)]
 struct Removed {
     metadata: Option<RemovedMetadata>,
@@ -139,7 +140,7 @@ struct RemovedMetadata {
     finalizers: Vec<String>,
 }
 
-/// Of a question about the asker's own rights, the answer.
+/// The answer to a question about the engine's own rights.
 #[derive(Deserialize)]
 struct Review {
     status: Allowed,
@@ -151,26 +152,26 @@ struct Allowed {
     allowed: bool,
 }
 
-/// An object that is there.
+/// An existing object.
 pub(crate) struct Found {
     pub(crate) uid: String,
     pub(crate) labels: BTreeMap<String, String>,
 }
 
 impl<'a> ApiServer<'a> {
-    /// `target`, reached through `host`.
+    /// Returns a client for `target`, reached through `host`.
     pub(crate) fn new(host: &'a dyn Host, target: &'a Target) -> Self {
         Self { host, target }
     }
 
-    /// The labels of a namespace, whose name must have been checked.
+    /// Returns the labels of a namespace. The caller must have validated the name.
     pub(crate) fn namespace_labels(&self, name: &str) -> Result<BTreeMap<String, String>, Refusal> {
         let request = Request::new(Namespace::url_path(&(), None)).get(name, &GetParams::default());
         let found: Object = self.ask(request, false)?;
         Ok(found.metadata.labels.unwrap_or_default())
     }
 
-    /// Makes an object, and gives its uid.
+    /// Creates an object, and returns its uid.
     pub(crate) fn create(
         &self,
         kind: ObjectKind,
@@ -183,7 +184,7 @@ impl<'a> ApiServer<'a> {
         Ok(made.metadata.found(namespace, name)?.uid)
     }
 
-    /// The object of that name, if there is one.
+    /// Returns the object with this name, if any.
     pub(crate) fn find(
         &self,
         kind: ObjectKind,
@@ -198,9 +199,9 @@ impl<'a> ApiServer<'a> {
         }
     }
 
-    /// Removes the object that has that uid. One that is gone, and another that took its name, are
-    /// success; a conflict about one that is still there is none, and neither is an object that
-    /// waits for its finalizers: a binding gives its rights until then.
+    /// Removes the object with this uid. If the object is gone, or another object has taken the
+    /// name, the removal succeeds. If the object still exists after a conflict, or waits for its
+    /// finalizers, the removal fails: a binding grants its rights until the object is gone.
     pub(crate) fn delete(
         &self,
         kind: ObjectKind,
@@ -224,7 +225,7 @@ impl<'a> ApiServer<'a> {
         }
     }
 
-    /// Whether the engine's own account may do that, as the API server decides it.
+    /// Returns whether the API server permits an action to the engine's own account.
     pub(crate) fn may(&self, asked: &serde_json::Value) -> Result<bool, Refusal> {
         let path = SelfSubjectAccessReview::url_path(&(), None);
         let body = serde_json::to_vec(asked).map_err(|_| unwritable())?;
@@ -233,8 +234,8 @@ impl<'a> ApiServer<'a> {
         Ok(answered.status.allowed)
     }
 
-    /// A token of the service account for `seconds`; no audiences leave them to the cluster. It
-    /// makes no object, so that it may be asked again.
+    /// Requests a token of the service account for `seconds`. Without audiences, the cluster
+    /// chooses the audiences. The request creates no object, so the host may retry.
     pub(crate) fn token(
         &self,
         namespace: &str,
@@ -282,14 +283,14 @@ impl<'a> ApiServer<'a> {
     }
 }
 
-/// Whether it is the API server that says so: what stands in its place answers 404 to everything,
-/// and an object that is taken for gone on that word stays.
+/// Returns whether the API server itself says that the object does not exist. An impostor may
+/// answer 404 to everything, and an object wrongly taken for gone would never be removed.
 fn says_not_found(answer: &Response) -> bool {
     serde_json::from_slice::<Status>(&answer.body)
         .is_ok_and(|status| status.kind == "Status" && status.reason == "NotFound")
 }
 
-/// What keeps an object there, which others have to take away.
+/// Returns the failure for an object kept by finalizers of other controllers.
 fn waits(finalizers: &[String]) -> Refusal {
     let named: String = finalizers.join(", ").chars().take(LONGEST_MESSAGE).collect();
     let named: String = named.chars().map(on_one_line).collect();
@@ -299,8 +300,8 @@ fn waits(finalizers: &[String]) -> Refusal {
     ))
 }
 
-/// Whether a request that gave no answer may have arrived. The host does not know the field from
-/// which it has the authorities.
+/// Converts a failure without an answer, and decides whether the request may have arrived. The host
+/// does not know the field for the root certificates, so its message is reworded.
 fn unsent(why: Failure) -> Refusal {
     let message = why.message.replace("tls.root-certificates", "cluster_ca_cert");
     let why = Failure { message: message.replace("root-certificates", "cluster_ca_cert"), ..why };
@@ -325,7 +326,7 @@ fn told(answer: &Response) -> String {
     message(answer).map(|message| format!(": {message}")).unwrap_or_default()
 }
 
-/// The message of a `Status`, on one line and not too long. What else stands in a body is not
+/// Returns the message of a `Status`, on a single line and shortened. Nothing else in the body is
 /// repeated.
 fn message(answer: &Response) -> Option<String> {
     let status: Status = serde_json::from_slice(&answer.body).ok()?;

@@ -1,10 +1,10 @@
-//! `check`: whether a configuration can be completed by what the server's own pod has.
+//! `check`: whether the server's own pod can complete a configuration.
 
 use crate::target::own_url;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
 
-/// The API server of the pod; else what is missing.
+/// Returns the API server of the own pod, or a failure with the missing variables.
 pub(crate) fn read(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     match own_url(host)? {
         Some(url) => Answer::data(&json!({"cluster_host": url, "kubernetes_host": url})),

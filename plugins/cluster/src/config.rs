@@ -1,7 +1,8 @@
-//! `config`: which API server is used, and by which identity. A read never shows the token.
+//! `config`: the API server and the engine's identity. A read never shows the token.
 //!
-//! The attack this file stops: a caller who may write the configuration and wants the engine's
-//! token. It goes to no other server than the one that it was written for (decision E1).
+//! The attack this file prevents: a caller with write access to the configuration who wants the
+//! engine's token. The token is never sent to a server other than the server it was written for
+//! (decision E1).
 
 use crate::target::{Config, Target};
 use base64::Engine;
@@ -13,13 +14,13 @@ use serde_json::json;
 
 const KEY: &str = "config";
 
-/// Configurations that leases still need.
+/// Prefix of replaced configurations still needed by leases.
 const FORMER: &str = "former/";
 
-/// Longest token and longest certificates, in bytes.
+/// Maximum length of a token and of certificates, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// What a configuration is made of.
+/// The fields of a configuration.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("cluster_host", "the URL of the API server; empty takes that of the own pod")
         .aliases(&["kubernetes_host"]),
@@ -34,20 +35,20 @@ pub(crate) const FIELDS: &[Field] = &[
 ];
 
 impl Config {
-    /// The configuration, if there is one.
+    /// Returns the configuration, if any.
     pub(crate) fn stored(host: &dyn Host) -> Result<Option<Self>, Failure> {
         host.storage().get(KEY)
     }
 
-    /// The configuration, for a call that needs one.
+    /// Returns the configuration, or a failure if there is none.
     pub(crate) fn needed(host: &dyn Host, mount: &str) -> Result<Self, Failure> {
         let missing =
             || Failure::invalid(format!("there is no configuration; write {mount}config first"));
         Self::stored(host)?.ok_or_else(missing)
     }
 
-    /// The target at `url`, by the present configuration, or else by the one that was replaced or
-    /// removed while leases needed it (decision E4).
+    /// Returns the target at `url`, from the present configuration, or else from a configuration
+    /// replaced or removed while leases needed the server (decision E4).
     pub(crate) fn target_at(host: &dyn Host, url: &str) -> Result<Target, Failure> {
         for config in [Self::stored(host)?, host.storage().get(&former_key(url))?] {
             match config.map(|config| Target::of(host, &config)) {
@@ -55,7 +56,7 @@ impl Config {
                 _ => {}
             }
         }
-        // It will be tried again: a configuration that is written anew leads there.
+        // The revocation is retried, and succeeds once a new configuration names this server.
         let message = format!("{url} is in no configuration any more; write config for it again");
         Err(Failure::new(Kind::Unreachable, message))
     }
@@ -65,13 +66,13 @@ impl Config {
         call.merge("cluster_ca_cert", &mut self.cluster_ca_cert)?;
         call.merge("service_account_jwt", &mut self.service_account_jwt)?;
         call.merge("disable_local_ca_jwt", &mut self.disable_local_ca_jwt)?;
-        // What is read from a file ends with a line.
+        // A token read from a file ends with a newline.
         self.service_account_jwt = self.service_account_jwt.trim().to_owned();
         self.cluster_host = self.cluster_host.trim().trim_end_matches('/').to_owned();
         Ok(())
     }
 
-    /// Whether the API server is authenticated by what the own pod has.
+    /// Returns whether the API server is verified with the own pod's certificate.
     fn trusts_its_pod(&self) -> bool {
         self.cluster_ca_cert.is_empty() && !self.disable_local_ca_jwt
     }
@@ -97,7 +98,7 @@ impl Config {
     }
 }
 
-/// Three parts of base64url: what may stand in a header.
+/// Returns whether the text is three parts of base64url, and thus safe in a header.
 fn is_token(text: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()
@@ -110,7 +111,8 @@ fn former_key(url: &str) -> String {
     format!("{FORMER}{}", BASE64_URL_SAFE_NO_PAD.encode(url))
 }
 
-/// Writes the configuration. What leads to another server is kept for the leases that are there.
+/// Writes the configuration. If the server changes, the old configuration is kept for existing
+/// leases.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let before = Config::stored(host)?;
     let mut config = before.clone().unwrap_or_default();
@@ -135,12 +137,13 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing())
 }
 
-/// Whether `config` does not lead to `url`: also where it leads nowhere any more.
+/// Returns whether `config` leads to a server other than `url`, or to no server any more.
 fn leads_elsewhere(host: &dyn Host, config: &Config, url: &str) -> bool {
     Target::of(host, config).map_or(true, |target| target.url != url)
 }
 
-/// Shows the configuration without its token, in the names of both vocabularies (decision P2).
+/// Shows the configuration without its token, with the field names of both vocabularies (decision
+/// P2).
 pub(crate) fn read(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let config = Config::stored(host)?.ok_or_else(Failure::absent)?;
     Answer::data(&json!({
@@ -152,7 +155,7 @@ pub(crate) fn read(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     }))
 }
 
-/// Removes the configuration. Its leases keep what their end needs.
+/// Removes the configuration, but keeps a copy for the revocation of its leases.
 pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let Some(config) = Config::stored(host)? else { return Ok(Answer::nothing()) };
     host.storage().delete(KEY)?;
@@ -166,7 +169,7 @@ pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(kept))
 }
 
-/// Keeps a configuration that is on its way out, if leases need it; tells how many do.
+/// Keeps an outgoing configuration if leases need it, and returns the number of such leases.
 fn keep_for_leases(host: &dyn Host, config: &Config) -> Result<u32, Failure> {
     let Ok(target) = Target::of(host, config) else { return Ok(0) };
     let live = host.leases().count(&target.url)?;
@@ -176,7 +179,7 @@ fn keep_for_leases(host: &dyn Host, config: &Config) -> Result<u32, Failure> {
     Ok(live)
 }
 
-/// Forgets what was kept for the leases of `url`, when the last of them is about to end.
+/// Removes the configuration kept for `url` if the last of its leases is about to end.
 pub(crate) fn forget_former(host: &dyn Host, url: &str) -> Result<(), Failure> {
     let key = former_key(url);
     if host.storage().get_bytes(&key)?.is_some() && host.leases().count(url)? <= 1 {

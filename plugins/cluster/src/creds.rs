@@ -1,7 +1,7 @@
-//! `creds/{name}`: a token by a role.
+//! `creds/{name}`: issues a token for a role.
 //!
-//! What is made for it is written down object by object, each before it is asked for, so that a
-//! crash or a refusal in between leaves nothing that no lease ends (see [`Reservation`]).
+//! Every object is recorded in the lease before its creation is requested, so a crash or refusal
+//! leaves no object without a lease that ends it (see [`Reservation`]).
 
 use crate::api_server::ApiServer;
 use crate::lease::{Held, LeaseData};
@@ -22,10 +22,10 @@ use k8s_openapi::api::authentication::v1::TokenRequestStatus;
 use kube::core::SelectorExt;
 use serde_json::{Value, json};
 
-/// Bytes of a lease's mark.
+/// Length of a lease's mark, in bytes.
 const MARK_BYTES: u32 = 16;
 
-/// What a caller may ask for.
+/// The fields of a caller's request.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("cluster_namespace", "the namespace of the token's service account")
         .aliases(&["kubernetes_namespace"]),
@@ -34,7 +34,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::words("audiences", "audiences of the token; none leaves them to the role"),
 ];
 
-/// One request for a token, with everything that it is made by.
+/// A request for a token, with all inputs.
 struct Asked<'a> {
     host: &'a dyn Host,
     call: &'a Call,
@@ -44,7 +44,7 @@ struct Asked<'a> {
     lifetime: Lifetime,
 }
 
-/// Answers a token.
+/// Issues a token.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let asked = Asked::new(host, call)?;
     match asked.role.mode()? {
@@ -83,7 +83,7 @@ impl<'a> Asked<'a> {
         Ok(Self { host, call, role, target, namespace, lifetime })
     }
 
-    /// Mode 1: a token and nothing else, which no revocation ends.
+    /// Mode 1: issues only a token, which no revocation ends.
     fn of_existing(self, account: &str) -> Result<Answer, Failure> {
         let status = self.token(account).map_err(Failure::from)?;
         let lifetime = self.live(&status, false)?;
@@ -93,7 +93,7 @@ impl<'a> Asked<'a> {
         Ok(Answer::secret(secret).warn(lifetime.warnings))
     }
 
-    /// Modes 2 and 3: an account bound to `role`, or to one that is made with it.
+    /// Modes 2 and 3: creates an account bound to `role`, or to a new role with the same name.
     fn of_new(self, role: Option<RoleOf>) -> Result<Answer, Failure> {
         let plan = self.plan(role)?;
         let mut held = LeaseData {
@@ -106,7 +106,7 @@ impl<'a> Asked<'a> {
         let made = self.make(&plan, &mut held)?;
         let mut status = None;
         let made = made.go_on(self.host, &held, || {
-            // The objects are there, also where the token is refused.
+            // The objects already exist, even if the token is refused.
             let token = self.token(&plan.name).map_err(|why| Unmade::Perhaps(why.into()))?;
             status = Some(token);
             Ok(())
@@ -144,8 +144,8 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Makes the objects of `plan`, one after the other. What is known of each is in `held` before
-    /// the next one is asked for.
+    /// Creates the objects of `plan`, one after the other. `held` records all known facts about an
+    /// object before the next object is requested.
     fn make(&self, plan: &Plan, held: &mut LeaseData) -> Result<Made, Failure> {
         let api = ApiServer::new(self.host, &self.target);
         let (mut made, mut owner): (Option<Made>, Option<(_, String)>) = (None, None);
@@ -187,7 +187,7 @@ impl<'a> Asked<'a> {
             .map_err(|refusal| refusal.unmade(&tried))
     }
 
-    /// The lease's lifetime, now that the token's is known.
+    /// Returns the lease's lifetime, given the token's actual lifetime.
     fn live(
         &self,
         status: &TokenRequestStatus,
@@ -214,8 +214,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The namespace that is asked for, if the role may be used there. Its name is checked before it
-/// becomes a path.
+/// Returns the requested namespace, if the role permits that namespace. The name is validated
+/// before use in a path.
 fn namespace(
     host: &dyn Host,
     call: &Call,

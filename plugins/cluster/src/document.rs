@@ -1,33 +1,33 @@
-//! JSON or YAML as operators paste it: rules and selectors, read within bounds.
+//! Limited parser for rules and selectors pasted by operators, in JSON or YAML.
 //!
-//! Two attacks end here: a short text that becomes a huge one (anchors are refused, depth, nodes
-//! and bytes are bounded before anything is built), and a misspelt key that means "everything"
-//! (what reads a document names its keys, see [`Members`]).
+//! The attacks this file prevents: a short text that expands to a huge document (anchors are
+//! refused; depth, nodes and bytes are limited before the document is built), and a misspelt key
+//! that means "everything" (readers of a document name all permitted keys, see [`Members`]).
 
 use bulkhead_sdk::wire::failure::quoted;
 use granit_parser::{Event, Options, Parser, ScalarStyle};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Number, Value};
 
-/// Longest text, in bytes.
+/// Maximum length of a text, in bytes.
 pub(crate) const LONGEST: usize = 64 * 1024;
 
-/// Lists and objects inside of each other. The sandbox's stack is small.
+/// Maximum nesting of lists and objects. The sandbox's stack is small.
 const DEEPEST: usize = 16;
 
-/// Values and keys in a document.
+/// Maximum number of values and keys in a document.
 const MOST_NODES: usize = 10_000;
 
-/// The document in `text`: JSON, or YAML of which the first document counts.
+/// Parses `text`: JSON, or the first document of YAML.
 ///
 /// # Errors
-/// What is wrong, without quoting the text.
+/// The reason, without quoting the text.
 pub(crate) fn parse(text: &str) -> Result<Value, String> {
     if text.len() > LONGEST {
         return Err(format!("it is longer than {LONGEST} bytes"));
     }
     let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
-    // What may be JSON, also without its outer braces, may be indented with tabs: they are no YAML.
+    // JSON, even without its outer braces, may be indented with tabs, which YAML forbids.
     load(text).or_else(|why| {
         let braced = format!("{{{}}}", text.trim());
         match [text, &braced].into_iter().find(|json| json.len() > 2 && is_json(json)) {
@@ -37,13 +37,13 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
     })
 }
 
-/// The members of an object, each of which is asked for by its name.
+/// The members of an object. The reader takes each member by name.
 pub(crate) struct Members {
     left: Map<String, Value>,
 }
 
 impl Members {
-    /// Those of `value`.
+    /// Returns the members of `value`.
     pub(crate) fn of(value: Value) -> Result<Self, String> {
         match value {
             Value::Object(left) => Ok(Self { left }),
@@ -51,18 +51,18 @@ impl Members {
         }
     }
 
-    /// The member `name`; null counts as none.
+    /// Takes the member `name`; null counts as absent.
     pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
         self.left.remove(name).filter(|value| !value.is_null())
     }
 
-    /// The list of texts `name`; empty where there is none.
+    /// Takes the list of texts `name`; empty if absent.
     pub(crate) fn take_texts(&mut self, name: &str) -> Result<Vec<String>, String> {
         let Some(value) = self.take(name) else { return Ok(Vec::new()) };
         serde_json::from_value(value).map_err(|_| format!("{name} is no list of texts"))
     }
 
-    /// Refuses what was not asked for.
+    /// Refuses all members not taken.
     pub(crate) fn refuse_others(self) -> Result<(), String> {
         match self.left.keys().next() {
             Some(name) => Err(format!("there is no key {}", quoted(name))),
@@ -82,8 +82,8 @@ fn load(text: &str) -> Result<Value, String> {
             format!("it is neither JSON nor YAML (line {})", error.marker().line())
         })?;
         loader.take(event).map_err(|why| format!("{why} (line {})", span.start.line()))?;
-        // What follows the braces is no part of them, and is read all the same: a brace too many
-        // may be one that was meant elsewhere.
+        // Text after the closing brace is read too: a surplus brace may close the object earlier
+        // than the operator meant.
         if loader.root.is_some() && !is_braced {
             break;
         }
@@ -91,7 +91,7 @@ fn load(text: &str) -> Result<Value, String> {
     loader.root.ok_or_else(|| "it is empty".to_owned())
 }
 
-/// A list, or an object with the key whose value comes next, that is not closed yet.
+/// An unclosed list, or an unclosed object with the key whose value comes next.
 enum Open {
     List(Vec<Value>),
     Object(Map<String, Value>, Option<String>),
@@ -101,7 +101,7 @@ struct Loader {
     open: Vec<Open>,
     nodes: usize,
     root: Option<Value>,
-    /// Whether it begins as JSON does.
+    /// Whether the text begins like JSON.
     is_braced: bool,
 }
 
@@ -110,7 +110,7 @@ impl Loader {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 refuse_marks(anchor, tag.is_some())?;
-                // JSON whose comma is missing: `{"a":1 "b":2}` is one text behind `a` in YAML.
+                // JSON with a missing comma: YAML reads `{"a":1 "b":2}` as a single text for `a`.
                 if self.is_braced && style == ScalarStyle::Plain && text.contains(['"', '\'']) {
                     return Err("a comma is missing, or a text is not quoted".to_owned());
                 }
@@ -174,7 +174,7 @@ fn refuse_marks(anchor: usize, has_tag: bool) -> Result<(), String> {
     if has_tag { Err("a tag (!name) is not taken".to_owned()) } else { Ok(()) }
 }
 
-/// A plain word is what YAML says it is, and a quoted one a text.
+/// Converts a plain word by the rules of YAML, and a quoted word to a text.
 fn scalar(text: String, style: ScalarStyle) -> Value {
     if style != ScalarStyle::Plain {
         return Value::String(text);

@@ -1,5 +1,5 @@
-//! The stage on which the tests of every noun begin: a bed with a configuration and roles, and an
-//! API server whose answers are arranged.
+//! Fixture shared by the tests: a test bed with a configuration and roles, and an API server with
+//! scripted answers.
 use crate::Cluster;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -17,29 +17,29 @@ pub(crate) const OWN: &str = "eyJoIjoxfQ.eyJvd24iOjF9.c2lnbmF0dXJl";
 const NAMESPACED: &str =
     "https://api.example:6443/apis/rbac.authorization.k8s.io/v1/namespaces/apps";
 
-/// Where bindings of the namespace are made.
+/// Returns the URL for bindings in the namespace.
 pub(crate) fn bindings() -> String {
     format!("{NAMESPACED}/rolebindings")
 }
 
-/// Where roles of the namespace are made.
+/// Returns the URL for roles in the namespace.
 pub(crate) fn roles() -> String {
     format!("{NAMESPACED}/roles")
 }
 
-/// Where service accounts of the namespace are made.
+/// Returns the URL for service accounts in the namespace.
 pub(crate) fn accounts() -> String {
     format!("{SERVER}/api/v1/namespaces/apps/serviceaccounts")
 }
 
-/// The engine on a test bed with nothing in it.
+/// Returns the engine on an empty test bed.
 pub(crate) fn empty() -> TestBed<Cluster> {
     let mut bed = TestBed::new().unwrap();
     bed.mount.accessor = "cluster_1".to_owned();
     bed
 }
 
-/// A bed with the configuration, and `roles/ROLE` for `fields` in the namespace `apps`.
+/// Returns a bed with the configuration, and `roles/ROLE` with `fields` for the namespace `apps`.
 pub(crate) fn ready(role: &str, fields: &Value) -> TestBed<Cluster> {
     let bed = empty();
     bed.write("config", &json!({"cluster_host": SERVER, "service_account_jwt": OWN})).unwrap();
@@ -51,7 +51,7 @@ pub(crate) fn ready(role: &str, fields: &Value) -> TestBed<Cluster> {
     bed
 }
 
-/// Mode 2, with a name that can be foretold: the API server of the bed makes all of it.
+/// Returns a bed with a role of mode 2 and predictable names. The API server accepts all requests.
 pub(crate) fn bound() -> TestBed<Cluster> {
     bound_but(&[])
 }
@@ -63,7 +63,7 @@ pub(crate) fn bound_but(others: &[(String, Response)]) -> TestBed<Cluster> {
     bed
 }
 
-/// Mode 3, of the same kind.
+/// Returns a bed with a role of mode 3 and predictable names. The API server accepts all requests.
 pub(crate) fn generated() -> TestBed<Cluster> {
     generated_but(&[])
 }
@@ -76,7 +76,7 @@ pub(crate) fn generated_but(others: &[(String, Response)]) -> TestBed<Cluster> {
     bed
 }
 
-/// An API server that makes and removes everything, but for `others`.
+/// Scripts an API server that creates and removes everything, except for the answers in `others`.
 fn arrange(bed: &TestBed<Cluster>, others: &[(String, Response)]) {
     let mut usual = vec![(format!("POST {}/v-1/token", accounts()), token(3_600))];
     let places = [(roles(), "u-role"), (bindings(), "u-binding"), (accounts(), "u-account")];
@@ -93,17 +93,17 @@ fn arrange(bed: &TestBed<Cluster>, others: &[(String, Response)]) {
     }
 }
 
-/// An answer of the API server.
+/// Returns an answer of the API server.
 pub(crate) fn answer(status: u16, body: &Value) -> Response {
     Response { status, body: serde_json::to_vec(body).unwrap(), ..Response::default() }
 }
 
-/// An object that was made.
+/// Returns the answer about a created object.
 pub(crate) fn made(uid: &str) -> Response {
     answer(201, &json!({"metadata": {"name": "v-1", "namespace": "apps", "uid": uid}}))
 }
 
-/// A refusal in the API server's own words.
+/// Returns a refusal in the API server's format.
 pub(crate) fn refusal(status: u16, message: &str) -> Response {
     let reason = if status == 404 { "NotFound" } else { "Other" };
     let body = json!({
@@ -113,19 +113,19 @@ pub(crate) fn refusal(status: u16, message: &str) -> Response {
     answer(status, &body)
 }
 
-/// A token that lives for `seconds`.
+/// Returns the answer with a token that lives for `seconds`.
 pub(crate) fn token(seconds: u64) -> Response {
     let status = status_of(&jwt(seconds), seconds);
     answer(201, &json!({"spec": {"audiences": []}, "status": status}))
 }
 
-/// A JWT that lives for `seconds`.
+/// Returns a JWT that lives for `seconds`.
 pub(crate) fn jwt(seconds: u64) -> String {
     let claims = json!({"iat": 1_000, "exp": 1_000 + seconds, "sub": "x"}).to_string();
     format!("eyJhIjoxfQ.{}.c2ln", BASE64_URL_SAFE_NO_PAD.encode(claims))
 }
 
-/// What comes with a token, and says that it ends so many seconds after the epoch.
+/// Returns the status with a token, which expires `seconds` after the epoch.
 pub(crate) fn status_of(token: &str, seconds: u64) -> TokenRequestStatus {
     let end = format!(
         "1970-01-01T{:02}:{:02}:{:02}Z",

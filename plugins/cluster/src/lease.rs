@@ -1,7 +1,8 @@
-//! How a lease ends: what was made for it is removed, rights first, and nothing else.
+//! End of a lease: removes the lease's own objects, rights first, and nothing else.
 //!
-//! The attack this file stops: an object of the same name that another made meanwhile. What is
-//! removed has the uid that the cluster gave; where a crash lost it, it bears the lease's own mark.
+//! The attack this file prevents: removing an object of the same name created by another party in
+//! the meantime. A removed object has the uid given by the cluster. If a crash lost the uid, the
+//! object must have the lease's own mark.
 
 use crate::api_server::{ApiServer, Refusal};
 use crate::config::forget_former;
@@ -11,38 +12,38 @@ use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::{Failure, Host, Kind, Lease, stored};
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds after which an API server has let go of a request that it did not answer; until
-/// then it may still make what it was asked for.
+/// Time after which an API server has given up an unanswered request, in milliseconds. Until then,
+/// the server may still create the requested object.
 const SLOWEST_ANSWER: u64 = 65_000;
 
-/// What a lease keeps, so that it can end after role and configuration are gone.
+/// Data stored with a lease, sufficient to end the lease after role and configuration are gone.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct LeaseData {
     /// The API server's URL.
     pub(crate) server: String,
     pub(crate) namespace: String,
-    /// Of everything that was made.
+    /// Name of all created objects.
     pub(crate) name: String,
-    /// What tells it from others of that name.
+    /// Mark that distinguishes these objects from others of the same name.
     pub(crate) mark: String,
-    /// What was made or begun, in its order; nothing where the account was there before.
+    /// Objects created or requested, in order; empty if the account existed before.
     pub(crate) objects: Vec<Held>,
 }
 
-/// An object, as far as it is known.
+/// An object, as far as known.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Held {
     pub(crate) kind: ObjectKind,
-    /// None until the cluster has answered.
+    /// `None` until the cluster has answered.
     pub(crate) uid: Option<String>,
-    /// When it was asked for.
+    /// Time of the request.
     pub(crate) asked: StoreTime,
 }
 
 stored!(LeaseData, "lease", reads_stored_leases);
 
-/// Removes what the lease holds. Everything is tried, also after a refusal, so that as little as
-/// possible is left.
+/// Removes the lease's objects. Every object is tried, even after a refusal, to leave as little as
+/// possible.
 pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     let held: LeaseData = lease.internal()?;
     if held.objects.is_empty() {
@@ -60,7 +61,8 @@ pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     }
 }
 
-/// One failure that says all, of the kind that is tried again for longest.
+/// Joins all failures into a single failure. A retryable kind wins, so the lease is retried
+/// longest.
 fn together(refusals: Vec<Failure>) -> Option<Failure> {
     let is_lasting =
         |failure: &Failure| matches!(failure.kind, Kind::InvalidRequest | Kind::PermissionDenied);
@@ -86,7 +88,7 @@ fn remove(
         Some(uid) => uid.clone(),
         None => match api.find(object.kind, namespace, name).map_err(failed)? {
             Some(found) if found.labels.get(MARK) == Some(mark) => found.uid,
-            // Another's, so that ours was refused.
+            // Another party's object: the creation of ours was refused.
             Some(_) => return Ok(()),
             None => return is_late(host, object, &tried),
         },
@@ -94,7 +96,7 @@ fn remove(
     api.delete(object.kind, namespace, name, &uid).map_err(failed)
 }
 
-/// Waits until what was asked for and not answered cannot come any more.
+/// Fails until an unanswered request can no longer create the object.
 fn is_late(host: &dyn Host, object: &Held, tried: &str) -> Result<(), Failure> {
     let until = object.asked.saturating_add(SLOWEST_ANSWER);
     let now = host.clock().now();
@@ -109,8 +111,8 @@ fn is_late(host: &dyn Host, object: &Held, tried: &str) -> Result<(), Failure> {
     Err(Failure { retry_after, ..Failure::new(Kind::Unavailable, message) })
 }
 
-/// A token that the API server does not take is replaced by an operator, and a conflict passes: so
-/// the lease waits for both, as it waits for a server that is down.
+/// Makes refusals retryable that pass: an operator replaces a token the API server refuses, and a
+/// conflict ends. The lease waits as for a server that is down.
 fn tried_again(refusal: Refusal, tried: &str) -> Failure {
     let passes = refusal.is(401) || refusal.is(409);
     let failure = refusal.about(tried);

@@ -1,9 +1,10 @@
-//! The cluster secrets engine: tokens of Kubernetes service accounts that live as long as their
-//! lease, and the objects that give them their rights.
+//! The cluster secrets engine: issues tokens of Kubernetes service accounts that live as long as
+//! their lease, and creates the objects that grant rights to the accounts.
 //!
-//! One file for each noun of the URL; beside them `api_server` asks, `objects` says what is made,
-//! `lease` ends it, `document`, `names`, `namespaces` and `rules` read what operators and callers
-//! write. It opens no connection and holds no token of its own between calls.
+//! Each noun of the URL has a file. Beside these, `api_server` sends requests, `objects` defines
+//! the created objects, `lease` ends leases, and `document`, `names`, `namespaces` and `rules`
+//! parse input of operators and callers. The engine opens no connection and holds no token of its
+//! own between calls.
 
 mod api_server;
 mod check;

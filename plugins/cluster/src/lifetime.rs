@@ -1,4 +1,4 @@
-//! How long a lease and its token live: the role's, the mount's and the cluster's limits.
+//! Lifetime of a lease and its token, limited by role, mount and cluster.
 
 use crate::roles::Role;
 use crate::token::SHORTEST;
@@ -6,7 +6,7 @@ use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::ttl::{Bounds, grant};
 use bulkhead_sdk::{Call, Failure, Mount};
 
-/// What a lease was granted, before the cluster has had its say.
+/// The lifetime granted to a lease, before the cluster's limit is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Lifetime {
     /// Seconds from now.
@@ -15,7 +15,7 @@ pub(crate) struct Lifetime {
 }
 
 impl Lifetime {
-    /// The lifetime of a lease that `call` asks for by `role`.
+    /// Returns the lifetime of a lease requested by `call` for `role`.
     pub(crate) fn of(role: &Role, call: &Call) -> Result<Self, Failure> {
         let mount: &Mount = &call.mount;
         let bounds = Bounds {
@@ -26,20 +26,21 @@ impl Lifetime {
             ..Bounds::default()
         };
         let granted = grant(&bounds, call.seconds("ttl"), 0, 0)?;
-        // A call whose token is at its very end still gets a second, because 0 would mean the
-        // mount's default.
+        // A caller's token at its very end still gets 1 second, because 0 would mean the mount's
+        // default.
         let granted =
             granted.at_most(mount.longest_lease.max(1), "what the caller's token has left");
         Ok(Self { ttl: granted.ttl, warnings: granted.warning.into_iter().collect() })
     }
 
-    /// Seconds that the cluster is asked for: never less than it gives (decision E3).
+    /// Returns the seconds to request from the cluster, at least the cluster's minimum (decision
+    /// E3).
     pub(crate) fn asked(&self) -> u64 {
         self.ttl.clamp(SHORTEST, u64::from(u32::MAX))
     }
 
-    /// The lease of a token that lives for `token` seconds: never longer than it, and with a word
-    /// about one that lives longer.
+    /// Returns the lifetime for a token of `token` seconds: never longer than the token. Adds a
+    /// warning if the token lives shorter or longer than the lease.
     pub(crate) fn of_token(mut self, token: u64, ends_with_lease: bool) -> Self {
         let (told, lease) = (show(token), show(self.ttl));
         if token < self.ttl {

@@ -1,25 +1,25 @@
-//! Names as Kubernetes takes them, and the names of what is made.
+//! Validation of Kubernetes names, and generation of names for new objects.
 //!
-//! The attack this file stops: a namespace or name that becomes another path. The API server
-//! decodes a path before it routes it, so that escaping is no defence; what is not of the shape of
-//! a name is refused before any request is built.
+//! The attack this file prevents: a namespace or name that becomes another path. The API server
+//! decodes a path before routing, so escaping is no defence; an invalid name is refused before any
+//! request is built.
 
 use bulkhead_sdk::template::{Names, Surroundings, Template, TemplateFault};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host};
 
-/// The longest label of DNS, and the longest name that is made here.
+/// Maximum length of a DNS label, and of a generated name, in bytes.
 pub(crate) const LONGEST_LABEL: usize = 63;
 
-/// The longest name of an object.
+/// Maximum length of an object's name, in bytes.
 const LONGEST_SUBDOMAIN: usize = 253;
 
-/// The names that users of this field know from their clusters.
+/// The default template, which makes the names familiar to users of such engines.
 const DEFAULT_TEMPLATE: &str = "{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 8) (.RoleName \
                                 | truncate 8) (unix_time) (random 24) | truncate 62 | lowercase }}";
 
-/// Whether `text` is a label of RFC 1123, as namespaces are: lower-case letters, digits, and `-`
-/// inside.
+/// Returns whether `text` is a label of RFC 1123, such as a namespace: lower-case letters, digits,
+/// and `-` inside.
 pub(crate) fn is_label(text: &str) -> bool {
     let bytes = text.as_bytes();
     let word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -29,12 +29,12 @@ pub(crate) fn is_label(text: &str) -> bool {
         && bytes.iter().all(|byte| word(byte) || *byte == b'-')
 }
 
-/// Whether `text` is labels joined by dots, as names of service accounts are.
+/// Returns whether `text` is labels joined by dots, such as the name of a service account.
 pub(crate) fn is_subdomain(text: &str) -> bool {
     text.len() <= LONGEST_SUBDOMAIN && text.split('.').all(is_label)
 }
 
-/// Whether `text` may name a role of Kubernetes: any text that is one segment of a path.
+/// Returns whether `text` is a valid name of a Kubernetes role: any text that is one path segment.
 pub(crate) fn is_role_name(text: &str) -> bool {
     let fits = |letter: char| !letter.is_control() && !matches!(letter, '/' | '%');
     (1..=LONGEST_SUBDOMAIN).contains(&text.len())
@@ -42,7 +42,8 @@ pub(crate) fn is_role_name(text: &str) -> bool {
         && text.chars().all(fits)
 }
 
-/// Whether `text` is a key of labels and annotations: a name, or a subdomain, `/` and a name.
+/// Returns whether `text` is a key of labels and annotations: a name, or a subdomain, `/` and a
+/// name.
 pub(crate) fn is_key(text: &str) -> bool {
     match text.split_once('/') {
         Some((prefix, name)) => is_subdomain(prefix) && is_word(name),
@@ -50,7 +51,7 @@ pub(crate) fn is_key(text: &str) -> bool {
     }
 }
 
-/// Whether `text` may be the value of a label: nothing, or a word.
+/// Returns whether `text` is a valid value of a label: empty, or a word.
 pub(crate) fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_word(text)
 }
@@ -65,12 +66,12 @@ fn is_word(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// Refuses a template that makes no name; empty means the default one.
+/// Refuses a template that makes no valid name; empty means the default template.
 pub(crate) fn check_template(host: &dyn Host, template: &str) -> Result<(), Failure> {
     make(host, template, &Names { display_name: "token", role_name: "role" }).map(drop)
 }
 
-/// A new name by `template`, where empty means the default one.
+/// Generates a name with `template`; empty means the default template.
 pub(crate) fn make(host: &dyn Host, template: &str, names: &Names<'_>) -> Result<String, Failure> {
     let unfit = |why: TemplateFault| Failure::invalid(format!("name_template: {why}"));
     let text = if template.is_empty() { DEFAULT_TEMPLATE } else { template };
@@ -88,7 +89,8 @@ pub(crate) fn make(host: &dyn Host, template: &str, names: &Names<'_>) -> Result
     Ok(name)
 }
 
-/// `rendered` as a label: in lower case, every other byte a `-`, and none at an end.
+/// Converts `rendered` to a label: lower case, every other byte replaced by `-`, no `-` at either
+/// end.
 fn label_of(rendered: &[u8]) -> String {
     let letter = |byte: &u8| match byte.to_ascii_lowercase() {
         byte if byte.is_ascii_lowercase() || byte.is_ascii_digit() => char::from(byte),

@@ -1,7 +1,7 @@
-//! Which namespaces a role may be used for: a list, or labels that a namespace must bear.
+//! Namespaces permitted to a role: a list, or required labels.
 //!
-//! The attack this file stops: a selector that is misread as "every namespace". A key that is not
-//! known and a selector that asks for nothing are refused (decision E2).
+//! The attack this file prevents: a selector misread as "every namespace". An unknown key or a
+//! selector without conditions is refused (decision E2).
 
 use crate::document::{Members, parse};
 use crate::names::{is_key, is_label, is_label_value};
@@ -11,13 +11,13 @@ use kube::core::{Expression, Selector};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Stands for every namespace.
+/// Means every namespace.
 pub(crate) const ALL: &str = "*";
 
-/// Most namespaces of a list, and most conditions of a selector.
+/// Maximum number of namespaces in a list, and of conditions in a selector.
 const MOST: usize = 1_000;
 
-/// The list as it is kept: in lower case, sorted, each once.
+/// Normalises the list: lower case, sorted, without duplicates.
 pub(crate) fn listed(given: &[String]) -> Result<Vec<String>, Failure> {
     let names: BTreeSet<String> = given
         .iter()
@@ -38,10 +38,10 @@ pub(crate) fn listed(given: &[String]) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// The selector in `text`.
+/// Parses the selector in `text`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason the selector is invalid.
 pub(crate) fn selector(text: &str) -> Result<Selector, Failure> {
     let read = || {
         let mut members = Members::of(parse(text)?)?;

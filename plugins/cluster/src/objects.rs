@@ -1,8 +1,8 @@
-//! What is made in the cluster for one lease, as the cluster's own types.
+//! Objects created in the cluster for a lease, in the cluster's own types.
 //!
-//! All objects of a lease have one name and bear one mark, by which an object is told from another
-//! of the same name. The first that is made owns the others, so that the cluster removes what a
-//! crash of ours and of the cluster left together.
+//! All objects of a lease share a name, and a mark that distinguishes these objects from others of
+//! the same name. The first object owns the others, so the cluster removes the rest even if
+//! Bulkhead and the cluster crash together.
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{
@@ -16,34 +16,34 @@ use std::collections::BTreeMap;
 /// The API group of roles and bindings.
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Labels that every object bears; no role overrides them.
+/// Labels of every object; a role cannot override these.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "bulkhead");
 const CREATED_BY: (&str, &str) = ("app.kubernetes.io/created-by", "bulkhead-cluster");
 
-/// The label whose value is the lease's mark.
+/// Label for the lease's mark.
 pub(crate) const MARK: &str = "bulkhead/lease";
 
-/// The label whose value is the mount's accessor.
+/// Label for the mount's accessor.
 const MOUNT: &str = "bulkhead/mount";
 
-/// The kinds of objects that are made, in the order in which a lease ends: rights first, because
-/// they end at once, while a token that was in use is taken for ten more seconds.
+/// The kinds of objects, in the order of removal. Rights come first, because rights end at once,
+/// while a token in use is accepted for ten more seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Kind {
-    /// Gives rights in one namespace.
+    /// Grants rights in a single namespace.
     RoleBinding,
-    /// Gives rights in all namespaces.
+    /// Grants rights in all namespaces.
     ClusterRoleBinding,
-    /// Who the token is.
+    /// The identity of the token.
     ServiceAccount,
-    /// Rights of a namespace.
+    /// Rights in a namespace.
     Role,
-    /// Rights of the cluster.
+    /// Rights in the cluster.
     ClusterRole,
 }
 
 impl Kind {
-    /// Its name in the cluster.
+    /// Returns the name of the kind in the cluster.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::RoleBinding => "RoleBinding",
@@ -54,12 +54,12 @@ impl Kind {
         }
     }
 
-    /// Whether it belongs to no namespace.
+    /// Returns whether objects of this kind belong to no namespace.
     fn is_cluster_wide(self) -> bool {
         matches!(self, Self::ClusterRole | Self::ClusterRoleBinding)
     }
 
-    /// The path of its objects. `namespace` must have been checked.
+    /// Returns the path of objects of this kind. The caller must have validated `namespace`.
     pub(crate) fn path(self, namespace: &str) -> String {
         let within = (!self.is_cluster_wide()).then_some(namespace);
         match self {
@@ -72,14 +72,14 @@ impl Kind {
     }
 }
 
-/// A role that a binding names, or that is generated.
+/// A role named by a binding, existing or generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RoleOf {
     pub(crate) is_cluster_wide: bool,
     pub(crate) name: String,
 }
 
-/// What all objects of a lease have in common.
+/// The common data of all objects of a lease.
 pub(crate) struct Plan {
     pub(crate) name: String,
     pub(crate) namespace: String,
@@ -87,15 +87,15 @@ pub(crate) struct Plan {
     pub(crate) mount: String,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
-    /// The role that the account is bound to.
+    /// The role bound to the account.
     pub(crate) role: RoleOf,
-    /// Rules of the role, where it is made too.
+    /// Rules of the role; `None` if the role already exists.
     pub(crate) rules: Option<Vec<PolicyRule>>,
     pub(crate) binds_cluster_wide: bool,
 }
 
 impl Plan {
-    /// What is made, in its order.
+    /// Returns the kinds to create, in order of creation.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         let role = if self.role.is_cluster_wide { Kind::ClusterRole } else { Kind::Role };
         let binding =
@@ -104,7 +104,7 @@ impl Plan {
         role.into_iter().chain([binding, Kind::ServiceAccount]).collect()
     }
 
-    /// The object of that kind as it is sent.
+    /// Returns the JSON of the object of this kind.
     pub(crate) fn object(
         &self,
         kind: Kind,

@@ -1,8 +1,9 @@
-//! Rights that the engine's own account lacks for a role, as the API server says.
+//! Checks whether the engine's own account has the rights needed for a role, by asking the API
+//! server.
 //!
-//! The operator learns of a missing right when the role is written, and not at the first use or at
-//! the first revocation. The check leaves `bind` and `escalate` out: an account that has the rights
-//! of the role needs neither.
+//! The operator learns of a missing right when writing the role, not at the first use or at the
+//! first revocation. The check leaves out `bind` and `escalate`: an account with the rights of the
+//! role needs neither.
 
 use crate::api_server::ApiServer;
 use crate::namespaces::ALL;
@@ -11,11 +12,11 @@ use crate::target::{Config, Target};
 use bulkhead_sdk::{Failure, Host};
 use serde_json::{Value, json};
 
-/// Maximum number of namespaces of a role in the check.
+/// Maximum number of namespaces checked per role.
 const MOST: usize = 4;
-/// The kind of role that no namespace holds.
+/// Resource of roles that belong to no namespace.
 const CLUSTER_ROLES: &str = "clusterroles";
-/// Verbs for objects of a lease. `get` finds the objects that a crash left.
+/// Verbs for objects of a lease. `get` finds objects left by a crash.
 const ALL_VERBS: &[&str] = &["create", "get", "delete"];
 
 /// A right.
@@ -40,7 +41,7 @@ impl Right {
         })
     }
 
-    /// `create serviceaccounts/token in namespace apps`.
+    /// Describes the right: `create serviceaccounts/token in namespace apps`.
     fn told(&self, namespace: &str) -> String {
         let Self { resource, subresource, name, verb, .. } = self;
         let slash = if subresource.is_empty() { "" } else { "/" };
@@ -53,21 +54,21 @@ impl Right {
     }
 }
 
-/// Things that a role makes, as far as rights depend on them.
+/// The objects a role creates, as far as rights depend on the objects.
 pub(crate) enum Made<'a> {
-    /// A token of that service account.
+    /// A token of an existing service account.
     Token(&'a str),
     /// A service account with its binding.
     Account,
-    /// The same, and a role.
+    /// A service account with its binding, and a role.
     AccountAndRole {
         /// The role belongs to no namespace.
         is_cluster_wide: bool,
     },
 }
 
-/// Returns a warning about the rights that the engine lacks to make `made` in `namespaces`. No
-/// warning comes without a configuration, and where the API server does not answer.
+/// Returns a warning about rights the engine lacks to create `made` in `namespaces`. Returns no
+/// warning if there is no configuration or the API server does not answer.
 ///
 /// # Errors
 /// A failure of the storage.

@@ -1,4 +1,4 @@
-//! `roles/{name}`: what tokens a caller may ask for, by name.
+//! `roles/{name}`: rules for the tokens a caller may request, by name.
 
 use crate::names::{check_template, is_key, is_label_value, is_role_name, is_subdomain};
 use crate::namespaces::{listed, selector};
@@ -17,13 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 const OF_NAMESPACE: &str = "Role";
 const OF_CLUSTER: &str = "ClusterRole";
 
-/// Most labels, annotations and audiences, each.
+/// Maximum number of labels, of annotations and of audiences.
 const MOST: usize = 64;
 
-/// Longest annotations of a role, in bytes.
+/// Maximum length of all annotation values of a role, in bytes.
 const LONGEST_ANNOTATIONS: usize = 64 * 1024;
 
-/// What a role is made of.
+/// The fields of a role.
 pub(crate) const FIELDS: &[Field] = &[
     Field::words("allowed_cluster_namespaces", "namespaces to make tokens in; * allows all")
         .aliases(&["allowed_kubernetes_namespaces"]),
@@ -56,16 +56,16 @@ pub(crate) const FIELDS: &[Field] = &[
 pub(crate) struct Role {
     pub(crate) allowed_cluster_namespaces: Vec<String>,
     pub(crate) allowed_cluster_namespace_selector: String,
-    /// Seconds; 0 leaves it to the mount.
+    /// Seconds; 0 means the mount's maximum.
     pub(crate) token_max_ttl: u64,
-    /// Seconds; 0 leaves it to the mount.
+    /// Seconds; 0 means the mount's default.
     pub(crate) token_default_ttl: u64,
     pub(crate) token_default_audiences: Vec<String>,
     pub(crate) service_account_name: String,
     pub(crate) cluster_role_name: String,
     /// `Role` or `ClusterRole`.
     pub(crate) cluster_role_type: String,
-    /// As the type, or empty for the type's.
+    /// `Role` or `ClusterRole`; empty for the same as `cluster_role_type`.
     pub(crate) cluster_role_ref_type: String,
     pub(crate) generated_role_rules: String,
     pub(crate) name_template: String,
@@ -75,13 +75,13 @@ pub(crate) struct Role {
 
 stored!(Role, "role", reads_stored_roles);
 
-/// What a role makes.
+/// The mode of a role: the objects to create.
 pub(crate) enum Mode<'a> {
-    /// A token of this service account.
+    /// Mode 1: a token of this service account.
     Existing(&'a str),
-    /// A service account that is bound to this role of the cluster.
+    /// Mode 2: a service account bound to this existing role.
     Bound(&'a str),
-    /// A service account that is bound to a role of its own.
+    /// Mode 3: a service account bound to a generated role.
     Generated,
 }
 
@@ -90,12 +90,12 @@ impl Role {
         format!("role/{name}")
     }
 
-    /// The role `name`, if there is one.
+    /// Returns the role `name`, if any.
     pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
         host.storage().get(&Self::key(name))
     }
 
-    /// What it makes.
+    /// Returns the mode.
     pub(crate) fn mode(&self) -> Result<Mode<'_>, Failure> {
         let account = self.service_account_name.as_str();
         let role = self.cluster_role_name.as_str();
@@ -110,7 +110,7 @@ impl Role {
         }
     }
 
-    /// What it makes, for the rights that it needs.
+    /// Returns the created objects, for the check of rights.
     fn made(&self) -> Result<Made<'_>, Failure> {
         Ok(match self.mode()? {
             Mode::Existing(account) => Made::Token(account),
@@ -119,12 +119,12 @@ impl Role {
         })
     }
 
-    /// Whether the role of mode 3 is one of the cluster.
+    /// Returns whether the role of mode 3 is a `ClusterRole`.
     pub(crate) fn is_cluster_wide(&self) -> Result<bool, Failure> {
         is_of_cluster("cluster_role_type", &self.cluster_role_type)
     }
 
-    /// Whether bindings refer to a role of the cluster.
+    /// Returns whether bindings refer to a `ClusterRole`.
     pub(crate) fn refers_to_cluster(&self) -> Result<bool, Failure> {
         match self.cluster_role_ref_type.as_str() {
             "" => self.is_cluster_wide(),
@@ -132,12 +132,12 @@ impl Role {
         }
     }
 
-    /// Whether its binding may be one of the cluster.
+    /// Returns whether a `ClusterRoleBinding` may be used.
     pub(crate) fn binds_cluster_wide(&self) -> Result<bool, Failure> {
         Ok(self.is_cluster_wide()? && self.refers_to_cluster()?)
     }
 
-    /// The rules of mode 3.
+    /// Returns the rules of mode 3.
     pub(crate) fn rules(&self) -> Result<Vec<PolicyRule>, Failure> {
         rules::read(&self.generated_role_rules, self.is_cluster_wide()?)
     }
@@ -161,7 +161,7 @@ impl Role {
         call.merge("extra_labels", &mut self.extra_labels)
     }
 
-    /// Lists in order and each word once, and the types in the cluster's spelling.
+    /// Sorts the lists, removes duplicates, and writes the types in the cluster's spelling.
     fn normalise(&mut self) -> Result<(), Failure> {
         self.allowed_cluster_namespaces = listed(&self.allowed_cluster_namespaces)?;
         let audiences: BTreeSet<String> = self.token_default_audiences.drain(..).collect();
@@ -271,7 +271,7 @@ impl Role {
         Ok(())
     }
 
-    /// In the names of both vocabularies (decision P2).
+    /// Returns the role with the field names of both vocabularies (decision P2).
     fn shown(&self, name: &str) -> Value {
         json!({
             "name": name,
@@ -322,7 +322,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(warning).warn(lacked))
 }
 
-/// A word about types where nothing is bound.
+/// Returns a warning about types that have no effect because nothing is bound.
 fn useless_types(role: &Role, call: &Call) -> Result<Option<String>, Failure> {
     let given = ["cluster_role_type", "cluster_role_ref_type"]
         .into_iter()
@@ -340,7 +340,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&role.shown(name))
 }
 
-/// Removes a role. Its leases carry what their end needs.
+/// Removes a role. Leases store all data needed for their end.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     host.storage().delete(&Role::key(call.text("name")))?;
     Ok(Answer::nothing())

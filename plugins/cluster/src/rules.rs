@@ -1,23 +1,22 @@
-//! The rules of generated roles: what an operator writes, as the cluster takes it.
+//! Parser for the rules of generated roles.
 
 use crate::document::{Members, parse};
 use bulkhead_sdk::Failure;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
 
-/// Most rules of a role.
+/// Maximum number of rules in a role.
 const MOST_RULES: usize = 256;
 
-/// The rules in `text`, for a role of the cluster or of a namespace.
+/// Parses the rules in `text`, for a `ClusterRole` or a `Role`.
 ///
 /// # Errors
-/// What is wrong, and in which rule: what the cluster would refuse at every use is refused when it
-/// is written.
+/// The reason, and the rule. Rules the cluster would refuse at every use are refused when written.
 pub(crate) fn read(text: &str, is_cluster_wide: bool) -> Result<Vec<PolicyRule>, Failure> {
     let unfit = |why: String| Failure::invalid(format!("generated_role_rules: {why}"));
     let mut members = Members::of(parse(text).map_err(unfit)?).map_err(unfit)?;
     let rules = members.take("rules");
-    // A whole Role may be pasted; what counts of it are its rules.
+    // Operators may paste a whole Role; only its rules are used.
     for known in ["apiVersion", "kind", "metadata"] {
         members.take(known);
     }

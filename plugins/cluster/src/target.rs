@@ -1,20 +1,20 @@
-//! Where the API server is, and by which identity it is asked.
+//! Location of the API server, and the identity used for requests.
 //!
-//! The attack this file stops: a configuration that points the engine's token at another server. A
-//! URL is read before anything goes there, and what it is compared with is read the same way.
+//! The attack this file prevents: a configuration that points the engine's token at another server.
+//! A URL is normalised before any use, and compared only with normalised URLs.
 
 use bulkhead_sdk::http::{Request, Tls};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind, stored};
 use serde::{Deserialize, Serialize};
 
-/// Longest URL, in bytes: it names the lane of the leases, too.
+/// Maximum length of a URL, in bytes: the URL also names the queue of the leases.
 const LONGEST_URL: usize = 256;
 
-/// Which API server is used. No `Debug`: it holds a token.
+/// The configured API server. No `Debug`: the configuration contains a token.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Config {
-    /// As it was written; empty for that of the own pod.
+    /// URL as written; empty for the own pod's API server.
     pub(crate) cluster_host: String,
     pub(crate) cluster_ca_cert: String,
     pub(crate) service_account_jwt: String,
@@ -23,27 +23,28 @@ pub(crate) struct Config {
 
 stored!(Config, "config", reads_stored_configurations);
 
-/// An API server, ready to be asked. No `Debug`: it holds a token.
+/// An API server with credentials, ready for requests. No `Debug`: the target contains a token.
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// In its one spelling.
+    /// Normalised URL.
     pub(crate) url: String,
     root_certificates: Option<String>,
-    /// None for the own pod's, which the host alone knows.
+    /// `None` for the own pod's token, which only the host knows.
     token: Option<String>,
-    /// It is the cluster of the own pod, and what the pod has of it may be used.
+    /// The server belongs to the own pod's cluster, and the pod's credentials may be used.
     is_local: bool,
 }
 
 impl Target {
-    /// The server that `config` names, or else that of the own pod. What the pod has is for its own
-    /// cluster alone (decision E1).
+    /// Returns the server named by `config`, or else the own pod's server. The pod's credentials
+    /// are used only for the pod's own cluster (decision E1).
     ///
     /// # Errors
-    /// What the configuration lacks.
+    /// The missing part of the configuration.
     pub(crate) fn of(host: &dyn Host, config: &Config) -> Result<Self, Failure> {
         let own = match own_url(host) {
-            // Where a server is named, the pod may be unknown or none of this mount's affairs.
+            // If the configuration names a server, the pod may be unknown, or not granted to this
+            // mount.
             Err(why) if !config.cluster_host.is_empty() && is_of_no_pod(&why) => None,
             known => known?,
         };
@@ -70,7 +71,7 @@ impl Target {
         Ok(Self { url, root_certificates, token: set(token), is_local })
     }
 
-    /// A request below the URL, with what proves who we are.
+    /// Returns a request for `path` below the URL, with credentials.
     pub(crate) fn request(&self, method: &str, path: &str) -> Request {
         let url = format!("{}{path}", self.url);
         let mut request = Request::new(method, &url).header("accept", "application/json");
@@ -89,15 +90,15 @@ fn is_of_no_pod(why: &Failure) -> bool {
     matches!(why.kind, Kind::PermissionDenied | Kind::PreconditionFailed)
 }
 
-/// The API server of the own pod.
+/// Returns the API server of the own pod, if any.
 pub(crate) fn own_url(host: &dyn Host) -> Result<Option<String>, Failure> {
     host.ambient().pod()?.map(|pod| read_url(&pod.url())).transpose()
 }
 
-/// The one spelling of a server's URL: `https://host:port/path`, in lower case up to the path.
+/// Normalises a server's URL: `https://host:port/path`, in lower case up to the path.
 ///
 /// # Errors
-/// What is wrong with `text`.
+/// The reason `text` is invalid.
 pub(crate) fn read_url(text: &str) -> Result<String, Failure> {
     let unfit = |why: &str| Failure::invalid(format!("cluster_host: {} {why}", quoted(text)));
     if text.len() > LONGEST_URL {
@@ -121,7 +122,7 @@ pub(crate) fn read_url(text: &str) -> Result<String, Failure> {
     Ok(format!("https://{host}:{port}{path}"))
 }
 
-/// Host and port of an authority; an IPv6 address keeps its brackets.
+/// Splits an authority into host and port; an IPv6 address keeps its brackets.
 fn split_port(authority: &str) -> Option<(&str, u16)> {
     let end_of_host = match authority.strip_prefix('[') {
         Some(rest) => rest.find(']')?.checked_add(2)?,

@@ -1,7 +1,7 @@
-//! How long a token lives, read from the token itself: the cluster's answer beside it may be wrong
-//! by a year, and what counts is what the API server will read.
+//! Lifetime of a token, read from the token itself. The time in the cluster's answer may be wrong
+//! by a year, and the API server enforces the time in the token.
 //!
-//! A token is input from outside: bounded, and its signature is the API server's own affair.
+//! A token is outside input: its size is limited. The signature is left to the API server.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -9,20 +9,20 @@ use bulkhead_sdk::database_plugin::StoreTime;
 use k8s_openapi::api::authentication::v1::TokenRequestStatus;
 use serde::Deserialize;
 
-/// Seconds below which a cluster gives no token.
+/// Shortest lifetime a cluster grants, in seconds.
 pub(crate) const SHORTEST: u64 = 600;
 
-/// Longest token, in bytes.
+/// Maximum length of a token, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// The two claims that say how long.
+/// The two claims about the lifetime.
 #[derive(Deserialize)]
 struct Claims {
     exp: u64,
     iat: u64,
 }
 
-/// Seconds that the token of `status` lives; `None` where nothing says it.
+/// Returns the lifetime of the token in `status`, in seconds; `None` if unknown.
 pub(crate) fn lifetime(status: &TokenRequestStatus, now: StoreTime) -> Option<u64> {
     if status.token.is_empty() || status.token.len() > LONGEST {
         return None;
