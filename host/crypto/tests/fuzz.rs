@@ -1,4 +1,4 @@
-//! Keys, certificates, chains and password hashes, given nearly good ones at random.
+//! Fuzz tests of keys, certificates, chains and password hashes, with almost valid inputs.
 #![allow(clippy::unwrap_used, reason = "a test of its own crate, of which clippy does not know it")]
 
 use bulkhead_crypto::{
@@ -10,7 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 /// 2030-01-01.
 const NOW: u64 = 1_893_456_000_000;
 
-/// A key of each kind, in both forms, with the public half as PEM and as JWK.
+/// Returns a key of each kind, in both forms, with the public half as PEM and as JWK.
 fn keys() -> Vec<String> {
     let kinds = [("rsa", 0), ("ec", 256), ("ec", 384), ("ec", 521), ("ed25519", 0)];
     let forms = ["pkcs8", "traditional"];
@@ -33,15 +33,15 @@ fn certificate(key: &str) -> String {
     parameters.self_signed(&KeyPair::from_pem(key).unwrap()).unwrap().pem()
 }
 
-/// The bytes of a text in PEM, which are changed before they are armoured again: a change of the
-/// armour itself seldom gets any further.
+/// Returns the bytes of a PEM text. Mutations apply to the bytes, because mutated PEM itself rarely
+/// gets past the PEM parser.
 fn der(pem: &str) -> Vec<u8> {
     use base64::Engine as _;
     let body: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
     base64::engine::general_purpose::STANDARD.decode(body).unwrap()
 }
 
-/// Reads it in every way, and uses what is a key.
+/// Parses the text in every way, and uses any key found.
 fn read(text: &str) {
     let _parts = (is_private(text), secrets_of(text).len());
     if let Ok(key) = PublicKey::read(text) {
@@ -106,7 +106,7 @@ fn certificate_bytes() {
         for (certificates, roots) in [(&text, &root), (&root, &text)] {
             let usage = Usage::ServerAuth;
             let chain = Chain { certificates, roots, usage, name: "a.example", now: NOW };
-            // A root signs no server; a changed one is none.
+            // A root is not valid as a server certificate, and a mutated root is not valid at all.
             assert!(chain.verify().is_err());
         }
     });
@@ -121,7 +121,7 @@ fn password_hashes() {
     let words =
         ["$", "m=4294967295", "t=4294967295", "p=16777215", "v=16", ",keyid=AAAA", "argon2i"];
     bulkhead_fuzz::run("password hashes", &seeds, &words, |bytes| {
-        // What one costs is told before anything is computed.
+        // The cost is known before anything is computed.
         if let Ok(cost) = Cost::of(&String::from_utf8_lossy(bytes)) {
             assert!(cost.memory() <= 64 << 20 && cost.work() <= 256 << 20);
         }

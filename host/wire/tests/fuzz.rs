@@ -1,5 +1,4 @@
-//! Durations, HCL, password policies and the envelope of answers, given nearly good input at
-//! random.
+//! Fuzz tests of durations, HCL, password policies and envelopes, with almost valid input.
 
 use bulkhead_wire::password_policy::PasswordPolicy;
 use bulkhead_wire::response::Response;

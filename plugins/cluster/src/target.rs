@@ -8,7 +8,7 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind, stored};
 use serde::{Deserialize, Serialize};
 
-/// Maximum length of a URL, in bytes: the URL also names the queue of the leases.
+/// Maximum length of a URL, in bytes: the URL is also the lane of the leases.
 const LONGEST_URL: usize = 256;
 
 /// The configured API server. No `Debug`: the configuration contains a token.

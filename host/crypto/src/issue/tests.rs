@@ -1,4 +1,4 @@
-//! Certificates that are issued, and believed by another implementation's chains.
+//! Tests of issuing: another implementation verifies the chains of issued certificates.
 
 use super::*;
 use crate::chain::{Chain, Usage};
@@ -13,7 +13,7 @@ const NOW: u64 = 1_893_456_000_000;
 const HOUR: u64 = 3_600_000;
 const TEN_YEARS: u64 = 10 * 365 * 24 * HOUR;
 
-/// An authority that another implementation made.
+/// An authority created by another implementation.
 struct Made {
     certificate: String,
     key: PrivateKey,

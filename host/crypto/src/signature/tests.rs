@@ -1,4 +1,5 @@
-//! Signatures and keys that others made, and ones that are nearly right.
+//! Tests with signatures and keys of other implementations, and with almost valid signatures and
+//! keys.
 
 use super::*;
 use crate::generate::Generation;
@@ -8,10 +9,10 @@ use aws_lc_rs::signature::{RsaKeyPair, RsaPssSaltLength};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// Keys and tokens of the standards, one a line.
+/// Keys and tokens from the RFCs, one example per line.
 const EXAMPLES: &str = include_str!("../../fixtures/jose.jsonl");
 
-/// The key and the token of an example.
+/// Returns the key and the token of an example.
 fn example(of: &str) -> (String, String) {
     let line = EXAMPLES.lines().find(|line| line.contains(of)).unwrap();
     let line: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -34,7 +35,7 @@ fn ed25519() -> String {
     example("RFC 8037 A.4").0
 }
 
-/// The order of the group of P-256.
+/// The order of the P-256 group.
 const P256_ORDER: [u8; 32] = [
     0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6,
     0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
@@ -47,7 +48,7 @@ fn public_of(jwk: &str) -> String {
     }
 }
 
-/// Message and signature of a JWT.
+/// Splits a JWT into message and signature.
 fn parts(token: &str) -> (&[u8], Vec<u8>) {
     let (message, signature) = token.rsplit_once('.').unwrap();
     (message.as_bytes(), URL_SAFE_NO_PAD.decode(signature).unwrap())
@@ -115,7 +116,7 @@ fn elliptic_signatures_of_impossible_numbers_are_none() {
     for (r, s) in [(&zero[..], s), (r, &zero), (&order, s), (r, &order), (&zero, &zero), (s, r)] {
         assert!(!verify("ES256", &key, message, &[r, s].concat()));
     }
-    // The same numbers in DER, as certificates have them.
+    // The same numbers in DER, as in certificates.
     let der = [&[0x30, 70, 2, 33, 0], r, &[2, 33, 0], s].concat();
     assert!(!verify("ES256", &key, message, &der));
 }
@@ -187,7 +188,7 @@ fn made(kind: &str, form: &str) -> String {
     Generation::read(kind, 0, form).unwrap().run().unwrap().private_key.to_string()
 }
 
-/// A JWK of an RSA key whose modulus has so many bits, and with that exponent.
+/// Returns a JWK of an RSA key with a modulus of `bits` bits and the given exponent.
 fn rsa_of(bits: usize, exponent: &[u8]) -> String {
     let mut modulus = vec![0xff; bits.div_ceil(8)];
     modulus[0] = 0xff >> (modulus.len() * 8 - bits);

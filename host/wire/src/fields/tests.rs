@@ -1,4 +1,4 @@
-//! Tests of how the fields of a request are read by their schema.
+//! Tests of reading a request's fields by their schema.
 
 use super::*;
 use crate::description::Verb;

@@ -1,4 +1,4 @@
-//! What the parser reads, what it refuses, and that no text makes it panic or grow without bound.
+//! Tests of the parser: accepted and refused texts, and no panic or unbounded growth on any text.
 
 use super::{Body, Item, MAX_NODES, MAX_TEXT, Node, SyntaxError, parse};
 
@@ -14,14 +14,14 @@ fn text(value: &str) -> Node {
     Node::Text(value.to_owned())
 }
 
-/// The value of the only item.
+/// Returns the value of the only item.
 fn value(source: &str) -> Node {
     let mut items = read(source).items;
     assert_eq!(items.len(), 1, "{source}");
     items.remove(0).value
 }
 
-/// The tree without its line numbers, which differ between the two syntaxes.
+/// Returns the tree without line numbers, which differ between the two syntaxes.
 fn without_lines(body: Body) -> Body {
     let items = body.items.into_iter().map(|item| Item {
         line: 0,
@@ -249,7 +249,7 @@ fn a_long_json_key_is_not_multiplied_by_the_objects_below_it() {
     assert_eq!(read(&bomb).items.len(), 1);
 }
 
-/// Numbers that look random and are the same in every run.
+/// A pseudo-random generator with the same numbers in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -293,7 +293,7 @@ fn every_prefix_of_a_policy_is_read_or_refused() {
     }
 }
 
-/// Writes a random tree and its text; every list is short, so the tree stays below all bounds.
+/// Writes a random tree and its text. Every list is short, so the tree stays below all limits.
 fn random_block(dice: &mut Dice, depth: usize) -> (String, Vec<(String, Node)>) {
     let mut source = String::new();
     let mut items = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of the grammar, of what is refused, and of how evenly passwords are drawn.
+//! Tests of the grammar, of refusals, and of the distribution of passwords.
 
 use super::*;
 use bulkhead_fuzz::Dice;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const LETTERS: &str = "length = 20\nrule \"charset\" {\n  charset = \"abcdefghij\"\n  \
                        min-chars = 1\n}\n";
 
-/// Bytes that look random and are the same in every run.
+/// Returns pseudo-random bytes, equal in every run.
 fn bytes(seed: u64) -> impl FnMut() -> Result<u8, Failure> {
     let mut dice = Dice::of(seed);
     move || Ok(u8::try_from(dice.below(256)).unwrap())
@@ -63,9 +63,10 @@ fn every_password_satisfies_its_policy() {
     assert!(!PasswordPolicy::default().is_satisfied_by("aA0-"));
 }
 
-/// All passwords of 4 characters of `abcd` with at least one `d` and one of `ab`, counted in 200
-/// draws for each. Chi-square has their number less one as its mean, twice that as its variance;
-/// the draws are the same in every run, and stay within four deviations.
+/// Draws 200 passwords for each of the passwords of 4 characters of `abcd` with at least one `d`
+/// and one of `ab`. The chi-square statistic has the number of passwords minus 1 as its mean, and
+/// twice the mean as its variance. The draws are equal in every run, and stay within four
+/// deviations.
 #[test]
 fn every_password_that_satisfies_a_policy_is_as_likely_as_the_others() {
     let text = r#"length = 4 rule "charset" { charset = "d" min-chars = 1 }

@@ -1,4 +1,4 @@
-//! Tests of matching a path, and of tables that could not be matched.
+//! Tests of path matching, and of refused tables.
 
 use super::*;
 use crate::description::Operation;
@@ -8,7 +8,7 @@ fn field(name: &str, kind: FieldKind) -> Field {
     Field::new(name, kind, "")
 }
 
-/// A row with a field for every capture.
+/// Returns a row with a field for every capture.
 fn row(verb: Verb, path: &str) -> Route {
     let captures = segments(path).filter_map(capture_of);
     let fields = captures.map(|name| field(name, FieldKind::Name)).collect();

@@ -1,4 +1,4 @@
-//! Tests of stored records: what is read of other releases, and what their check finds.
+//! Tests of stored records: records of other releases, and the mistakes found by the checks.
 
 use super::{Stored, Unreadable, check_foreign, check_read};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ struct Loan {
 
 crate::stored!(Loan, "test-loan", reads_stored_loans);
 
-/// The same kind of record after its meaning changed: `who` is what `borrower` was.
+/// The same kind of record after a change of meaning: `who` replaces `borrower`.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct NewLoan {
     who: String,
@@ -72,7 +72,7 @@ fn what_is_no_record_is_refused_without_its_words() {
     assert_eq!(refused.of("the record of a loan").message, "the record of a loan does not parse");
 }
 
-/// What the type becomes when a field is changed in a hurry.
+/// The type after a careless change of a field.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Hasty {

@@ -1,4 +1,4 @@
-//! The configuration is written, shown and removed on the test bed.
+//! Tests of writing, showing and removing the configuration, on the test bed.
 
 use crate::fixture::{OWN, SERVER, bound, empty, token};
 use bulkhead_sdk::host::Pod;
@@ -133,7 +133,7 @@ fn a_token_that_is_replaced_ends_the_leases_of_the_one_before() {
     assert!(sent[0].headers.contains(&("authorization".to_owned(), "Bearer x.y.z".to_owned())));
 }
 
-/// The cluster in which the server of these tests is a pod.
+/// Returns the pod of the server in these tests.
 fn own() -> Pod {
     Pod { host: "10.96.0.1".to_owned(), port: 443, namespace: Some("vault".to_owned()) }
 }

@@ -1,5 +1,5 @@
-//! Tokens are made on the test bed: what is asked of the API server, in which order, and what is
-//! left when it says no.
+//! Tests of issuing tokens on the test bed: the requests to the API server, their order, and the
+//! cleanup after a refusal.
 
 use crate::Cluster;
 use crate::fixture::{
@@ -289,12 +289,12 @@ fn roles_and_mounts_limit_a_lease_and_say_so() {
     assert_eq!(body(&sent[1].body)["spec"]["expirationSeconds"], 3_600);
 }
 
-/// An object that is found, with that mark.
+/// Returns an existing object with this mark.
 fn there(uid: &str, mark: &str) -> Value {
     json!({"metadata": {"name": "v-1", "uid": uid, "labels": {"bulkhead/lease": mark}}})
 }
 
-/// What the fixed generator of the test bed makes of the first sixteen bytes.
+/// The mark from the first sixteen bytes of the test bed's deterministic generator.
 const MARK: &str = "0102030405060708090a0b0c0d0e0f10";
 
 fn deleted(bed: &TestBed<Cluster>) -> Vec<(String, String)> {

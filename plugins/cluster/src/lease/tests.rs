@@ -1,4 +1,4 @@
-//! Leases end on the test bed, also where the API server will not have it.
+//! Tests of ending leases on the test bed, even if the API server refuses.
 
 use crate::Cluster;
 use crate::fixture::{accounts, answer, bindings, bound_but, generated, made, refusal};
@@ -29,7 +29,8 @@ fn what_is_gone_already_is_success() {
     bed.revoke(&lease, Reason::Requested).unwrap();
 }
 
-/// A binding whose removal is refused for a conflict; what is found then.
+/// Returns a bed with a conflict on the removal of a binding; `found` is the answer to the next
+/// look-up.
 fn in_conflict(found: Response) -> TestBed<Cluster> {
     let conflict = refusal(409, "the UID in the precondition does not match");
     bound_but(&[

@@ -1,4 +1,4 @@
-//! Roles are written, shown and removed on the test bed.
+//! Tests of writing, showing and removing roles, on the test bed.
 
 use crate::Cluster;
 use crate::fixture::{OWN, SERVER, answer, empty};
@@ -150,7 +150,7 @@ fn names_of_roles_are_taken_letter_by_letter() {
     assert_eq!(bed.read("roles/upper").err().unwrap().kind, Kind::NotFound);
 }
 
-/// The answers of the API server to questions about the engine's own rights.
+/// Returns a bed with scripted answers to questions about the engine's own rights.
 fn with_rights(allowed: &[bool]) -> TestBed<Cluster> {
     let bed = empty();
     bed.write("config", &json!({"cluster_host": SERVER, "service_account_jwt": OWN})).unwrap();
@@ -174,7 +174,7 @@ fn a_right_that_the_engine_lacks_is_named_when_the_role_is_written() {
         "resource": "serviceaccounts", "subresource": ""});
     assert_eq!(asked["spec"]["resourceAttributes"], expected);
     assert!(with_rights(&[true]).write("roles/two", &role).unwrap().warnings.is_empty());
-    // Nothing is known where the server does not answer.
+    // No warning without an answer of the server.
     assert!(with_rights(&[]).write("roles/two", &role).unwrap().warnings.is_empty());
     let all = json!({"allowed_cluster_namespaces": "*", "service_account_name": "app"});
     let told = with_rights(&[false]).write("roles/one", &all).unwrap().warnings;
