@@ -50,8 +50,7 @@ pub struct Description {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawAccess {
-    /// Names of headers, in lower case. Cookies and headers carrying a host token are never passed
-    /// on.
+    /// Names of headers, in lower case. Headers with cookies or host tokens are refused.
     pub headers: Vec<String>,
     /// The subset of `headers` with secret values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -38,7 +38,7 @@ pub struct Envelope {
 pub struct Auth {
     /// The token.
     pub client_token: Secret,
-    /// Identifier of the token that cannot be used to log in.
+    /// Identifier of the token, useless for authentication.
     pub accessor: String,
     /// All policies of the token.
     pub policies: Vec<String>,

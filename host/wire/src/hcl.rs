@@ -1,10 +1,10 @@
 //! Parser for policies, password policies and scheduler rules: HCL1 or JSON, read into one tree.
 //!
-//! The attacks this file prevents: a text that is small to send and huge in memory (depth, size and
-//! number of nodes are limited before the tree is built), and a text that two readers interpret
-//! differently. The parser drops nothing: duplicate keys stay in the tree, in JSON too, so a policy
-//! with a second `capabilities` can be refused instead of losing the first. The parser knows no key
-//! by name.
+//! The attacks this file prevents: a text that is small to send and huge in memory (size, depth and
+//! number of nodes are limited during parsing), and a text that two readers interpret differently.
+//! The parser drops nothing: duplicate keys stay in the tree, in JSON too, so a policy with a
+//! second `capabilities` can be refused instead of losing the first. The parser knows no key by
+//! name.
 //!
 //! `${` is plain text: these texts never had HCL1's interpolation.
 

@@ -1,8 +1,8 @@
 //! Limited parser for rules and selectors pasted by operators, in JSON or YAML.
 //!
 //! The attacks this file prevents: a short text that expands to a huge document (anchors are
-//! refused; depth, nodes and bytes are limited before the document is built), and a misspelt key
-//! that means "everything" (readers of a document name all permitted keys, see [`Members`]).
+//! refused; depth, nodes and bytes are limited during parsing), and a misspelt key that means
+//! "everything" (readers of a document name all permitted keys, see [`Members`]).
 
 use bulkhead_sdk::wire::failure::quoted;
 use granit_parser::{Event, Options, Parser, ScalarStyle};
