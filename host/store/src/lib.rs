@@ -1,33 +1,32 @@
 //! Sealed records and units of work, on SQLite.
 //!
-//! Every record is encrypted and bound to its place before it reaches the database; what can be
-//! read in the files is addresses, due times, lanes and owners. Reads of a unit of work are
-//! remembered and checked when it commits, so that two requests never overwrite each other unseen.
-//! Nothing is loaded when the store is opened: what is due, and what belongs to whom, is found by
-//! index.
+//! Every record is encrypted and bound to its place before it reaches the database. Only addresses,
+//! due times, lanes and owners can be read in the files. A unit of work remembers its reads, and
+//! its commit checks them, so that two requests never overwrite each other's changes unnoticed.
+//! Opening the store loads no records: due records and the records of an owner are found by index.
 //!
-//! Data are sealed until a key opens them: what seals records is sealed by a root key, and that by
-//! the unseal key, which may be split into shares of which a few suffice. The key of records can be
-//! changed while the store serves.
+//! Data are sealed until a key opens them. The unseal key seals the root key, the root key seals
+//! the keyring, and the keyring seals records. The unseal key may be split into shares, of which a
+//! threshold suffices. The record key can be changed while the store serves requests.
 //!
-//! It never knows HTTP, plugins, tokens or policies; a token is a record like any other.
+//! This crate knows nothing of HTTP, plugins, tokens or policies; a token is a record like any
+//! other.
 //!
-//! Its rooms, each of which knows only those before it:
+//! The modules, each of which knows only the modules listed before it:
 //!
-//! - `record` (with `body`, `range`, `fault`): what is kept, where, and why it could not be read;
-//! - `cipher` → `shamir` → `keyring` → `seal`: what seals and opens it, in the hands of its
-//!   keepers;
-//! - `script` → `readers` → `sqlite` (with `due`) → `rows` → `statements`: statements that go
-//!   together, the database, one row and many;
-//! - `turns` → `revision` → `counted` → `work` → `stored` → `plan` → `committer`: who goes first,
-//!   what is asked, what may be written, and the one task that writes it to the `open_data` (with
-//!   `cache`, `folders`, `watched`, `alarm`, and the `time_mark` of the `clock`);
-//! - `store` → `unit`, `scan`: what the layers above ask;
-//! - `directory` → `identity` → `data_directory` → `dev_seal`: how a store is made and opened.
+//! - `record` (with `body`, `range`, `fault`): records, their addresses, and errors;
+//! - `cipher` → `shamir` → `keyring` → `seal`: encryption, and the shares of the unseal key;
+//! - `script` → `readers` → `sqlite` (with `due`) → `rows` → `statements`: batches of statements,
+//!   the database, single rows and many rows;
+//! - `turns` → `revision` → `counted` → `work` → `stored` → `plan` → `committer`: the order of
+//!   contending requests, checks and limits, and the single task that writes to the `open_data`
+//!   (with `cache`, `folders`, `watched`, `alarm`, and the `time_mark` of the `clock`);
+//! - `store` → `unit`, `scan`: the interface to the layers above;
+//! - `directory` → `identity` → `data_directory` → `dev_seal`: creating and opening a store.
 //!
-//! What it cannot stop: an intruder who puts back an older copy of a row or of the whole data
-//! directory, or removes rows from it. What is then in the file opens as before. The security page
-//! of the repository says what that is worth, and why nothing here pretends to notice it.
+//! Not prevented: an intruder who restores an older copy of a row or of the whole data directory,
+//! or removes rows. The remaining content of the file opens as before. The security page of the
+//! repository explains the impact, and why nothing here pretends to detect the change.
 
 mod alarm;
 mod body;

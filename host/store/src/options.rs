@@ -1,20 +1,20 @@
-//! Where a store is, and how careful it is.
+//! The location of a store and its flushing mode.
 
 use std::path::PathBuf;
 
 use crate::sqlite::Flushing;
 
-/// Where a store is.
+/// The settings with which a store is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The data directory. Made with mode 0700 if missing; held by one process at a time.
+    /// The data directory. Created with mode 0700 if missing; held by one process at a time.
     pub directory: PathBuf,
-    /// When commits are flushed.
+    /// The point at which commits are flushed to disk.
     pub flushing: Flushing,
 }
 
 impl Options {
-    /// The store in `directory`, every commit flushed.
+    /// Returns the options of a store in `directory` with every commit flushed.
     pub fn at(directory: impl Into<PathBuf>) -> Options {
         Options { directory: directory.into(), flushing: Flushing::EveryCommit }
     }

@@ -1,30 +1,30 @@
-//! What the store keeps: records, where they live, and the few columns that stay readable so that
-//! they can be found.
+//! Records of the store, their addresses, and the few columns that stay readable so that queries
+//! find records.
 //!
-//! It never knows what a body means; it is bytes of the layers above.
+//! A body is opaque here: bytes of the layers above.
 
 use std::fmt;
 
 use crate::body::Body;
 
-/// The kinds of record. All share one physical table; the kind is part of a record's address and of
-/// what its seal covers, so that a row moved from one kind to another no longer opens (decision
+/// The kinds of record. All kinds share one physical table. The kind is part of a record's address
+/// and covered by the record's seal, so that a row moved to another kind no longer opens (decision
 /// T7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
     /// The host's own configuration: mounts, policies, catalog.
     Core,
-    /// What mounts store.
+    /// Data stored by mounts.
     Data,
     /// Tokens; a token is its own lease.
     Token,
     /// Leases of secrets.
     Lease,
-    /// Leases written down before the thing that they will end exists.
+    /// Leases written before the secret exists that the lease will end.
     Reservation,
-    /// When to wake which mount.
+    /// Times at which to wake a mount.
     Timer,
-    /// Long bytes in pieces: uploaded components, and what they were compiled to.
+    /// Long byte strings in pieces: uploaded components and their compiled code.
     Blob,
 }
 
@@ -39,7 +39,8 @@ impl Space {
         Space::Blob,
     ];
 
-    /// The number in the table. Part of the stored format: a number is never given to another kind.
+    /// Returns the kind's number in the table. Part of the stored format: a number is never given
+    /// to another kind.
     pub(crate) fn number(self) -> u8 {
         match self {
             Space::Core => 1,
@@ -52,13 +53,13 @@ impl Space {
         }
     }
 
-    /// The kind that has `number` in the table; `None` for a number that this version does not
-    /// know.
+    /// Returns the kind with this `number` in the table; `None` if this version does not know the
+    /// number.
     pub(crate) fn of_number(number: i64) -> Option<Space> {
         Space::ALL.into_iter().find(|space| i64::from(space.number()) == number)
     }
 
-    /// The name that messages and seals use. Part of the stored format.
+    /// Returns the kind's name in messages and seals. Part of the stored format.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Space::Core => "core",
@@ -72,18 +73,19 @@ impl Space {
     }
 }
 
-/// Where one record lives. Ordered by kind, then by the bytes of the key, as the table is.
+/// The address of one record. Addresses order by kind, then by the bytes of the key, like the
+/// table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
     /// The kind of record.
     pub space: Space,
-    /// The full key, for example `<mount uuid>/roles/readonly`. Readable in the database file: it
+    /// The full key, for example `<mount uuid>/roles/readonly`. Readable in the database file;
     /// holds no secret.
     pub key: String,
 }
 
 impl Address {
-    /// The address of `key` in `space`.
+    /// Creates the address of `key` in `space`.
     pub fn new(space: Space, key: impl Into<String>) -> Address {
         Address { space, key: key.into() }
     }
@@ -95,43 +97,47 @@ impl fmt::Display for Address {
     }
 }
 
-/// The columns of a record that stay readable, because queries find records by them. Covered by the
-/// record's seal: changed in the file, the record no longer opens. They hold no secret.
+/// The columns of a record that stay readable, because queries find records by these columns. The
+/// record's seal covers the columns: if a column is edited in the file, the record no longer opens.
+/// They hold no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
-    /// When the record is due, as store time in milliseconds since 1970; `None` is never.
-    /// Later than `i64::MAX` milliseconds is stored as `i64::MAX`.
+    /// The due time, as store time in milliseconds since 1970; `None`: never. A time later than
+    /// `i64::MAX` milliseconds is stored as `i64::MAX`.
     pub due: Option<u64>,
-    /// Records of one lane are worked on one after another or not at all (a connection's name);
-    /// empty is no lane.
+    /// The queue of due work that the record belongs to, for example the name of a connection;
+    /// empty: no lane. The host limits how many records of a lane it processes at once.
     pub lane: String,
-    /// What the record belongs to (a token's or a mount's key); empty is nothing.
+    /// The owner: a token's or a mount's key; empty: no owner.
     pub owner: String,
 }
 
-/// Names one write of one record: 128 random bits, so a record that was deleted and written again,
-/// or restored, is never taken for the one that was read, also where both hold the same.
+/// The identity of one write of one record: 128 random bits. A record that was deleted and written
+/// again, or restored, is never mistaken for the record that was read, even if both have the same
+/// content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(pub(crate) [u8; 16]);
 
 /// One opened record.
 #[derive(Clone)]
 pub struct Record {
-    /// The bytes as they were put; wiped from memory when dropped.
+    /// The bytes as put; wiped from memory when dropped.
     pub body: Body,
-    /// The readable columns as they were put.
+    /// The readable columns as put.
     pub index: Index,
-    /// The revision of its mount at which the record was made; made again after a deletion, it is
-    /// new. 0 where the mount has no revisions, and in what a unit of work has buffered itself.
+    /// The revision of the mount at which the record was created. A record created again after a
+    /// deletion has a new revision. 0 if the mount has no revisions, and in records that a unit of
+    /// work has buffered.
     pub created: u64,
-    /// The revision of its mount at which the record was last put; 0 as `created` is.
+    /// The revision of the mount at which the record was last put; 0 as for `created`.
     pub modified: u64,
-    /// Which write it is; `None` in what a unit of work has buffered itself, which is no write yet.
+    /// The stamp of the record's last write; `None` in records that a unit of work has buffered but
+    /// not written.
     pub stamp: Option<Stamp>,
 }
 
 impl Record {
-    /// A record that is not written yet.
+    /// Creates a record that is not written yet.
     #[must_use]
     pub fn unwritten(body: Body, index: Index) -> Record {
         Record { body, index, created: 0, modified: 0, stamp: None }

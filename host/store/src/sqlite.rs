@@ -1,9 +1,9 @@
-//! The connections to SQLite, and the isolation of everything that runs on them: chosen here and
-//! nowhere else.
+//! The connections to SQLite and the isolation of everything that runs on them. Isolation is chosen
+//! in this file only.
 //!
-//! One connection writes, in transactions that take the write lock at once, so that a commit's
-//! check and its writes see one state. Readers see the newest committed state; a reader's
-//! transaction sees one snapshot.
+//! One connection writes. Its transactions take the write lock at once, so that a commit's checks
+//! and its writes see one state. Readers see the newest committed state; a reader's transaction
+//! sees one snapshot.
 
 mod broken;
 #[cfg(test)]
@@ -30,31 +30,33 @@ use crate::script::{Answers, Script};
 pub(crate) use broken::{Broken, is_no_database};
 use broken::{Cut, injected};
 
-/// Statements with up to a few dozen rows each keep their own prepared form; those of a commit come
-/// in few sizes.
+/// Maximum number of prepared statements per connection. Statements for up to a few dozen rows each
+/// have a prepared form; the statements of a commit come in few sizes.
 const CACHED_STATEMENTS: usize = 256;
-/// Pages in the log before SQLite moves them to the database file (16 MiB): seldom enough not to be
-/// felt by most commits, often enough that opening after a crash is quick.
+/// Number of pages in the log at which SQLite moves the log to the database file (16 MiB): rare
+/// enough that most commits are not delayed, frequent enough that opening after a crash is quick.
 const PAGES_IN_LOG: &str = "4000";
 /// Bytes to which SQLite truncates a longer log file after a checkpoint.
 const LOG_BYTES_KEPT: &str = "67108864";
-/// Removes up to 256 empty pages from the file. Other commits wait for a few milliseconds.
+/// Statement that removes up to 256 empty pages from the file. Other commits wait for a few
+/// milliseconds.
 const GIVE_BACK: &str = "PRAGMA incremental_vacuum(256)";
-/// What the writing connection keeps of the database, in the pragma's negative kibibytes (8 MiB):
-/// the inner pages of the indexes of a million records, so that writing under a random key reads
-/// hardly anything.
+/// Page cache of the writing connection, in the pragma's negative kibibytes (8 MiB): holds the
+/// inner index pages of a million records, so that a write under a random key reads hardly
+/// anything.
 const WRITERS_CACHE: &str = "-8192";
-/// How long a statement waits for another connection of ours, which never holds a lock that long.
+/// Maximum time that a statement waits for a lock of another connection. No connection of this
+/// process holds a lock that long.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// When what was committed is on the disk.
+/// The moment at which a commit is flushed to disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flushing {
     /// Before the commit is acknowledged.
     #[default]
     EveryCommit,
-    /// When the operating system likes. For benchmarks only, to tell the disk's part of the time: a
-    /// power cut loses writes that were acknowledged, and can damage the database.
+    /// At the discretion of the operating system. For benchmarks only, to measure the disk's share
+    /// of the time: a power cut loses acknowledged writes and can damage the database.
     Never,
 }
 
@@ -64,47 +66,47 @@ pub(crate) struct Database {
     reading: SqliteConnectOptions,
     readers: Readers,
     writer: Mutex<Writer>,
-    /// Why nothing is written any more, once that is so.
+    /// The reason why nothing more is written, after an I/O error.
     stopped: OnceLock<String>,
     flushes: AtomicU64,
 }
 
-/// The one connection that writes. The holder of the lock takes the connection out and puts it back
-/// only when no transaction is open on it; so a commit that dies half-way leaves [`Writer::Lost`],
-/// never a half transaction.
+/// The only writing connection. The holder of the lock takes the connection out and returns it only
+/// without an open transaction. A commit that dies half-way therefore leaves [`Writer::Lost`],
+/// never half a transaction.
 enum Writer {
     Ready(SqliteConnection),
-    /// To be opened again by the next commit.
+    /// The next commit opens a new connection.
     Lost,
-    /// An I/O error while writing: what the disk holds is not known, so nothing more is written.
-    /// The reason.
+    /// An I/O error occurred while writing: the content of the disk is unknown, so nothing more is
+    /// written. Holds the reason.
     Stopped(String),
     Closed,
 }
 
-/// How a transaction that writes is to end.
+/// The end of a writing transaction.
 pub(crate) enum Ending {
-    /// With these statements, and the order to commit behind them.
+    /// Runs these statements and commits.
     Commit(Script),
-    /// Rolled back, because what had been read has changed.
+    /// Rolls back, because a read no longer holds.
     GiveUp,
 }
 
-/// How the attempt to write something ended, unless the database failed.
+/// The result of an attempt to write, unless the database failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempt {
     /// Committed and flushed.
     Committed,
-    /// Given up and rolled back, because what had been read has changed.
+    /// Given up and rolled back, because a read no longer holds.
     Conflict,
 }
 
 impl Database {
-    /// Opens the connections. The file must exist; a read-only look has shown that it is ours or
-    /// empty.
+    /// Opens the connections. The file must exist; a read-only look has shown that the file is ours
+    /// or empty.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when SQLite cannot open it.
+    /// [`StoreFault::Unavailable`] if SQLite cannot open the file.
     pub(crate) async fn open(path: &Path, flushing: Flushing) -> Result<Database, StoreFault> {
         let (writing, reading) = (writing(path, flushing), reading(path));
         let writer = writing.connect().await.map_err(StoreFault::from)?;
@@ -120,17 +122,18 @@ impl Database {
         })
     }
 
-    /// Why nothing is written any more: an I/O error, after which what the disk holds is not known.
+    /// Returns the I/O error after which nothing more is written: the content of the disk is
+    /// unknown.
     pub(crate) fn stopped(&self) -> Option<&str> {
         self.stopped.get().map(String::as_str)
     }
 
-    /// Where single reads go; each sees the newest committed state.
+    /// Returns the connections for single reads. Each read sees the newest committed state.
     pub(crate) fn readers(&self) -> &Readers {
         &self.readers
     }
 
-    /// Asks in a transaction that sees one state and writes nothing.
+    /// Runs queries in a read-only transaction that sees a single state.
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -143,8 +146,8 @@ impl Database {
         self.readers.read(ask).await.map(without_first)
     }
 
-    /// Looks at what is committed now, over a connection opened only for it: one that nothing has
-    /// happened to.
+    /// Reads the committed state over a new connection, so that an earlier error on a shared
+    /// connection cannot matter.
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -158,12 +161,11 @@ impl Database {
         outcome
     }
 
-    /// Writes something that is no unit of work: `work` runs in one serializable transaction,
-    /// alone.
+    /// Runs `work`, which is no unit of work, alone in one serializable transaction.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when `work` gave up; [`StoreFault::Unavailable`] when SQLite
-    /// failed, in which case nothing is acknowledged.
+    /// [`StoreFault::Conflict`] if `work` gave up; [`StoreFault::Unavailable`] if SQLite failed, in
+    /// which case nothing is acknowledged.
     pub(crate) async fn write<W>(&self, work: W) -> Result<(), StoreFault>
     where
         W: AsyncFnOnce(&mut SqliteConnection) -> Result<Attempt, sqlx::Error>,
@@ -180,10 +182,11 @@ impl Database {
         }
     }
 
-    /// Writes what `plan` makes of the answers to `questions`, in one serializable transaction.
+    /// Runs `questions` and the statements that `plan` makes of the answers, in one serializable
+    /// transaction.
     ///
     /// # Errors
-    /// [`Broken`]. After an I/O error nothing is written any more until the store is opened again.
+    /// [`Broken`]. After an I/O error nothing more is written until the store is opened again.
     pub(crate) async fn transact(
         &self,
         questions: Script,
@@ -192,9 +195,10 @@ impl Database {
         self.in_turn(questions, async |_: &mut SqliteConnection, answers| plan(answers)).await
     }
 
-    /// **All writes of the store go through here**, one after another: in a transaction of its own
-    /// `first` is asked, and `work` is told the answers and says how it ends. After any error, and
-    /// when it is dropped half-way, the connection is dropped with its transaction.
+    /// Runs **every write of the store**, one after another. In a transaction of its own, `first`
+    /// runs, then `work` receives the answers and decides how the transaction ends. After any
+    /// error, and if the future is dropped half-way, the connection is dropped together with its
+    /// transaction.
     async fn in_turn<W>(&self, first: Script, work: W) -> Result<Attempt, Broken>
     where
         W: AsyncFnOnce(&mut SqliteConnection, Answers) -> Result<Ending, sqlx::Error>,
@@ -239,11 +243,11 @@ impl Database {
         Ok(u64::try_from(left).unwrap_or_default())
     }
 
-    /// Moves the log's pages to the file, as far as no reader prevents it. The file shrinks only by
-    /// such a move.
+    /// Moves the log's pages to the file, as far as no reader prevents it. The file shrinks only
+    /// through such a move.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when it cannot be written.
+    /// [`StoreFault::Unavailable`] if the file cannot be written.
     pub(crate) async fn empty_log(&self) -> Result<(), StoreFault> {
         let mut connection = self.writing.connect().await?;
         let moved = sqlx::raw_sql("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut connection).await;
@@ -251,19 +255,20 @@ impl Database {
         Ok(moved.map(drop)?)
     }
 
-    /// Counts a commit; for one whose answer was lost, when it is found to have happened.
+    /// Counts a commit. Called separately for a commit whose answer was lost, once it is known to
+    /// be stored.
     pub(crate) fn count_commit(&self, attempt: Attempt) {
         if attempt == Attempt::Committed {
             self.flushes.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Commits that were flushed since the database was opened.
+    /// Returns the number of commits flushed since the database was opened.
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes.load(Ordering::Relaxed)
     }
 
-    /// Waits for the write under way and closes everything; later calls fail.
+    /// Waits for the current write and closes all connections; later calls fail.
     pub(crate) async fn close(&self) {
         self.readers.close().await;
         let mut writer = self.writer.lock().await;
@@ -317,7 +322,7 @@ where
     }
 }
 
-/// Writes, and commits with it.
+/// Runs `writes` and commits.
 async fn commit(connection: &mut SqliteConnection, mut writes: Script) -> Result<(), Cut> {
     let before = writes.len();
     writes.add("COMMIT");
@@ -328,13 +333,13 @@ async fn commit(connection: &mut SqliteConnection, mut writes: Script) -> Result
     }
 }
 
-/// The answers to a script, without that of the statement that was added first.
+/// Removes the answer of the statement that was added first.
 fn without_first(mut answers: Answers) -> Answers {
     answers.drain(..answers.len().min(1));
     answers
 }
 
-/// How the file is opened to look at it, before anything is written.
+/// Returns the options for opening the file read-only, before anything is written.
 pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
     common(path).read_only(true)
 }
@@ -354,9 +359,10 @@ fn writing(path: &Path, flushing: Flushing) -> SqliteConnectOptions {
         .auto_vacuum(SqliteAutoVacuum::Incremental)
 }
 
-/// A hostile file must not run anything: its schema is not trusted, and its cells are checked
-/// before use. What a statement may have to undo is kept in memory: a larger commit would write it
-/// to a file elsewhere, and could not commit where that folder is full.
+/// Returns the options of every connection. A hostile file must not run code: its schema is not
+/// trusted, and its cells are checked before use. The statement journal stays in memory: SQLite
+/// would write a large one to a file in another folder, and the commit would fail if that folder is
+/// full.
 fn common(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
@@ -368,9 +374,9 @@ fn common(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Lets SQLite undo what a kill interrupted while the new database was first switched to its log.
-/// Until that is done the file cannot be read without being written to; nothing else is ever
-/// written to a file that is only looked at.
+/// Lets SQLite roll back a change that was interrupted while a new database was first switched to
+/// its log. Until then the file cannot be read without being written; no other look at a file ever
+/// writes to it.
 ///
 /// # Errors
 /// As SQLite reports them.

@@ -1,4 +1,4 @@
-//! The open store of one data directory, asked for units of work and for what is due.
+//! The open store of one data directory: units of work, and queries over the committed state.
 
 mod rotation;
 #[cfg(test)]
@@ -34,19 +34,22 @@ use crate::turns::{Contended, DUE_TURN_TIME, TURN_TIME, Turn, Turns};
 use crate::watched::Watch;
 use crate::work::{Outcome, Reads, Work};
 
-/// An open store. Reads and writes go through units of work ([`Store::begin`]); the other questions
-/// are about the committed state at that moment and are not remembered.
+/// An open store.
+///
+/// Units of work ([`Store::begin`]) read and write records. Every other query sees the committed
+/// state of its moment; no commit checks the result again.
 pub struct Store {
     data: Arc<OpenData>,
     committer: Committer,
     turns: Arc<Turns>,
     clock: Arc<Clock>,
-    /// Held from making a new term until it is in use, so that no two rotations make the same one.
+    /// Lock held from the creation of a new term until the term is in use, so that two rotations
+    /// never create the same term.
     rotating: Mutex<()>,
 }
 
 impl Store {
-    /// The store of these data, by the clock of their directory.
+    /// Creates the store of `data`. `clock` is the clock of the data directory.
     pub(crate) fn new(data: OpenData, clock: Arc<Clock>) -> Arc<Store> {
         Arc::new(Store {
             data: Arc::new(data),
@@ -57,42 +60,42 @@ impl Store {
         })
     }
 
-    /// The revision of `mount`: how many commits have changed its data.
+    /// Returns the revision of `mount`: the number of commits that changed the mount's data.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when it cannot be read, [`StoreFault::Damaged`] when it does not
-    /// open.
+    /// [`StoreFault::Unavailable`] if the counter cannot be read, [`StoreFault::Damaged`] if the
+    /// counter does not open.
     pub async fn revision(&self, mount: &str) -> Result<u64, StoreFault> {
         let counter = revision::counter(mount);
         let found = self.read(&counter).await?;
         revision::parse(&counter, found.as_ref().map(|(_, record)| record))
     }
 
-    /// Store time: milliseconds since 1970, going on evenly while the process lives, also when the
-    /// system's clock is set. All due times and expiries are computed from and compared with this
-    /// clock only.
+    /// Returns store time: milliseconds since 1970. Store time advances evenly while the process
+    /// lives, even if the system's clock is set. All due times and expiries are computed from this
+    /// clock and compared with this clock only.
     pub fn now(&self) -> u64 {
         self.clock.now()
     }
 
-    /// By how much the system's clock was set since the last call that gave something, to be
-    /// told to the operator; `None` when it was not.
+    /// Returns the amount by which the system's clock was set since the last call that returned a
+    /// jump. The caller tells the operator. `None`: the clock was not set.
     pub fn clock_jump(&self) -> Option<ClockJump> {
         self.clock.jump()
     }
 
-    /// Returns once that the system's clock was behind the time of the data when a process opened
-    /// the data, for the operator.
+    /// Returns, once, the finding that the system's clock was behind the time of the data when a
+    /// process opened the data. The caller tells the operator.
     pub fn take_clock_behind(&self) -> Option<ClockBehind> {
         self.clock.take_behind()
     }
 
-    /// Writes the mark of store time, from which the next process goes on if its clock is behind.
+    /// Writes the mark of store time, from which the next process continues if its clock is behind.
     /// Commits write the mark as well; this call is for a store that is idle or about to be closed.
     /// Does nothing if the mark is younger than `age`.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when it cannot be written.
+    /// [`StoreFault::Unavailable`] if the mark cannot be written.
     pub async fn mark_time(&self, age: Duration) -> Result<(), StoreFault> {
         let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         let Some(time) = self.data.time.due_after(age) else { return Ok(()) };
@@ -104,12 +107,12 @@ impl Store {
         Ok(())
     }
 
-    /// Some of the lanes of `space` from the name `first` on and before the name `end` in which a
-    /// record was due at `until` (store time, milliseconds). It costs the same however much waits
-    /// in the lanes, and nothing for lanes elsewhere.
+    /// Returns some of the lanes of `space`, from the name `first` up to but not including the name
+    /// `end`, in which a record was due at `until` (store time, milliseconds). The cost does not
+    /// depend on the number of records in the lanes, and lanes outside the bounds cost nothing.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn due_lanes(
         &self,
         space: Space,
@@ -119,12 +122,12 @@ impl Store {
         self.database().due_lanes(space, (first, end), until).await.map_err(StoreFault::from)
     }
 
-    /// The first `limit` records of one lane of a kind that were due at `until`, oldest first. An
-    /// empty lane is that of the records without one. Another call may return the same ones until
-    /// they are changed.
+    /// Returns the first `limit` records of one lane of a kind that were due at `until`, oldest
+    /// first. The empty lane holds the records without a lane. Another call may return the same
+    /// records until they are changed.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn due_in_lane(
         &self,
         lane: (Space, &str),
@@ -134,58 +137,59 @@ impl Store {
         self.database().due_in_lane(lane, until, limit).await.map_err(StoreFault::from)
     }
 
-    /// The earliest due time of all records of all kinds, past or to come; `None` when nothing will
-    /// be due.
+    /// Returns the earliest due time of all records of all kinds, past or future; `None` if no
+    /// record will ever be due.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn next_due(&self) -> Result<Option<u64>, StoreFault> {
         self.database().next_due(None).await.map_err(StoreFault::from)
     }
 
-    /// The earliest due time later than `moment`. A worker that has asked for what is due until
-    /// `moment` sleeps until then; records that are due already but busy do not keep it awake.
+    /// Returns the earliest due time later than `moment`. A worker that has asked for all records
+    /// due at `moment` sleeps until then; records that are due already but busy do not keep the
+    /// worker awake.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn next_due_after(&self, moment: u64) -> Result<Option<u64>, StoreFault> {
         self.database().next_due(Some(moment)).await.map_err(StoreFault::from)
     }
 
-    /// A place for a request that goes on after conflicts, for its units:
-    /// [`Unit::in_turn`](crate::Unit::in_turn).
+    /// Returns a turn for a request that retries after conflicts. The request passes the turn to
+    /// its units: [`Unit::in_turn`](crate::Unit::in_turn).
     pub fn turn(&self) -> Turn {
         Turn::new(&self.turns, TURN_TIME)
     }
 
-    /// The same for due work, for which no caller waits.
+    /// Returns a turn for due work, for which no caller waits.
     pub fn turn_of_due_work(&self) -> Turn {
         Turn::new(&self.turns, DUE_TURN_TIME)
     }
 
-    /// Watches records of [`Space::Data`] by their full keys: the watch tells of each commit from
-    /// now on that puts or deletes one of them.
+    /// Watches records of [`Space::Data`] by their full keys. The watch reports each commit from
+    /// now on that puts or deletes a watched record.
     pub fn watch(&self, keys: Vec<String>) -> Watch {
         self.data.watched.watch(keys)
     }
 
-    /// A number of all data of `mount`: another one after each commit that puts or deletes any.
-    /// Equal numbers before a read and after the beginning of a watch say that the watch misses
-    /// nothing.
+    /// Returns a number that changes with each commit that puts or deletes data of `mount`. If the
+    /// number before a read equals the number after the start of a watch, the watch misses no
+    /// change.
     pub fn changes_of(&self, mount: &str) -> u64 {
         self.data.folder(&format!("{mount}/"))
     }
 
-    /// Rings for the worker on due records.
+    /// Returns the alarm that wakes the worker for due records.
     pub fn alarm(&self) -> &Alarm {
         &self.data.alarm
     }
 
-    /// How many records of `space` have keys that begin with `prefix`. Counting stops at `at_most`,
-    /// so that a limit can be checked without reading everything.
+    /// Counts the records of `space` whose keys begin with `prefix`. Counting stops at `at_most`,
+    /// so that a caller can check a limit without reading everything.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn count(&self, space: Space, prefix: &str, at_most: u32) -> Result<u32, StoreFault> {
         let range = KeyRange::new(space, prefix, "");
         let count = async |connection: &mut SqliteConnection| {
@@ -194,11 +198,10 @@ impl Store {
         self.database().readers().read(count).await.map_err(StoreFault::from)
     }
 
-    /// How many records of `space` belong to owners that begin with `prefix`. Counting stops at
-    /// `at_most`.
+    /// Counts the records of `space` whose owners begin with `prefix`. Counting stops at `at_most`.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn count_owned(
         &self,
         space: Space,
@@ -212,11 +215,10 @@ impl Store {
         self.database().readers().read(count).await.map_err(StoreFault::from)
     }
 
-    /// How many records of one lane of a kind will be due at some time. Counting stops at
-    /// `at_most`.
+    /// Counts the records of one lane of a kind that have a due time. Counting stops at `at_most`.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn count_in_lane(
         &self,
         lane: (Space, &str),
@@ -229,7 +231,7 @@ impl Store {
     /// data, leases, reservations and timers. Mounts without a row are left out.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn stored_bytes(&self) -> Result<BTreeMap<String, u64>, StoreFault> {
         let query = sqlx::query_as("SELECT mount, bytes FROM stored");
         let read = async |connection: &mut SqliteConnection| query.fetch_all(connection).await;
@@ -242,12 +244,12 @@ impl Store {
     /// other commits.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be written.
+    /// [`StoreFault::Unavailable`] if the database cannot be written.
     pub async fn give_back_space(&self) -> Result<(), StoreFault> {
         let mut left = u64::MAX;
         loop {
             let now = self.database().give_back_pages().await?;
-            // A file that an earlier release made keeps its pages, for what is stored next.
+            // A file created by an earlier release keeps its empty pages and reuses them.
             if now == 0 || now >= left {
                 break;
             }
@@ -256,52 +258,54 @@ impl Store {
         self.database().empty_log().await
     }
 
-    /// A name for a secret text that can be looked up but not turned back: 64 hexadecimal digits of
-    /// HMAC-SHA256 under a key that only this cluster and this `purpose` have. Tokens and lease ids
-    /// become keys of records by it.
+    /// Returns a name for a secret text. The name can be looked up but not turned back into the
+    /// text: 64 hexadecimal digits of HMAC-SHA256 under a key specific to this cluster and this
+    /// `purpose`. Tokens and lease ids become record keys this way.
     pub fn keyed_hash(&self, purpose: &str, text: &[u8]) -> String {
         self.seal().hashes().keyed_hash(purpose, text)
     }
 
-    /// The means by which [`Store::keyed_hash`] names, to name more than one thing by them.
+    /// Returns the hasher behind [`Store::keyed_hash`], for a caller that computes several names.
     pub fn hashes(&self) -> &Hashes {
         self.seal().hashes()
     }
 
-    /// `body` as a text that only this cluster opens, and only for this `purpose`: sealed like a
-    /// record, and kept by its holder instead of in the store. Letters, digits, `-` and `_`.
+    /// Seals `body` into a text that only this cluster opens, and only for this `purpose`. The text
+    /// is sealed like a record, but the holder keeps it instead of the store. It consists of
+    /// letters, digits, `-` and `_`.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when there is no randomness.
+    /// [`StoreFault::Unavailable`] if there is no randomness, or `body` is too long to be sealed.
     pub fn seal_text(&self, purpose: &str, body: &[u8]) -> Result<String, StoreFault> {
         self.seal().seal_text(purpose, body)
     }
 
-    /// What [`Store::seal_text`] sealed, also before rotations; `None` for anything else.
+    /// Opens a text sealed by [`Store::seal_text`], even before rotations; `None` for any other
+    /// text.
     pub fn open_text(&self, purpose: &str, text: &str) -> Option<Zeroizing<Vec<u8>>> {
         self.seal().open_text(purpose, text)
     }
 
-    /// Why nothing is written any more, if that is so: an I/O error, after which what the disk
-    /// holds is not known. Reads go on until the server is restarted.
+    /// Returns the I/O error that stopped all writes, if there was such an error. After the error
+    /// the content of the disk is unknown. Reads continue until the server is restarted.
     pub fn stopped(&self) -> Option<&str> {
         self.database().stopped()
     }
 
-    /// How many commits were flushed to the disk since the store was opened.
+    /// Returns the number of commits flushed to disk since the store was opened.
     pub fn flushes(&self) -> u64 {
         self.database().flushes()
     }
 
-    /// How many units of work were committed since the store was opened; those that are committed
+    /// Returns the number of units of work committed since the store was opened. Units committed
     /// together share a flush.
     pub fn commits(&self) -> u64 {
         self.committer.commits()
     }
 
-    /// Waits for the commit under way, closes the database and gives the directory back. What is
-    /// called afterwards fails as unavailable. The keys and the records in memory are wiped when
-    /// the last handle of the store is dropped.
+    /// Waits for the current commit, closes the database and releases the directory. Later calls
+    /// fail as unavailable. The keys and the records in memory are wiped when the last handle of
+    /// the store is dropped.
     pub async fn close(&self) {
         self.data.close().await;
     }
@@ -323,7 +327,8 @@ impl Store {
         &self.data.cache
     }
 
-    /// The newest committed record at `address`, with the stamp by which a commit knows it.
+    /// Returns the newest committed record at `address`, with the stamp that identifies its last
+    /// write.
     ///
     /// # Errors
     /// As [`OpenData::read`].
@@ -331,10 +336,10 @@ impl Store {
         self.data.read(address).await
     }
 
-    /// The first `limit` committed keys of `range`, in order.
+    /// Returns the first `limit` committed keys of `range`, in order.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub(crate) async fn list(
         &self,
         range: &KeyRange,
@@ -345,11 +350,11 @@ impl Store {
         self.database().readers().read(list).await.map_err(StoreFault::from)
     }
 
-    /// The first `limit` rows of a kind behind the row `after` that belong to an owner, with their
-    /// keys, in the order of their first write.
+    /// Returns the first `limit` rows of a kind that belong to an owner and come after the row
+    /// `after`, with their keys, in the order of their first write.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub(crate) async fn owned(
         &self,
         owner: (Space, &str),
@@ -362,7 +367,7 @@ impl Store {
         self.database().readers().read(list).await.map_err(StoreFault::from)
     }
 
-    /// What of `reads` was not true at one moment with the others.
+    /// Returns a read of `reads` that did not hold at the same moment as the others, if any.
     ///
     /// # Errors
     /// As [`OpenData::find_changed`].
@@ -373,8 +378,8 @@ impl Store {
         self.data.find_changed(reads).await
     }
 
-    /// Commits one unit. From the first poll on it is the committer's, and goes on when the caller
-    /// goes away.
+    /// Commits one unit. From the first poll on, the committer owns the unit and completes it even
+    /// if the caller goes away.
     pub(crate) async fn commit(self: Arc<Self>, work: Work) -> Outcome {
         self.committer.commit(Arc::clone(&self.data), work).await
     }

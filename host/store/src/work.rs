@@ -1,7 +1,7 @@
-//! One unit of work as it asks to be committed: what it read, and what it writes.
+//! One unit of work as submitted to the committer: its reads and its writes.
 //!
-//! The attack this file stops: a request of which the commit is so large that all others wait for
-//! it. One task commits for all, so what it checks and writes for one of them is bounded.
+//! Prevents a request with a commit so large that all other requests wait for it. One task commits
+//! for all requests, so the checks and writes of one commit are bounded.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -16,16 +16,16 @@ use crate::revision::RevisedWrites;
 use crate::rows::SealedRow;
 use crate::turns::{Contended, TurnState};
 
-/// Most records and listed keys, since its last checkpoint, on which a unit that writes may have
-/// relied: each is read again while other commits wait, some two microseconds.
+/// Maximum number of records and listed keys that a writing unit may have read since its last
+/// checkpoint. The committer reads each again while other commits wait, about 2 µs each.
 const MOST_CHECKED: usize = 24_576;
-/// Most records that a unit puts and deletes in one commit, some ten microseconds each.
+/// Maximum number of records that a unit puts and deletes in one commit, about 10 µs each.
 const MOST_WRITTEN: usize = 2_048;
-/// Most bytes of bodies in one commit, some five milliseconds a MiB.
+/// Maximum bytes of bodies in one commit, about 5 ms per MiB.
 const MOST_WRITTEN_BYTES: usize = 3 << 20;
 
-/// Refuses what all other commits would have to wait for: a unit that relies on so many records and
-/// listed keys, and writes so many records and bytes.
+/// Refuses a unit that reads too many records and listed keys, or writes too many records or bytes,
+/// for other commits to wait for.
 ///
 /// # Errors
 /// [`StoreFault::TooLarge`].
@@ -51,25 +51,25 @@ pub(crate) fn check_size(checked: usize, written: usize, bytes: usize) -> Result
     Ok(())
 }
 
-/// What a unit of work read since its last checkpoint.
+/// The reads of a unit of work since its last checkpoint.
 #[derive(Clone, Default)]
 pub(crate) struct Reads {
     keys: BTreeMap<Address, Option<Stamp>>,
     listings: HashMap<KeyRange, Listing>,
-    /// The numbers of folders.
+    /// The numbers of folders, by name.
     folders: BTreeMap<String, u64>,
 }
 
-/// What a listed range held: reading it again must give the same keys.
+/// The keys of a listed range. The commit checks that the range still gives the same keys.
 #[derive(Clone)]
 pub(crate) struct Listing {
-    /// As many keys were asked for.
+    /// The requested number of keys.
     pub(crate) limit: u32,
     pub(crate) keys: Vec<String>,
 }
 
 impl Listing {
-    /// The first `limit` of its keys.
+    /// Returns the first `limit` listed keys.
     fn first(&self, limit: u32) -> &[String] {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.keys.get(..limit).unwrap_or(&self.keys)
@@ -80,7 +80,7 @@ impl Reads {
     /// Remembers that the record had this stamp, or was absent.
     ///
     /// # Errors
-    /// The record, when it was read before and has changed since: such a unit can never commit.
+    /// The record, if it was read before and has changed since: the unit can then never commit.
     pub(crate) fn remember(
         &mut self,
         address: &Address,
@@ -93,11 +93,11 @@ impl Reads {
         Ok(())
     }
 
-    /// Remembers that the first `limit` keys of `range` were these: once, however often it is
-    /// listed.
+    /// Remembers the first `limit` keys of `range`. A range that is listed repeatedly is remembered
+    /// once.
     ///
     /// # Errors
-    /// The range, when it was listed before and has changed since.
+    /// The range, if it was listed before and has changed since.
     pub(crate) fn remember_range(
         &mut self,
         range: KeyRange,
@@ -125,7 +125,7 @@ impl Reads {
     /// Remembers that the folder `name` had this number.
     ///
     /// # Errors
-    /// The folder, when it was asked for before and has changed since.
+    /// The folder, if it was read before and has changed since.
     pub(crate) fn remember_folder(&mut self, name: &str, number: u64) -> Result<(), Contended> {
         let before = self.folders.insert(name.to_owned(), number);
         if before.is_some_and(|before| before != number) {
@@ -134,21 +134,21 @@ impl Reads {
         Ok(())
     }
 
-    /// How many folders were asked for.
+    /// Returns the number of remembered folders.
     pub(crate) fn folders(&self) -> usize {
         self.folders.len()
     }
 
-    /// The first folder that no longer has its number.
+    /// Returns the first folder whose number has changed.
     pub(crate) fn changed_folder(&self, has: impl Fn(&str, u64) -> bool) -> Option<Contended> {
         let changed = self.folders.iter().find(|(name, number)| !has(name, **number));
         changed.map(|(name, _)| Contended::of_folder(name))
     }
 
-    /// These reads and `others` too.
+    /// Merges these reads with `others`.
     ///
     /// # Errors
-    /// What was read by both and had changed in between.
+    /// A record, range or folder that changed between the two reads.
     pub(crate) fn and(mut self, others: &Reads) -> Result<Reads, Contended> {
         others.keys.iter().try_for_each(|(address, stamp)| self.remember(address, *stamp))?;
         let mut folders = others.folders.iter();
@@ -159,83 +159,85 @@ impl Reads {
         Ok(self)
     }
 
-    /// How much is read again to check it: records, ranges and the keys in them.
+    /// Returns the number of items that the commit checks: records, ranges, listed keys and
+    /// folders.
     pub(crate) fn checked(&self) -> usize {
         let listed = self.listings.values().map(|listing| 1 + listing.keys.len());
         self.keys.len() + listed.sum::<usize>() + self.folders.len()
     }
 
-    /// Whether they have to be checked also where nothing is written. A single record or range is
-    /// consistent by itself; a folder's number stands for what was made from it.
+    /// Returns `true` if the reads have to be checked even when nothing is written. A single record
+    /// or range is consistent by itself; a folder's number stands for a value computed from the
+    /// folder.
     pub(crate) fn must_hold(&self) -> bool {
         self.keys.len() + self.listings.len() > 1 || !self.folders.is_empty()
     }
 
-    /// The stamps of the remembered records; `None` for those that were absent.
+    /// Returns the stamps of the remembered records; `None` for absent records.
     pub(crate) fn keys(&self) -> &BTreeMap<Address, Option<Stamp>> {
         &self.keys
     }
 
-    /// The remembered ranges.
+    /// Returns the remembered ranges.
     pub(crate) fn listings(&self) -> impl Iterator<Item = (&KeyRange, &Listing)> {
         self.listings.iter()
     }
 
-    /// The remembered keys, if no range was listed.
+    /// Returns the remembered records if no range was listed.
     pub(crate) fn only_keys(&self) -> Option<&BTreeMap<Address, Option<Stamp>>> {
         self.listings.is_empty().then_some(&self.keys)
     }
 }
 
-/// What a unit of work asks to have written.
+/// The writes that a unit of work submits.
 #[derive(Default)]
 pub(crate) struct Writes {
-    /// Sealed already, by the task that asks.
+    /// Rows sealed by the submitting task.
     pub(crate) puts: Vec<SealedRow>,
     pub(crate) deletes: Vec<Address>,
-    /// Of the records that are put, those that the unit had read before: they are in use.
+    /// Records among `puts` that the unit had read before. The cache keeps them: they are in use.
     pub(crate) in_use: Vec<(Address, Stamp, Record)>,
-    /// The change to the data of the mount whose revisions the unit counts. Its deletes are among
-    /// the others.
+    /// The change to the data of the mount whose revisions the unit counts. Its deletes are in
+    /// `deletes`.
     pub(crate) revised: Option<RevisedWrites>,
 }
 
 impl Writes {
-    /// Whether there is nothing to write.
+    /// Returns `true` if there is nothing to write.
     pub(crate) fn is_empty(&self) -> bool {
         self.puts.is_empty() && self.deletes.is_empty() && self.revised.is_none()
     }
 
-    /// How many records are put and deleted.
+    /// Returns the number of records put and deleted.
     fn rows(&self) -> usize {
         let revised = self.revised.as_ref().map_or(0, |revised| 1 + revised.puts.len());
         self.puts.len() + self.deletes.len() + revised
     }
 }
 
-/// One unit of work, as it asks to be committed.
+/// One unit of work, as submitted to the committer.
 pub(crate) struct Work {
     pub(crate) reads: Reads,
     pub(crate) writes: Writes,
-    /// The most that its mount may store; `None` where nothing bounds that.
+    /// The limit of the mount's stored bytes; `None`: no limit.
     pub(crate) limit: Option<Arc<StoredLimit>>,
-    /// The turn of its request, which goes on after a conflict; `None` where that is the end.
+    /// The turn of a request that retries after a conflict; `None` if the request does not retry.
     pub(crate) turn: Option<Arc<TurnState>>,
 }
 
 impl Work {
-    /// What the committer does for it, in rows.
+    /// Returns the number of rows that the committer checks and writes for the unit.
     pub(crate) fn rows(&self) -> usize {
         self.reads.checked() + self.writes.rows()
     }
 
-    /// Bytes of bodies to be written.
+    /// Returns the bytes of bodies to be written.
     pub(crate) fn bytes(&self) -> usize {
         let sealed: usize = self.writes.puts.iter().map(|row| row.sealed.len()).sum();
         sealed + self.revised_puts().map(|(_, record)| record.body.len()).sum::<usize>()
     }
 
-    /// Every address that it puts or deletes.
+    /// Returns every address that the unit puts or deletes.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = &Address> {
         let revised = self.revised_puts().map(|(address, _)| address);
         let counter = self.writes.revised.iter().map(|revised| &revised.counter);
@@ -258,19 +260,19 @@ impl Work {
         all.filter(|(address, _)| counted::mount_of(address).is_some())
     }
 
-    /// When the first of the records that it puts is due, in store time.
+    /// Returns the earliest due time of the records put, as store time.
     pub(crate) fn earliest_due(&self) -> Option<u64> {
         let sealed = self.writes.puts.iter().filter_map(|row| row.due);
         let sealed = sealed.map(|due| u64::try_from(due).unwrap_or_default());
         sealed.chain(self.revised_puts().filter_map(|(_, record)| record.index.due)).min()
     }
 
-    /// On what it has to give way to a request whose turn it is.
+    /// Returns the conflict if the unit writes where another request has its turn.
     pub(crate) fn give_way(&self) -> Option<Contended> {
         self.turn.as_ref().and_then(|turn| turn.give_way(self.addresses()))
     }
 
-    /// Tells its request on what it was refused.
+    /// Reports the conflict to the unit's request.
     pub(crate) fn report(&self, contended: Contended) {
         if let Some(turn) = &self.turn {
             turn.report(contended);
@@ -282,8 +284,8 @@ impl Work {
     }
 }
 
-/// How the commit of one unit ended: the revision that it made, if it counts any, or why nothing of
-/// it was written.
+/// The result of one unit's commit: the new revision, if the unit counts revisions, or the fault.
+/// With a fault, nothing of the unit was written, unless the fault says that this is not known.
 pub(crate) type Outcome = Result<Option<u64>, StoreFault>;
 
 #[cfg(test)]
