@@ -1,17 +1,16 @@
-//! Records that were read lately, opened, so that a token or role that every request needs is not
-//! fetched and decrypted every time.
+//! Recently read records, decrypted, so that a token or role needed by every request is not fetched
+//! and decrypted every time.
 //!
-//! The fault this file stops: an old record that stays after a commit. A commit throws out what it
-//! wrote before it is acknowledged, and a read that began before a commit leaves nothing behind.
-//! What a unit of work read and then put is kept as it was put: a state machine reads what it wrote
-//! last.
-//! One process owns the directory, so no other can change a record. A unit of work that used an
-//! old record meanwhile is refused at its commit, by the stamp.
+//! Prevents a stale record from staying after a commit. A commit evicts every record that it wrote
+//! before the commit is acknowledged, and a read that began before a commit leaves nothing behind.
+//! A record that a unit of work read and then put is cached as put, because a state machine reads
+//! its last write. One process owns the directory, so no other process can change a record. If a
+//! unit of work used a stale record meanwhile, the stamp makes its commit fail.
 //!
-//! What is kept is one state: that of the last commit whose records were thrown out. Between a
-//! commit and that moment a reader may find the newer state in the database; so nothing is kept of
-//! an address from before the commit begins until its old record is out, and no two records of
-//! different states stand beside each other.
+//! The cache holds a single state: that of the last commit whose records were evicted. Between a
+//! commit and its eviction, a reader may find the newer state in the database. Addresses that the
+//! commit writes are therefore not cached until their old records are evicted, so that the cache
+//! never mixes two states.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
@@ -22,12 +21,13 @@ use bulkhead_wire::sync;
 use crate::record::{Address, Record, Space, Stamp};
 use crate::work::Work;
 
-/// Bytes that are kept, with what the table costs; beyond it the cache starts anew.
+/// Maximum bytes of cached records, including table overhead. Beyond this size the cache is
+/// emptied.
 const MOST_BYTES: usize = 64 << 20;
-/// What an entry costs besides its key and body.
+/// Bytes of an entry besides its key and body.
 const ENTRY_BYTES: usize = 256;
 
-/// A record and the stamp of its row; `None` where there is none.
+/// A record and the stamp of its row; `None` if there is no record.
 pub(crate) type Found = Option<(Stamp, Record)>;
 
 #[derive(Default)]
@@ -35,12 +35,12 @@ struct Kept {
     records: HashMap<Address, Found>,
     bytes: usize,
     commits: u64,
-    /// What the commit under way writes; there is one at a time.
+    /// Addresses that the current commit writes. Commits do not overlap.
     being_written: HashSet<Address>,
 }
 
 impl Kept {
-    /// Keeps it; gives all the others that it left no room for.
+    /// Caches a record. Returns all other records if they had to be evicted for lack of room.
     fn insert(&mut self, address: &Address, found: Found) -> Option<HashMap<Address, Found>> {
         self.remove(address);
         let bytes = size(address, &found);
@@ -60,22 +60,22 @@ impl Kept {
     }
 }
 
-/// What is kept of the committed state.
+/// A cache of the committed state.
 #[derive(Default)]
 pub(crate) struct Cache {
     kept: Mutex<Kept>,
 }
 
 impl Cache {
-    /// What is known of `address`, or the number of commits so far, to be given to [`Cache::keep`]
-    /// with what is read.
+    /// Returns the cached record of `address`. If there is none, returns the number of commits so
+    /// far, which the caller passes to [`Cache::keep`] together with the record it reads.
     pub(crate) fn find(&self, address: &Address) -> Result<Found, u64> {
         let kept = self.lock();
         kept.records.get(address).cloned().ok_or(kept.commits)
     }
 
-    /// Whether all these records, or their absence, are kept with these stamps. They are then of
-    /// one state: all writes pass this process, and this cache.
+    /// Returns `true` if all these records, or their absence, are cached with these stamps. They
+    /// then belong to a single state, because all writes pass this process and this cache.
     pub(crate) fn holds(&self, stamps: &BTreeMap<Address, Option<Stamp>>) -> bool {
         let kept = self.lock();
         stamps.iter().all(|(address, stamp)| {
@@ -84,8 +84,8 @@ impl Cache {
         })
     }
 
-    /// Keeps what was read, unless something was committed since `commits` were counted, or this
-    /// very record is being written.
+    /// Caches a record that was read, unless there was a commit since `commits` were counted, or
+    /// this record is being written.
     pub(crate) fn keep(&self, commits: u64, address: &Address, found: &Found) {
         let mut kept = self.lock();
         if !is_worth_keeping(address, found)
@@ -96,28 +96,29 @@ impl Cache {
         }
         let outgrown = kept.insert(address, found.clone());
         drop(kept);
-        // Wiping so many records takes time, for which no reader has to wait.
+        // Wiping many records takes time; no reader has to wait for it.
         drop(outgrown);
     }
 
-    /// Throws out everything, when the store is closed.
+    /// Evicts everything when the store is closed.
     pub(crate) fn clear(&self) {
         let mut kept = self.lock();
         kept.bytes = 0;
-        // Reads that are under way leave nothing behind either.
+        // Reads in progress leave nothing behind either.
         kept.commits += 1;
         drop(mem::take(&mut kept.records));
     }
 
-    /// To be called before a commit writes: what is kept of these addresses stays, and nothing
-    /// newer is kept.
+    /// Starts a write, before the commit. Records cached for these addresses stay, and no newer
+    /// record is cached until the write ends.
     pub(crate) fn begin_writing<'a>(&self, written: impl Iterator<Item = &'a Address>) {
         let hot = written.filter(|address| is_hot(address.space)).cloned();
         self.lock().being_written.extend(hot);
     }
 
-    /// To be called after the commit, also when it failed or its outcome is unknown: throws out all
-    /// that it may have written, and keeps what is in use of the work that was `stored`, in order.
+    /// Ends a write, even if the commit failed or its outcome is unknown. Evicts everything that
+    /// the commit may have written, and caches the records in use of the units that were `stored`,
+    /// in order.
     pub(crate) fn end_writing<'a>(&self, stored: impl Iterator<Item = &'a Work>) {
         let mut outgrown = Vec::new();
         let mut kept = self.lock();
@@ -126,7 +127,7 @@ impl Cache {
             kept.remove(&address);
         }
         for work in stored {
-            // Another of the same commit may have put it before.
+            // Another unit of the same commit may have put the record before.
             work.addresses().for_each(|address| kept.remove(address));
             for (address, stamp, record) in &work.writes.in_use {
                 let found = Some((*stamp, record.clone()));
@@ -139,13 +140,13 @@ impl Cache {
         drop(outgrown);
     }
 
-    /// Whether the commit under way writes data of which the keys begin with `folder`.
+    /// Returns `true` if the current commit writes data whose keys begin with `folder`.
     pub(crate) fn writes_below(&self, folder: &str) -> bool {
         let below = |address: &&Address| address.space == Space::Data;
         self.lock().being_written.iter().filter(below).any(|one| one.key.starts_with(folder))
     }
 
-    /// Whether the commit under way writes it.
+    /// Returns `true` if the current commit writes `address`.
     #[cfg(test)]
     pub(crate) fn is_being_written(&self, address: &Address) -> bool {
         self.lock().being_written.contains(address)
@@ -156,13 +157,13 @@ impl Cache {
     }
 }
 
-/// Leases, reservations and timers are many and read once or twice; the code of a component would
-/// push out all else.
+/// Returns `true` for the kinds of record worth caching. Leases, reservations and timers are many
+/// and read once or twice; the code of a component would push out everything else.
 fn is_hot(space: Space) -> bool {
     matches!(space, Space::Core | Space::Data | Space::Token)
 }
 
-/// Tokens that do not exist are as many as a caller without one likes to invent.
+/// Returns `false` for absent tokens: a caller without a token can invent any number of names.
 fn is_worth_keeping(address: &Address, found: &Found) -> bool {
     is_hot(address.space) && (found.is_some() || address.space != Space::Token)
 }

@@ -1,14 +1,14 @@
-//! The revisions of folders: a number for all records of which the keys begin alike, another one
-//! after each commit that put or deleted one of them. What was made from a folder is as good as new
-//! while its number is the same.
+//! The revisions of folders. A folder is the set of records whose keys share a prefix. Its number
+//! changes after each commit that puts or deletes such a record. A value computed from a folder
+//! stays valid while the number stays the same.
 //!
-//! The fault this file stops: something made from an old folder, or from one between two states,
-//! that is taken for one made from the folder as it is. A number changes after the commit can be
-//! read and before it is acknowledged, and until then it holds for no reader.
+//! Prevents the use of a value computed from an outdated folder, or from a folder between two
+//! states. A number changes after the commit can be read and before it is acknowledged; until then
+//! the number holds for no reader.
 //!
 //! Numbers are kept in memory, because all writes pass this process, and only for folders that were
-//! asked for: a commit pays nothing for others. Forgotten ones get a new number, and no number is
-//! given twice, also not by the process that comes after.
+//! asked for: a commit pays nothing for other folders. A forgotten folder gets a new number. No
+//! number is given twice, not even by a later process.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard};
@@ -19,13 +19,13 @@ use crate::cipher;
 use crate::fault::StoreFault;
 use crate::record::{Address, Space};
 
-/// Folders of one mount of which the number is kept; the one that was not asked for the longest
-/// time is forgotten.
+/// Maximum number of folders of one mount with a known number. Beyond the maximum, the folder that
+/// was not asked for the longest time is forgotten.
 const MOST_FOLDERS: usize = 1_024;
-/// Mounts with such folders; beyond it all of them are forgotten.
+/// Maximum number of mounts with such folders. Beyond the maximum, all folders are forgotten.
 const MOST_MOUNTS: usize = 4_096;
 
-/// The numbers of the folders that were asked for, by mount: the first segment of their keys.
+/// The numbers of the known folders, by mount (the first segment of their keys).
 pub(crate) struct Folders {
     known: Mutex<Known>,
 }
@@ -38,24 +38,25 @@ struct Known {
 
 struct Folder {
     number: u64,
-    /// The last number that was given when it was last asked for.
+    /// The last number that was given when this folder was last asked for.
     asked: u64,
-    /// The commit under way writes in it.
+    /// `true` while the current commit writes in the folder.
     is_being_written: bool,
 }
 
 impl Folders {
-    /// No folders.
+    /// Creates an empty set of folders. The first number is random, so that it differs from the
+    /// numbers of an earlier process.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when there is no randomness.
+    /// [`StoreFault::Unavailable`] if there is no randomness.
     pub(crate) fn new() -> Result<Self, StoreFault> {
         let last = u64::from_be_bytes(cipher::random()?);
         Ok(Self { known: Mutex::new(Known { mounts: HashMap::new(), last }) })
     }
 
-    /// The number of `folder`, of which the name ends in a slash. `is_being_written` is asked of
-    /// one that was not known: whether the commit under way writes in it.
+    /// Returns the number of `folder`; the name ends in a slash. Calls `is_being_written` for an
+    /// unknown folder: it returns `true` if the current commit writes in the folder.
     pub(crate) fn number(&self, folder: &str, is_being_written: impl FnOnce() -> bool) -> u64 {
         let mut known = self.lock();
         let fresh = known.next();
@@ -77,29 +78,31 @@ impl Folders {
         found.number
     }
 
-    /// A number that is no folder's and never will be.
+    /// Returns a number that no folder has or will ever have.
     pub(crate) fn unlike_any(&self) -> u64 {
         self.lock().next()
     }
 
-    /// Whether the folder has this number: for the committer, which knows what it writes itself.
+    /// Returns `true` if the folder has this number. For the committer, which knows its own current
+    /// writes.
     pub(crate) fn has(&self, folder: &str, number: u64) -> bool {
         self.lock().find(folder).is_some_and(|known| known.number == number)
     }
 
-    /// Whether the folder has this number, and no commit is about to change it.
+    /// Returns `true` if the folder has this number and the current commit does not change the
+    /// folder.
     pub(crate) fn holds(&self, folder: &str, number: u64) -> bool {
         let known = self.lock();
         known.find(folder).is_some_and(|known| known.number == number && !known.is_being_written)
     }
 
-    /// To be called before a commit writes.
+    /// Starts a write, before the commit.
     pub(crate) fn begin_writing<'a>(&self, written: impl Iterator<Item = &'a Address>) {
         self.lock().visit(written, |folder, _| folder.is_being_written = true);
     }
 
-    /// To be called after the commit, also when it failed or its outcome is unknown, and before it
-    /// is acknowledged.
+    /// Ends a write, even if the commit failed or its outcome is unknown, and before the commit is
+    /// acknowledged.
     pub(crate) fn end_writing<'a>(&self, written: impl Iterator<Item = &'a Address>) {
         self.lock().visit(written, |folder, fresh| {
             folder.number = fresh;
@@ -122,8 +125,7 @@ impl Known {
         self.mounts.get(mount_of(folder))?.get(folder)
     }
 
-    /// Visits each known folder in which one of the addresses lies, once, with a number that was
-    /// not given yet.
+    /// Visits once each known folder that contains one of the addresses, with a fresh number.
     fn visit<'a>(
         &mut self,
         addresses: impl Iterator<Item = &'a Address>,
@@ -148,7 +150,7 @@ fn mount_of(key: &str) -> &str {
     key.split('/').next().unwrap_or_default()
 }
 
-/// The folders in which `key` lies.
+/// Returns the folders that contain `key`.
 fn folders_of(key: &str) -> impl Iterator<Item = &str> {
     key.match_indices('/').filter_map(|(slash, _)| key.get(..=slash))
 }

@@ -1,10 +1,11 @@
-//! The revision of a mount: a small number that grows by one with each commit to the mount's data,
-//! in commit order (decision F3); the contract with components calls it the index. A record of such
-//! a mount says at which revision it was made and at which it was changed last.
+//! The revision of a mount: a number that grows by 1 with each commit to the mount's data, in
+//! commit order (decision F3). The contract with components calls it the index. A record of such a
+//! mount carries the revisions at which it was created and last changed.
 //!
-//! The committer assigns it, because only there the order is known: a unit that counted for itself
-//! would conflict with every other of its mount. So these records are sealed by the committer too;
-//! the numbers are under their seal, and a record that does not open hands no number on.
+//! The committer assigns the revision, because only the committer knows the order: units that
+//! counted for themselves would all conflict on the mount's counter. The committer therefore seals
+//! these records as well. The seal covers the numbers, and no number is taken from a record that
+//! does not open.
 
 #[cfg(test)]
 mod tests;
@@ -19,24 +20,24 @@ use crate::script::{Answers, Script};
 use crate::seal::Seal;
 use crate::statements::Asked;
 
-/// What a unit changes in the data of a mount that has revisions.
+/// The changes of a unit to the data of a mount with revisions.
 pub(crate) struct RevisedWrites {
-    /// Where the mount's counter is.
+    /// The address of the mount's counter.
     pub(crate) counter: Address,
-    /// What it puts, to be numbered and sealed. What it deletes needs neither.
+    /// The records to number and seal. Deleted records need neither.
     pub(crate) puts: Vec<(Address, Record)>,
 }
 
-/// Where the counter of `mount` is. The key is part of the stored format.
+/// Returns the address of the counter of `mount`. The key is part of the stored format.
 pub(crate) fn counter(mount: &str) -> Address {
     Address::new(Space::Core, format!("index/{mount}"))
 }
 
-/// The revision that a counter's record holds; 0 where there is none yet. It is stored as eight
-/// bytes, the highest first.
+/// Returns the revision in a counter's record; 0 if there is no record. Stored as 8 bytes,
+/// big-endian.
 ///
 /// # Errors
-/// [`StoreFault::Damaged`] when it holds something else.
+/// [`StoreFault::Damaged`] if the record holds something else.
 pub(crate) fn parse(counter: &Address, record: Option<&Record>) -> Result<u64, StoreFault> {
     let Some(record) = record else { return Ok(0) };
     let bytes =
@@ -44,29 +45,30 @@ pub(crate) fn parse(counter: &Address, record: Option<&Record>) -> Result<u64, S
     Ok(u64::from_be_bytes(bytes))
 }
 
-/// What the units of one group find and leave of counters and of numbered records, as far as
-/// numbering needs it.
+/// The counters and the creation revisions of records, as the units of one group find and leave
+/// them.
 #[derive(Default)]
 pub(crate) struct Revisions<'a> {
     counts: BTreeMap<&'a Address, Result<u64, StoreFault>>,
-    /// At which revision each record was made; `None` where there is none, or one without a number.
+    /// The revision at which each record was created; `None` if there is no record or no number.
     created: BTreeMap<&'a Address, Result<Option<u64>, StoreFault>>,
 }
 
-/// The rows of one numbered unit: of its counter, then of what it puts.
+/// The rows of one numbered unit: the counter, then the records put.
 pub(crate) struct Numbered<'a> {
     pub(crate) revision: u64,
     pub(crate) rows: Vec<(&'a Address, SealedRow)>,
 }
 
-/// What is asked of the units that count revisions: their counters, and what they put.
+/// The queries for units that count revisions: their counters and the records they replace.
 pub(crate) struct AskedRevisions<'a> {
     counters: Asked<'a>,
     puts: Asked<'a>,
 }
 
 impl<'a> AskedRevisions<'a> {
-    /// Asks for what the units are going to change; without such units for nothing.
+    /// Adds the queries for the counters and records that the units change; without such units,
+    /// none.
     ///
     /// # Errors
     /// As [`Script::bind`].
@@ -81,11 +83,11 @@ impl<'a> AskedRevisions<'a> {
 }
 
 impl<'a> Revisions<'a> {
-    /// Reads what was found.
+    /// Reads the answers.
     ///
     /// # Errors
     /// As SQLite reports them. A row that does not open is an error only of the units that change
-    /// it.
+    /// the row.
     pub(crate) fn read(
         asked: &AskedRevisions<'a>,
         answers: &Answers,
@@ -105,11 +107,11 @@ impl<'a> Revisions<'a> {
         Ok(revisions)
     }
 
-    /// Numbers and seals what one unit writes.
+    /// Numbers and seals the records put by one unit.
     ///
     /// # Errors
-    /// [`StoreFault::Damaged`] when the counter or a record that is replaced does not open;
-    /// [`StoreFault::Unavailable`] when it cannot be sealed. Nothing is counted then.
+    /// [`StoreFault::Damaged`] if the counter or a replaced record does not open;
+    /// [`StoreFault::Unavailable`] if a record cannot be sealed. With an error, nothing is counted.
     pub(crate) fn number(
         &self,
         seal: &Seal,
@@ -129,8 +131,7 @@ impl<'a> Revisions<'a> {
         Ok(Numbered { revision, rows })
     }
 
-    /// Takes note of what [`Revisions::number`] gave, for the units that come after in the same
-    /// group.
+    /// Remembers the result of [`Revisions::number`] for later units of the same group.
     pub(crate) fn remember(&mut self, writes: &'a RevisedWrites, numbered: &Numbered<'a>) {
         self.counts.insert(&writes.counter, Ok(numbered.revision));
         for (address, _) in &writes.puts {
@@ -141,7 +142,7 @@ impl<'a> Revisions<'a> {
         }
     }
 
-    /// Takes note that nothing numbered is at `address` any more: it was deleted, or put by a unit
+    /// Notes that `address` holds no numbered record any more: it was deleted, or put by a unit
     /// that counts no revisions.
     pub(crate) fn forget(&mut self, address: &'a Address) {
         self.created.insert(address, Ok(None));

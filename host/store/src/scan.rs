@@ -1,9 +1,8 @@
-//! Scans over keys, page by page, as of each moment: a task that works through many records holds a
-//! page of them and no more, and nothing of the scan is remembered that a commit would have to
-//! check.
+//! Scans over keys, page by page, for tasks that work through many records. A task holds a single
+//! page in memory, and no commit checks the keys of a scan again.
 //!
-//! A scan sees every record that is there from its beginning to its end. One that comes or goes
-//! meanwhile is seen or not, as it lies before or behind the place where the scan is.
+//! A scan sees every record that exists from its start to its end. A record that is added or
+//! removed meanwhile is seen or not, depending on the position of the scan.
 
 use std::sync::Arc;
 
@@ -12,10 +11,10 @@ use crate::range::KeyRange;
 use crate::record::{Address, Space};
 use crate::store::Store;
 
-/// Keys that are read at a time.
+/// Default number of keys per page.
 const PAGE: u32 = 100;
 
-/// A scan over keys, made by [`Store::scan`]; asked for its pages until there is none.
+/// A scan over keys, created by [`Store::scan`]. The caller asks for pages until there are none.
 pub struct Scan {
     store: Arc<Store>,
     space: Space,
@@ -25,20 +24,21 @@ pub struct Scan {
     is_over: bool,
 }
 
-/// A scan over what belongs to an owner, made by [`Store::scan_owned`]; asked for its pages until
-/// there is none.
+/// A scan over the records of an owner, created by [`Store::scan_owned`]. The caller asks for pages
+/// until there are none.
 pub struct OwnedScan {
     store: Arc<Store>,
     space: Space,
     owner: String,
-    /// The row that was last, by its number.
+    /// The number of the last row seen.
     after: i64,
     limit: u32,
     is_over: bool,
 }
 
 impl Store {
-    /// A scan over the keys of `space` that begin with `prefix`, in the order of their bytes.
+    /// Returns a scan over the keys of `space` that begin with `prefix`, in the order of their
+    /// bytes.
     pub fn scan(self: &Arc<Self>, space: Space, prefix: impl Into<String>) -> Scan {
         Scan {
             store: Arc::clone(self),
@@ -50,8 +50,8 @@ impl Store {
         }
     }
 
-    /// A scan over the keys of `space` that belong to `owner`, in the order of their first write,
-    /// found by index. An empty owner owns nothing.
+    /// Returns a scan over the keys of `space` that belong to `owner`, in the order of their first
+    /// write, found by index. An empty owner owns nothing.
     pub fn scan_owned(self: &Arc<Self>, space: Space, owner: impl Into<String>) -> OwnedScan {
         OwnedScan {
             store: Arc::clone(self),
@@ -65,17 +65,17 @@ impl Store {
 }
 
 impl Scan {
-    /// The same scan, with at most `limit` keys a page; 0 scans nowhere.
+    /// Sets the maximum number of keys per page; 0 returns no pages.
     #[must_use]
     pub fn by(self, limit: u32) -> Scan {
         Scan { limit, ..self }
     }
 
-    /// The next page, never empty; `None` at the end.
+    /// Returns the next page, never empty; `None` at the end.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read. The same page can be asked for
-    /// again.
+    /// [`StoreFault::Unavailable`] if the database cannot be read. The caller can ask for the same
+    /// page again.
     pub async fn page(&mut self) -> Result<Option<Vec<Address>>, StoreFault> {
         if self.is_over {
             return Ok(None);
@@ -89,7 +89,7 @@ impl Scan {
         Ok(addresses(self.space, keys))
     }
 
-    /// Goes on behind `key`, which may be anywhere: to leave out what lies between.
+    /// Continues after `key`, which may lie anywhere, to skip the keys between.
     pub fn skip_to(&mut self, key: impl Into<String>) {
         self.after = key.into();
         self.is_over = false;
@@ -97,13 +97,13 @@ impl Scan {
 }
 
 impl OwnedScan {
-    /// The same scan, with at most `limit` keys a page; 0 scans nowhere.
+    /// Sets the maximum number of keys per page; 0 returns no pages.
     #[must_use]
     pub fn by(self, limit: u32) -> OwnedScan {
         OwnedScan { limit, ..self }
     }
 
-    /// The next page, never empty; `None` at the end.
+    /// Returns the next page, never empty; `None` at the end.
     ///
     /// # Errors
     /// As [`Scan::page`].
@@ -120,12 +120,12 @@ impl OwnedScan {
     }
 }
 
-/// Whether there is nothing behind a page of so many keys.
+/// Returns `true` if nothing follows a page of `found` keys.
 fn is_last(found: usize, limit: u32) -> bool {
     found == 0 || u32::try_from(found).is_ok_and(|found| found < limit)
 }
 
-/// `None` for no keys.
+/// Returns the addresses of `keys`; `None` for no keys.
 fn addresses(space: Space, keys: impl IntoIterator<Item = String>) -> Option<Vec<Address>> {
     let addresses: Vec<Address> = keys.into_iter().map(|key| Address::new(space, key)).collect();
     (!addresses.is_empty()).then_some(addresses)
@@ -198,7 +198,7 @@ mod tests {
         for nothing in [scan(""), scan("nobody"), scan("token").by(0)] {
             assert!(owned(nothing).await.is_empty());
         }
-        // What leaves its owner is left out, and what is written again keeps its place.
+        // A record that leaves its owner is left out; a rewritten record keeps its place.
         let index = Index { owner: "token".into(), ..Index::default() };
         put_indexed(&store, data("b/1"), "y", index).await;
         put(&store, data("a/1"), "on its own").await;

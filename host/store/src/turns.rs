@@ -1,15 +1,16 @@
-//! Turns: how requests that change the same records get past each other.
+//! Turns: a fair order for requests that change the same records.
 //!
-//! Units of work are optimistic: of many that change one record at once, one commits and the others
-//! begin again. The fault this file stops: a request that loses every race, and is refused although
-//! nothing is wrong with it. A request whose unit met a conflict gets in line for what it met, and
-//! where it is the first in each of its lines it has its turn: until it is done, or for
-//! [`TURN_TIME`], no other request's unit writes there. Such a unit is refused as for any other
-//! conflict, before it writes, and its request gets in line behind. Due work that meets other due
-//! work has its turn for [`DUE_TURN_TIME`].
+//! Units of work are optimistic: of many units that change one record at once, one commits and the
+//! others retry. Prevents a request from losing every race and being refused although nothing is
+//! wrong with the request. A request whose unit met a conflict queues for each contended key or
+//! range. While the request is first in all of its queues it has its turn: until it is done, or for
+//! [`TURN_TIME`], no other request's unit writes there. Such a unit gets a conflict before it
+//! writes, and its request queues behind. Between two requests of due work a turn lasts for
+//! [`DUE_TURN_TIME`].
 //!
-//! A request is in all its lines or in none, and got there in one step. So two requests stand in
-//! the same order in every line that they share, and none waits for one that waits for it.
+//! A request enters all of its queues in one step, and is in all or in none. Two requests therefore
+//! stand in the same order in every shared queue, so no two requests wait for each other (no
+//! deadlock).
 
 #[cfg(test)]
 mod tests;
@@ -26,65 +27,66 @@ use tokio::time::Instant;
 use crate::range::KeyRange;
 use crate::record::{Address, Space};
 
-/// How long a turn keeps others out. A request that waits for a network longer than that is
-/// optimistic again, and may have to begin anew.
+/// Maximum time that a turn excludes other requests. A request that waits longer for a network is
+/// optimistic again, and may have to retry.
 pub(crate) const TURN_TIME: Duration = Duration::from_secs(1);
-/// How long a turn of due work keeps other due work out. No caller waits for it, and each attempt
-/// that is lost asks a target once more for what was done already.
+/// Maximum time that a turn of due work excludes other due work. No caller waits for due work, and
+/// each lost attempt repeats requests to a target.
 pub(crate) const DUE_TURN_TIME: Duration = Duration::from_secs(60);
-/// Lines that one request stands in. What else it met it tries its luck with.
+/// Maximum number of contended keys and ranges for which one request queues. The request retries
+/// the rest optimistically.
 const MOST_LINES: usize = 64;
 
-/// What units conflict on.
+/// The subject of a conflict between units.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Contended {
     /// A record.
     Record(Address),
-    /// What a range lists.
+    /// The keys listed in a range.
     Listing(KeyRange),
 }
 
 impl Contended {
-    /// All data of which the keys begin with the folder's name.
+    /// Returns the conflict on all data whose keys begin with the folder's name.
     pub(crate) fn of_folder(name: &str) -> Contended {
         Contended::Listing(KeyRange::new(Space::Data, name, ""))
     }
 }
 
-/// The lines of one store.
+/// The queues of one store.
 #[derive(Default)]
 pub(crate) struct Turns {
     lines: Mutex<Lines>,
-    /// Requests in line, for those that are not to pay for a look.
+    /// Number of queued requests, so that a commit without queued requests takes no lock.
     waiting: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Lines {
     last_id: u64,
-    /// Who stands in each line, the first one first.
+    /// The requests in each queue, first in line first.
     lines: HashMap<Contended, VecDeque<u64>>,
-    /// The ranges among them: few, and looked through at each write.
+    /// The contended ranges: few, and searched at each write.
     ranges: HashSet<KeyRange>,
     members: HashMap<u64, Member>,
 }
 
-/// A request in line.
+/// A queued request.
 struct Member {
     lines: Vec<Contended>,
-    /// How long its turn lasts against others that have as much time.
+    /// Maximum time of its turn against requests with as much time.
     time: Duration,
-    /// In how many of them another one stands before it.
+    /// Number of queues in which another request stands before this request.
     behind: usize,
-    /// Since when it has its turn.
+    /// The start of its turn, if it has the turn.
     since: Option<Instant>,
     call: Option<oneshot::Sender<()>>,
 }
 
-/// One request's place. Dropped, it has left its lines.
+/// One request's place in the queues. Dropping it leaves the queues.
 pub struct Turn(Arc<TurnState>);
 
-/// What the units of a request tell it, and the committer asks.
+/// The part of a turn shared by the request, its units and the committer.
 pub(crate) struct TurnState {
     turns: Arc<Turns>,
     id: u64,
@@ -94,20 +96,20 @@ pub(crate) struct TurnState {
 }
 
 impl Turn {
-    /// A place in no line, for a turn of that time.
+    /// Creates a place in no queue, with turns of at most `time`.
     pub(crate) fn new(turns: &Arc<Turns>, time: Duration) -> Turn {
         let id = turns.next_id();
         let (turns, met) = (Arc::clone(turns), Mutex::default());
         Turn(Arc::new(TurnState { turns, id, time, met, gave_way: AtomicBool::new(false) }))
     }
 
-    /// What a unit of this request reports to.
+    /// Returns the state to which the request's units report conflicts.
     pub(crate) fn state(&self) -> &Arc<TurnState> {
         &self.0
     }
 
-    /// Waits for the request's turn on all that its units met so far, not longer than `until`.
-    /// `false` when they met nothing, so that there is nothing to wait for.
+    /// Waits for the request's turn on all conflicts that its units met so far, but not beyond
+    /// `until`. Returns `false` if there were no conflicts, so that there is nothing to wait for.
     pub async fn wait(&self, until: Instant) -> bool {
         let TurnState { turns, id, time, met, .. } = &*self.0;
         let met = sync::lock(met).clone();
@@ -135,7 +137,7 @@ impl Drop for Turn {
 }
 
 impl TurnState {
-    /// A unit of the request met a conflict there.
+    /// Records a conflict that a unit of the request met.
     pub(crate) fn report(&self, contended: Contended) {
         let mut met = sync::lock(&self.met);
         if met.len() < MOST_LINES && !met.contains(&contended) {
@@ -143,8 +145,8 @@ impl TurnState {
         }
     }
 
-    /// On what a unit of this request that writes there has to give way, because it is another
-    /// one's turn.
+    /// Returns the conflict if a unit of this request writes `written` during another request's
+    /// turn.
     pub(crate) fn give_way<'a>(
         &self,
         mut written: impl Iterator<Item = &'a Address>,
@@ -159,7 +161,7 @@ impl TurnState {
         found
     }
 
-    /// Whether the unit that was refused last gave way. Asked once.
+    /// Returns `true` if the last refused unit gave way, and resets the answer.
     pub(crate) fn take_gave_way(&self) -> bool {
         self.gave_way.swap(false, Ordering::AcqRel)
     }
@@ -172,8 +174,8 @@ impl Turns {
         lines.last_id
     }
 
-    /// Gets in line. `None` when it is the request's turn at once. One that had its turn for all
-    /// of it has it still, and anew.
+    /// Queues the request. Returns `None` if the request has its turn at once. A request that
+    /// already has its turn on all of `wanted` keeps the turn, and its time starts again.
     fn enter(
         &self,
         (id, time): (u64, Duration),
@@ -239,7 +241,7 @@ impl Lines {
         (!has_turn).then_some(called)
     }
 
-    /// Takes a request out of its lines, and calls those that are first now.
+    /// Removes a request from its queues and calls the requests that now have their turn.
     fn remove(&mut self, id: u64) {
         let Some(member) = self.members.remove(&id) else { return };
         for one in &member.lines {
@@ -263,7 +265,7 @@ impl Lines {
         }
     }
 
-    /// One line fewer in which `id` is not the first.
+    /// Notes that `id` is first in one more queue, and starts its turn if it is first in all.
     fn move_up(&mut self, id: u64) {
         let Some(member) = self.members.get_mut(&id) else { return };
         member.behind = member.behind.saturating_sub(1);
@@ -272,13 +274,13 @@ impl Lines {
         }
         member.since = Some(Instant::now());
         if let Some(call) = member.call.take() {
-            // One that waits no longer leaves by itself.
+            // A request that no longer waits leaves the queues by itself.
             let _ = call.send(());
         }
     }
 
-    /// The line in which another request has its turn and keeps writers of `address` out. A turn
-    /// lasts as long as both have time.
+    /// Returns the queue in which another request has its turn and excludes writers of `address`.
+    /// The turn lasts for the shorter time of the two requests.
     fn turn_of_another(&self, (id, time): (u64, Duration), address: &Address) -> Option<Contended> {
         let listings = self.ranges.iter().filter(|range| range.contains(address));
         let listings = listings.map(|range| Contended::Listing(range.clone()));
@@ -292,7 +294,8 @@ impl Lines {
         })
     }
 
-    /// Requests that stand before `id` and have had their turn for too long for one with `time`.
+    /// Returns the requests that stand before `id` and whose turns last too long for a request with
+    /// `time`.
     fn slow_before(&self, (id, time): (u64, Duration), now: Instant) -> Vec<u64> {
         let lines = self.members.get(&id).map_or(&[][..], |member| &member.lines);
         let firsts = lines.iter().filter_map(|one| self.lines.get(one)?.front().copied());
