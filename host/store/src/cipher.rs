@@ -1,11 +1,11 @@
-//! Keys, labels and the one cipher: how bytes become sealed bytes and open again.
+//! Keys, labels and the cipher that seals and opens bytes.
 //!
-//! The attacks this file stops: reading what is sealed, and moving, exchanging or editing it. A
-//! label (decision T7) says what is sealed and where it belongs; it is authenticated together with
-//! the body, so sealed bytes that were copied to another place no longer open.
+//! Prevents reading, moving, exchanging or editing sealed bytes. A label (decision T7) names the
+//! kind and place of the sealed bytes. The label is authenticated together with the body, so sealed
+//! bytes copied to another place no longer open.
 //!
-//! Sealed bytes are: format (1 byte), term (4 bytes, big-endian), nonce (24 bytes, random),
-//! ciphertext with its tag.
+//! Layout of sealed bytes: format (1 byte), term (4 bytes, big-endian), nonce (24 bytes, random),
+//! ciphertext with tag.
 
 use aws_lc_rs::{hkdf, rand};
 use chacha20poly1305::aead::{Aead, Payload};
@@ -14,81 +14,81 @@ use zeroize::Zeroizing;
 
 use crate::fault::StoreFault;
 
-/// Which cluster a store belongs to: random, drawn when it is initialised.
+/// The id of a store's cluster: random, generated at initialisation.
 pub(crate) type ClusterId = [u8; 16];
 
-/// Bytes of every key here.
+/// Length of every key in bytes.
 pub(crate) const KEY_BYTES: usize = 32;
 
 /// A key, wiped from memory when dropped.
 pub(crate) type KeyBytes = Zeroizing<[u8; KEY_BYTES]>;
 
-/// First byte of everything sealed, and part of its label: says how the rest is to be read.
+/// First byte of all sealed bytes, and part of every label: the version of the layout.
 const SEALED_FORMAT: u8 = 2;
 const NONCE_BYTES: usize = 24;
-/// Bytes by which a sealed body is longer: format, term, nonce and tag.
+/// Bytes by which a sealed body is longer than the body: format, term, nonce and tag.
 pub(crate) const SEALED_MORE: usize = 1 + 4 + NONCE_BYTES + 16;
-/// Namespaces are to come (decision P6); until then all records are in this one.
+/// Namespaces are to come (decision P6); until then all records belong to this namespace.
 const NAMESPACE: &str = "root";
-/// The term of what is sealed by a key that is in no keyring.
+/// The term of bytes sealed by a key outside the keyring.
 const NO_TERM: u32 = 0;
 
-/// The 256-bit key that opens a data directory. Wiped from memory when dropped; it has no text form
-/// of its own, so it cannot reach a log.
+/// The 256-bit key that opens a data directory. Wiped from memory when dropped. The type has no
+/// text form, so the key cannot reach a log.
 pub struct SealKey(KeyBytes);
 
 impl SealKey {
-    /// A new random key.
+    /// Generates a random key.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the system gives no randomness.
+    /// [`StoreFault::Unavailable`] if the system gives no randomness.
     pub fn generate() -> Result<SealKey, StoreFault> {
         random_key().map(SealKey)
     }
 
-    /// The key made of exactly these bytes, which must be random.
+    /// Creates the key from exactly these bytes, which must be random.
     pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> SealKey {
         SealKey(Zeroizing::new(bytes))
     }
 
-    /// The raw key.
+    /// Returns the raw key.
     pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 }
 
-/// `N` random bytes from the operating system's generator.
+/// Returns `N` random bytes from the operating system's generator.
 ///
 /// # Errors
-/// [`StoreFault::Unavailable`] when the system gives no randomness.
+/// [`StoreFault::Unavailable`] if the system gives no randomness.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreFault> {
     let mut bytes = [0; N];
     rand::fill(&mut bytes).map_err(|_| no_randomness())?;
     Ok(bytes)
 }
 
-/// A new random key, never outside of memory that is wiped.
+/// Generates a random key, only in memory that is wiped when dropped.
 ///
 /// # Errors
-/// [`StoreFault::Unavailable`] when the system gives no randomness.
+/// [`StoreFault::Unavailable`] if the system gives no randomness.
 pub(crate) fn random_key() -> Result<KeyBytes, StoreFault> {
     let mut key = KeyBytes::default();
     rand::fill(key.as_mut_slice()).map_err(|_| no_randomness())?;
     Ok(key)
 }
 
-/// The fault of a system without randomness.
+/// Returns the fault of a system without randomness.
 pub(crate) fn no_randomness() -> StoreFault {
     StoreFault::Unavailable("the operating system gives no random bytes; restart the host".into())
 }
 
-/// What sealed bytes are bound to: a list of fields, each preceded by its length, so that no two
-/// different lists give the same bytes.
+/// The authenticated context of sealed bytes: a list of fields, each preceded by its length, so
+/// that two different lists never give the same bytes.
 pub(crate) struct Label(Vec<u8>);
 
 impl Label {
-    /// A label that begins with what is sealed (`record`, `root`, `keyring`) and where: format,
-    /// cluster and namespace.
+    /// Starts a label with the kind of sealed bytes (`record`, `root`, `keyring`) and their place:
+    /// format, cluster and namespace.
     pub(crate) fn of(cluster: &ClusterId, what: &str) -> Label {
         Label(Vec::with_capacity(256))
             .field(&[SEALED_FORMAT])
@@ -97,36 +97,36 @@ impl Label {
             .text(NAMESPACE)
     }
 
-    /// The label with one more field.
+    /// Appends a field.
     pub(crate) fn field(mut self, bytes: &[u8]) -> Label {
         self.0.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
         self.0.extend_from_slice(bytes);
         self
     }
 
-    /// The label with one more field of text.
+    /// Appends a field of text.
     pub(crate) fn text(self, text: &str) -> Label {
         self.field(text.as_bytes())
     }
 }
 
-/// One key that seals, with the term under which it is known.
+/// A sealing key and its term.
 pub(crate) struct Cipher {
     term: u32,
     key: KeyBytes,
 }
 
 impl Cipher {
-    /// The cipher of a keyring's term.
+    /// Creates the cipher of a keyring's term.
     pub(crate) fn of_term(term: u32, key: KeyBytes) -> Cipher {
         Cipher { term, key }
     }
 
-    /// The cipher of one `purpose` of one cluster. The key that is given encrypts nothing itself;
-    /// every purpose has a key of its own, derived from it.
+    /// Derives the cipher of one `purpose` of one cluster. The key `from` encrypts nothing itself;
+    /// every purpose has a derived key.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when derivation fails, which no valid input causes.
+    /// [`StoreFault::Unavailable`] if the derivation fails, which no valid input causes.
     pub(crate) fn derive(
         from: &[u8; KEY_BYTES],
         cluster: &ClusterId,
@@ -145,12 +145,12 @@ impl Cipher {
         Ok(Cipher { term: NO_TERM, key })
     }
 
-    /// The term; 0 is a key that is in no keyring.
+    /// Returns the term; 0 for a key outside the keyring.
     pub(crate) fn term(&self) -> u32 {
         self.term
     }
 
-    /// The raw key, to be sealed by another.
+    /// Returns the raw key, to be sealed by another key.
     pub(crate) fn key(&self) -> &[u8; KEY_BYTES] {
         &self.key
     }
@@ -158,8 +158,8 @@ impl Cipher {
     /// Encrypts `body` and binds it to `label` and the term.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when there is no randomness, or the body is longer than the
-    /// cipher allows (256 GiB).
+    /// [`StoreFault::Unavailable`] if there is no randomness, or the body is longer than the cipher
+    /// allows (256 GiB).
     pub(crate) fn seal(&self, label: Label, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
         let nonce: [u8; NONCE_BYTES] = random()?;
         let term = self.term.to_be_bytes();
@@ -178,7 +178,7 @@ impl Cipher {
         Ok(sealed)
     }
 
-    /// The body that this key sealed under exactly this label; `None` for anything else.
+    /// Returns the body that this key sealed under exactly this label; `None` for any other bytes.
     pub(crate) fn open(&self, label: Label, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         let (term, rest) = split_term(sealed)?;
         if term != self.term {
@@ -194,7 +194,7 @@ impl Cipher {
     }
 }
 
-/// The term that sealed bytes name; `None` when they are not of our format.
+/// Returns the term in sealed bytes; `None` if the bytes have another format.
 pub(crate) fn term_of(sealed: &[u8]) -> Option<u32> {
     split_term(sealed).map(|(term, _)| term)
 }

@@ -1,11 +1,11 @@
 //! The dev seal: a key in a file beside the data that it seals.
 //!
-//! **It protects nothing from an intruder who has the directory.** It exists so that a dev server
-//! can open its data again without ceremony. What it still does: the database file alone, or its
-//! backup, says nothing.
+//! **The dev seal protects nothing from an intruder who has the directory.** It lets a dev server
+//! open its data again without an operator. The database file alone, or a backup of the file, still
+//! reveals nothing.
 //!
-//! It is a seal of one share like any other, whose share is kept here, and which unseals the data
-//! by hand too.
+//! The seal has a single share like any other seal; the share is stored in this file and can also
+//! unseal the data by hand.
 
 use std::fs;
 use std::io;
@@ -21,12 +21,12 @@ use crate::fault::StoreFault;
 
 const KEY_FILE: &str = "dev-seal.key";
 
-/// The dev mode's key of `directory`, read from its file `dev-seal.key` (mode 0600), or made when
-/// there is neither a key nor data. **In dev mode the key lies beside the data.**
+/// Returns the dev key of `directory`, read from its file `dev-seal.key` (mode 0600). Creates the
+/// key if there is neither a key nor data. **In dev mode the key lies beside the data.**
 ///
 /// # Errors
-/// [`StoreFault::Refused`] when the file is not 32 bytes, is readable by other users, or is missing
-/// although the directory holds data; [`StoreFault::Unavailable`] when it cannot be read or
+/// [`StoreFault::Refused`] if the file is not 32 bytes, is accessible to other users, or is missing
+/// although the directory holds data; [`StoreFault::Unavailable`] if the file cannot be read or
 /// written.
 pub fn dev_key(directory: &DataDirectory) -> Result<SealKey, StoreFault> {
     let path = directory.path().join(KEY_FILE);
@@ -37,7 +37,7 @@ pub fn dev_key(directory: &DataDirectory) -> Result<SealKey, StoreFault> {
     }
 }
 
-/// The dev seal's key file of `directory`, if there is one.
+/// Returns the path of the dev seal's key file in `directory`, if the file exists.
 pub fn dev_key_file(directory: &DataDirectory) -> Option<PathBuf> {
     Some(directory.path().join(KEY_FILE)).filter(|path| path.exists())
 }
@@ -71,7 +71,7 @@ fn make_key(directory: &DataDirectory, path: &Path) -> Result<SealKey, StoreFaul
         )));
     }
     let key = SealKey::generate()?;
-    // Flushed before the first record is sealed with it: data without its key would be lost.
+    // Flushed before the first record is sealed with the key: data without the key would be lost.
     directory::write_whole(path, key.bytes())
         .map_err(|error| cannot("write the key file", path, &error))?;
     directory::flush(directory.path())?;

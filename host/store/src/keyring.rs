@@ -1,13 +1,12 @@
-//! The keys of a cluster, one sealed by the next: the unseal key opens the root key, the root key
-//! opens the keyring, and the keyring's newest term seals records.
+//! The keys of a cluster, each sealed by the next: the unseal key opens the root key, the root key
+//! opens the keyring, and the newest term of the keyring seals records.
 //!
-//! The faults this file stops: a key that is used for ever because changing it would mean to seal
-//! everything anew, and an unseal key that has to be asked for to change it. A rotation adds a
-//! term; old terms stay, so that what they sealed still opens, and a row moves to the newest term
-//! when it is written again.
+//! Prevents a key that is never rotated because rotation would re-encrypt everything, and a
+//! rotation that needs the unseal key. A rotation adds a term. Old terms stay, so that records
+//! sealed by old terms still open, and a row moves to the newest term at its next write.
 //!
-//! The key of keyed hashes is the same over all terms: names of tokens and leases must be found
-//! again.
+//! The key of keyed hashes is the same over all terms, so that the names of tokens and leases are
+//! found again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,36 +17,36 @@ use crate::cipher::{self, Cipher, ClusterId, KEY_BYTES, KeyBytes, Label, SealKey
 use crate::fault::StoreFault;
 use crate::shamir::SealConfig;
 
-/// Bytes of one term in an encoded keyring: number, time of installation, key.
+/// Length of a term in an encoded keyring, in bytes: number, time of installation, key.
 const TERM_BYTES: usize = 4 + 8 + KEY_BYTES;
 const FIRST_TERM: u32 = 1;
 
-/// What is known of the key that seals new records.
+/// The status of the key that seals new records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyStatus {
-    /// Its term: 1 when the store was initialised, one more with each rotation.
+    /// The term: 1 after initialisation, 1 more with each rotation.
     pub term: u32,
-    /// When the term began, as store time in milliseconds.
+    /// The start of the term, as store time in milliseconds.
     pub installed: u64,
-    /// How many bodies were sealed under it since the store was opened.
+    /// Number of bodies sealed under the term since the store was opened.
     pub sealed: u64,
 }
 
-/// The key that seals the keyring. It stays in memory while the store is open, so that a rotation
-/// asks no operator for the unseal key.
+/// The key that seals the keyring. The key stays in memory while the store is open, so that a
+/// rotation does not ask an operator for the unseal key.
 pub(crate) struct RootKey(KeyBytes);
 
 impl RootKey {
-    /// A new random key.
+    /// Generates a random key.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the system gives no randomness.
+    /// [`StoreFault::Unavailable`] if the system gives no randomness.
     pub(crate) fn generate() -> Result<RootKey, StoreFault> {
         cipher::random_key().map(RootKey)
     }
 
-    /// The key, sealed by the unseal key. How that is split is in the label, so that an edited
-    /// number of shares or threshold does not open.
+    /// Seals the key with the unseal key. The label contains the split of the unseal key, so that
+    /// an edited number of shares or threshold does not open.
     ///
     /// # Errors
     /// As [`Cipher::seal`].
@@ -60,7 +59,7 @@ impl RootKey {
         root_cipher(key, cluster)?.seal(root_label(cluster, config), self.0.as_slice())
     }
 
-    /// What [`RootKey::seal`] sealed; `None` when `key`, cluster or configuration are others.
+    /// Opens a key sealed by [`RootKey::seal`]; `None` if `key`, cluster or configuration differ.
     ///
     /// # Errors
     /// As [`Cipher::derive`].
@@ -74,7 +73,7 @@ impl RootKey {
         Ok(opened.and_then(|body| parse_key(&body)).map(RootKey))
     }
 
-    /// The keyring, sealed by this key.
+    /// Seals the keyring with this key.
     ///
     /// # Errors
     /// As [`Cipher::seal`].
@@ -86,7 +85,7 @@ impl RootKey {
         self.cipher(cluster)?.seal(Label::of(cluster, "keyring"), &keyring.encode())
     }
 
-    /// What [`RootKey::seal_keyring`] sealed; `None` for anything else.
+    /// Opens a keyring sealed by [`RootKey::seal_keyring`]; `None` for any other bytes.
     ///
     /// # Errors
     /// As [`Cipher::derive`].
@@ -117,7 +116,7 @@ fn root_label(cluster: &ClusterId, config: SealConfig) -> Label {
     Label::of(cluster, "root").field(&[config.shares]).field(&[config.threshold])
 }
 
-/// One key of the keyring.
+/// A key of the keyring.
 pub(crate) struct Term {
     cipher: Cipher,
     installed: u64,
@@ -133,7 +132,7 @@ impl Term {
         })
     }
 
-    /// Seals a body and counts it.
+    /// Seals a body and counts the call.
     ///
     /// # Errors
     /// As [`Cipher::seal`].
@@ -147,7 +146,7 @@ impl Term {
         self.cipher.open(label, sealed)
     }
 
-    /// What is known of this term.
+    /// Returns the status of this term.
     pub(crate) fn status(&self) -> KeyStatus {
         let (term, sealed) = (self.cipher.term(), self.sealed.load(Ordering::Relaxed));
         KeyStatus { term, installed: self.installed, sealed }
@@ -157,25 +156,27 @@ impl Term {
 /// All terms and the key of keyed hashes.
 pub(crate) struct Keyring {
     hash_key: KeyBytes,
-    /// Ascending, all before the newest.
+    /// The terms before the newest, in ascending order.
     older: Vec<Arc<Term>>,
     newest: Arc<Term>,
 }
 
 impl Keyring {
-    /// A new keyring with its first term, which begins at `installed` (store time, milliseconds).
+    /// Generates a keyring with a first term, which begins at `installed` (store time,
+    /// milliseconds).
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the system gives no randomness.
+    /// [`StoreFault::Unavailable`] if the system gives no randomness.
     pub(crate) fn generate(installed: u64) -> Result<Keyring, StoreFault> {
         let newest = Term::new(FIRST_TERM, installed, cipher::random_key()?);
         Ok(Keyring { hash_key: cipher::random_key()?, older: Vec::new(), newest })
     }
 
-    /// This keyring with one more term, which begins at `installed` (store time, milliseconds).
+    /// Returns this keyring with one more term, which begins at `installed` (store time,
+    /// milliseconds).
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the system gives no randomness, or after 4 billion terms.
+    /// [`StoreFault::Unavailable`] if the system gives no randomness, or after 4 billion terms.
     pub(crate) fn with_new_term(&self, installed: u64) -> Result<Keyring, StoreFault> {
         let number = self.newest.cipher.term().checked_add(1).ok_or_else(|| {
             StoreFault::Unavailable(
@@ -190,12 +191,12 @@ impl Keyring {
         })
     }
 
-    /// The term that seals new records.
+    /// Returns the term that seals new records.
     pub(crate) fn newest(&self) -> &Arc<Term> {
         &self.newest
     }
 
-    /// The term with this number.
+    /// Returns the term with this number.
     pub(crate) fn term(&self, number: u32) -> Option<&Arc<Term>> {
         if self.newest.cipher.term() == number {
             return Some(&self.newest);
@@ -204,7 +205,7 @@ impl Keyring {
         self.older.get(position)
     }
 
-    /// The key of keyed hashes.
+    /// Returns the key of keyed hashes.
     pub(crate) fn hash_key(&self) -> &[u8; KEY_BYTES] {
         &self.hash_key
     }
@@ -218,7 +219,8 @@ impl Keyring {
         self.older.iter().chain([&self.newest])
     }
 
-    /// Exactly as long as reserved: a vector that grew would leave a copy of keys behind, unwiped.
+    /// Encodes the keyring into a buffer of its exact length: a vector that grew would leave an
+    /// unwiped copy of keys behind.
     fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut body =
             Zeroizing::new(Vec::with_capacity(KEY_BYTES + (self.older.len() + 1) * TERM_BYTES));

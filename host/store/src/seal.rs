@@ -1,8 +1,8 @@
-//! The open seal of one cluster: what seals and opens records while the store is open, and names by
+//! The open seal of one cluster: seals and opens records while the store is open, and computes
 //! keyed hashes.
 //!
-//! The fault this file stops: a record that is sealed under a key which the disk does not have yet.
-//! A new keyring is used only after it was stored.
+//! Prevents a record sealed under a key that is not on disk yet. A new keyring is used only after
+//! it is stored.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
@@ -17,31 +17,31 @@ use crate::cipher::{self, ClusterId, KEY_BYTES, Label};
 use crate::fault::StoreFault;
 use crate::keyring::{KeyStatus, Keyring, RootKey};
 
-/// Bytes of a keyed hash: those of SHA-256.
+/// Length of a keyed hash in bytes (SHA-256).
 const HASH_BYTES: usize = 32;
 
-/// Names for secret texts that can be looked up but not turned back.
+/// A hasher of secret texts. A hash can be looked up but not turned back into the text.
 pub struct Hashes {
     key: hmac::Key,
-    /// The keys of purposes that were asked for: every request hashes its token, and making the key
-    /// anew would cost twice as much as the hash. There are as many as the service has purposes.
+    /// Cached keys by purpose. Every request hashes its token, and deriving the key each time would
+    /// cost twice as much as the hash. The number of keys is bounded by the service's purposes.
     purposes: RwLock<BTreeMap<String, hmac::Key>>,
 }
 
 impl Hashes {
-    /// Hashes under a key of their own.
+    /// Creates a hasher with this key.
     pub(crate) fn new(key: &[u8; KEY_BYTES]) -> Hashes {
         Hashes { key: hmac::Key::new(hmac::HMAC_SHA256, key), purposes: RwLock::default() }
     }
 
-    /// HMAC-SHA256 of `text` under a key that only this cluster and this `purpose` have: 64
-    /// hexadecimal digits. A purpose is one of a few words of the program or of its operator, never
-    /// of a caller.
+    /// Returns HMAC-SHA256 of `text` under a key specific to this cluster and this `purpose`, as 64
+    /// hexadecimal digits. The program or its operator chooses the purpose from a few words, never
+    /// a caller.
     pub fn keyed_hash(&self, purpose: &str, text: &[u8]) -> String {
         hexadecimal::text(&self.keyed_bytes(purpose, text))
     }
 
-    /// What [`Hashes::keyed_hash`] writes in digits, as it is.
+    /// Returns the hash of [`Hashes::keyed_hash`] as bytes.
     pub fn keyed_bytes(&self, purpose: &str, text: &[u8]) -> [u8; HASH_BYTES] {
         let bytes = |tag: hmac::Tag| tag.as_ref().try_into().unwrap_or([0; HASH_BYTES]);
         if let Some(key) = sync::read(&self.purposes).get(purpose) {
@@ -55,7 +55,7 @@ impl Hashes {
     }
 }
 
-/// The keys of an open store. All are wiped from memory when it is dropped.
+/// The keys of an open store. All keys are wiped from memory when the seal is dropped.
 pub(crate) struct Seal {
     cluster: ClusterId,
     root: RootKey,
@@ -64,13 +64,13 @@ pub(crate) struct Seal {
 }
 
 impl Seal {
-    /// The seal of a cluster whose keys were opened.
+    /// Creates the seal of a cluster from its opened keys.
     pub(crate) fn new(cluster: ClusterId, root: RootKey, keyring: Keyring) -> Seal {
         let hashes = Hashes::new(keyring.hash_key());
         Seal { cluster, root, keyring: RwLock::new(Arc::new(keyring)), hashes }
     }
 
-    /// A label that begins with what is sealed and where.
+    /// Starts a label with the kind and place of the sealed bytes.
     pub(crate) fn label(&self, what: &str) -> Label {
         Label::of(&self.cluster, what)
     }
@@ -78,21 +78,20 @@ impl Seal {
     /// Encrypts `body` under the newest term and binds it to `label`.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when there is no randomness, or the body is longer than the
-    /// cipher allows (256 GiB).
+    /// [`StoreFault::Unavailable`] if there is no randomness, or the body is longer than the cipher
+    /// allows (256 GiB).
     pub(crate) fn seal(&self, label: Label, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
         self.keyring().newest().seal(label, body)
     }
 
-    /// The body that was sealed under exactly this label, by whichever term; `None` for anything
-    /// else.
+    /// Returns the body sealed under exactly this label, by any term; `None` for any other bytes.
     pub(crate) fn open(&self, label: Label, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         self.keyring().term(cipher::term_of(sealed)?)?.open(label, sealed)
     }
 
-    /// `body` sealed for the holder of the text, which is kept nowhere: base64 without padding,
-    /// safe in URLs and headers. Its label is no record's, so that neither can stand for the other,
-    /// and names the `purpose`.
+    /// Seals `body` into a text that its holder keeps and the store does not: base64 without
+    /// padding, safe in URLs and headers. The label names the `purpose` and differs from every
+    /// label of a record, so that neither can replace the other.
     ///
     /// # Errors
     /// As [`Seal::seal`].
@@ -100,26 +99,25 @@ impl Seal {
         Ok(URL_SAFE_NO_PAD.encode(self.seal(self.label("text").text(purpose), body)?))
     }
 
-    /// What [`Seal::seal_text`] sealed for this `purpose` in this cluster, under whichever term;
-    /// `None` for anything else. A body has many texts, but each text is the only spelling of
-    /// itself.
+    /// Opens a text sealed by [`Seal::seal_text`] for this `purpose` in this cluster, under any
+    /// term; `None` for any other text. A body has many texts, but each text has a single spelling.
     pub(crate) fn open_text(&self, purpose: &str, text: &str) -> Option<Zeroizing<Vec<u8>>> {
         self.open(self.label("text").text(purpose), &URL_SAFE_NO_PAD.decode(text).ok()?)
     }
 
-    /// The means to name keyed hashes.
+    /// Returns the hasher for keyed hashes.
     pub(crate) fn hashes(&self) -> &Hashes {
         &self.hashes
     }
 
-    /// What is known of the newest term.
+    /// Returns the status of the newest term.
     pub(crate) fn status(&self) -> KeyStatus {
         self.keyring().newest().status()
     }
 
-    /// Makes a keyring with one more term, beginning at `installed` (store time, milliseconds), and
-    /// that keyring sealed, which must be stored before [`Seal::install`]. Rotations must not
-    /// overlap.
+    /// Creates a keyring with one more term, which begins at `installed` (store time,
+    /// milliseconds). Returns the keyring and its sealed form, which must be stored before
+    /// [`Seal::install`]. Rotations must not overlap.
     ///
     /// # Errors
     /// As [`Keyring::with_new_term`].
@@ -132,14 +130,14 @@ impl Seal {
         Ok((keyring, sealed))
     }
 
-    /// Uses a keyring from now on. It must be on the disk.
+    /// Uses a keyring from now on. The keyring must be on disk.
     pub(crate) fn install(&self, keyring: Keyring) -> KeyStatus {
         let status = keyring.newest().status();
         *sync::write(&self.keyring) = Arc::new(keyring);
         status
     }
 
-    /// Every key that must never be found in a file.
+    /// Returns every key that must never be found in a file.
     #[cfg(test)]
     pub(crate) fn secrets(&self) -> Vec<[u8; KEY_BYTES]> {
         let mut secrets = self.keyring().secrets();

@@ -1,12 +1,11 @@
-//! Shares: the unseal key in the hands of several people, none of whom has it.
+//! Shares: the unseal key split among several people, none of whom has the whole key.
 //!
-//! The attacks this file stops: one keeper of a share that opens the data alone, and shares that
-//! tell something of the key while they are too few (Shamir's sharing over GF(2^8); the arithmetic
-//! is `vsss-rs`). What it cannot know is whether enough shares give the right key; the root key's
-//! seal decides that.
+//! Prevents a single keeper of a share from opening the data, and prevents too few shares from
+//! revealing anything about the key (Shamir's sharing over GF(2^8); the arithmetic is `vsss-rs`).
+//! Shares cannot tell whether the combined key is the right key; the seal of the root key decides.
 //!
-//! A share's bytes are those of other tools for this kind of service: 32 values, then the share's
-//! number.
+//! The bytes of a share have the layout of other tools for this kind of service: 32 values, then
+//! the share's number.
 
 #[cfg(test)]
 mod tests;
@@ -25,31 +24,31 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::cipher::{self, KEY_BYTES, SealKey};
 use crate::fault::StoreFault;
 
-/// As many numbers as GF(2^8) has besides 0, at which the key itself lies.
+/// Maximum number of shares: the elements of GF(2^8) except 0, the position of the key itself.
 const MOST_SHARES: usize = 255;
-/// The values, then the number.
+/// Length of a numbered share in bytes: the values, then the number.
 const NUMBERED_BYTES: usize = KEY_BYTES + 1;
-/// Both lengths of a share are this long in base64.
+/// Length of a share in base64, with or without a number.
 const BASE64_CHARACTERS: usize = 44;
 
-/// Into how many shares a key is split, and how many of them open.
+/// The number of shares of a key, and the threshold that opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealConfig {
-    /// Shares that are given out: 1 to 255.
+    /// Number of shares given out: 1 to 255.
     pub shares: u8,
-    /// Shares that are needed: 1 to `shares`; 1 only where there is one share, which is then the
-    /// key itself.
+    /// Number of shares needed: 1 to `shares`. A threshold of 1 is allowed only with a single
+    /// share, which is then the key itself.
     pub threshold: u8,
 }
 
 impl SealConfig {
-    /// One share, the key itself.
+    /// A single share: the key itself.
     pub const SINGLE: SealConfig = SealConfig { shares: 1, threshold: 1 };
 
-    /// The configuration of these numbers, by the rules of decision H15.
+    /// Creates a configuration, by the rules of decision H15.
     ///
     /// # Errors
-    /// Which number is wrong and what it may be.
+    /// The invalid number and its allowed range.
     pub fn new(shares: u64, threshold: u64) -> Result<SealConfig, String> {
         let count = u8::try_from(shares).ok().filter(|count| *count > 0);
         let count = count
@@ -69,21 +68,21 @@ impl SealConfig {
         Ok(SealConfig { shares: count, threshold: needed })
     }
 
-    /// This configuration, if it is one that [`SealConfig::new`] makes.
+    /// Checks the configuration against the rules of [`SealConfig::new`].
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] with its words.
+    /// [`StoreFault::Refused`] with the message of [`SealConfig::new`].
     pub(crate) fn validate(self) -> Result<SealConfig, StoreFault> {
         SealConfig::new(self.shares.into(), self.threshold.into()).map_err(StoreFault::Refused)
     }
 }
 
-/// One share of a key, or the key itself where there is only one. Wiped from memory when dropped.
+/// A share of a key, or the key itself if there is a single share. Wiped from memory when dropped.
 #[derive(Clone)]
 pub struct Share(Zeroizing<Vec<u8>>);
 
 impl fmt::Debug for Share {
-    /// Says that it is a share and nothing of its content.
+    /// Writes the type's name and nothing of the content.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Share")
     }
@@ -93,7 +92,7 @@ impl Share {
     /// Reads a share from hexadecimal or standard base64.
     ///
     /// # Errors
-    /// What is wrong with the text, without repeating it.
+    /// The problem with the text, without repeating the text.
     pub fn parse(text: &str) -> Result<Share, String> {
         let bytes =
             if text.len() == BASE64_CHARACTERS { of_base64(text) } else { of_hexadecimal(text) };
@@ -109,27 +108,27 @@ impl Share {
         Ok(Share(bytes))
     }
 
-    /// The share in lower-case hexadecimal.
+    /// Returns the share in lower-case hexadecimal.
     pub fn hex(&self) -> Zeroizing<String> {
         Zeroizing::new(hexadecimal::text(&self.0))
     }
 
-    /// The share in standard base64 with padding.
+    /// Returns the share in standard base64 with padding.
     pub fn base64(&self) -> Zeroizing<String> {
         Zeroizing::new(STANDARD.encode(&*self.0))
     }
 
-    /// Its number; `None` where it is the key itself.
+    /// Returns the share's number; `None` if the share is the key itself.
     pub fn number(&self) -> Option<u8> {
         self.values_and_number().map(|(_, number)| number)
     }
 
-    /// Whether it is exactly this share, found out in a time that tells nothing of it.
+    /// Compares two shares in constant time.
     pub fn is_same(&self, other: &Share) -> bool {
         constant_time::verify_slices_are_equal(&self.0, &other.0).is_ok()
     }
 
-    /// The values and the number of a numbered share.
+    /// Returns the values and the number of a numbered share.
     fn values_and_number(&self) -> Option<(&[u8; KEY_BYTES], u8)> {
         let (values, rest) = self.0.split_first_chunk()?;
         let &[number] = rest else { return None };
@@ -138,7 +137,7 @@ impl Share {
 }
 
 impl SealKey {
-    /// The key as the only share of itself.
+    /// Returns the key as a single share.
     pub fn share(&self) -> Share {
         Share(Zeroizing::new(self.bytes().to_vec()))
     }
@@ -160,12 +159,12 @@ fn of_hexadecimal(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     Some(bytes)
 }
 
-/// Splits `key` so that any `config.threshold` of the returned shares give it back, and fewer tell
-/// nothing of it.
+/// Splits `key` so that any `config.threshold` of the returned shares restore the key, and fewer
+/// reveal nothing about it.
 ///
 /// # Errors
 /// [`StoreFault::Refused`] for numbers that [`SealConfig::new`] refuses;
-/// [`StoreFault::Unavailable`] when the system gives no randomness.
+/// [`StoreFault::Unavailable`] if the system gives no randomness.
 pub fn split(key: &SealKey, config: SealConfig) -> Result<Vec<Share>, StoreFault> {
     let config = config.validate()?;
     if config.threshold == 1 {
@@ -206,16 +205,16 @@ pub fn split(key: &SealKey, config: SealConfig) -> Result<Vec<Share>, StoreFault
     if randomness.failed { Err(cipher::no_randomness()) } else { Ok(shares) }
 }
 
-/// Where the shares of one attempt stand.
+/// The progress of one attempt to combine shares.
 pub enum Progress {
-    /// So many different shares are there, and more are needed.
+    /// This number of different shares is present, and more are needed.
     More(u8),
-    /// The key that the shares give, which need not be the right one. The collector is empty again.
+    /// The combined key, which need not be the right key. The collector is empty again.
     Enough(SealKey),
 }
 
 impl Progress {
-    /// The key, where there were enough.
+    /// Returns the key if there were enough shares.
     pub fn into_key(self) -> Option<SealKey> {
         match self {
             Progress::More(_) => None,
@@ -224,29 +223,28 @@ impl Progress {
     }
 }
 
-/// Shares as they come in, until there are enough; never more than the threshold. Dropped, it
-/// forgets them.
+/// A collector of shares, never more than the threshold. Dropping the collector wipes the shares.
 pub struct ShareCollector {
     config: SealConfig,
     shares: Vec<Share>,
 }
 
 impl ShareCollector {
-    /// None yet.
+    /// Creates an empty collector.
     pub fn new(config: SealConfig) -> ShareCollector {
         ShareCollector { config, shares: Vec::new() }
     }
 
-    /// How many different shares are there.
+    /// Returns the number of different shares present.
     pub fn count(&self) -> u8 {
         u8::try_from(self.shares.len()).unwrap_or(u8::MAX)
     }
 
-    /// Takes a share. One that is there already makes no progress.
+    /// Adds a share. A share that is already present makes no progress.
     ///
     /// # Errors
-    /// Why the share cannot be one of this configuration, or contradicts another one. What was
-    /// gathered stays.
+    /// The reason why the share does not fit this configuration or contradicts another share.
+    /// Shares collected before stay.
     pub fn add(&mut self, share: Share) -> Result<Progress, String> {
         if self.config.threshold == 1 {
             return self.whole_key(&share).map(Progress::Enough);
@@ -260,7 +258,8 @@ impl ShareCollector {
         combine(&mem::take(&mut self.shares)).map(Progress::Enough)
     }
 
-    /// Whether the share of the same number is the same; `None` where there is none.
+    /// Compares `share` with the present share of the same number; `None` if there is no such
+    /// share.
     fn rival(&self, share: &Share) -> Option<bool> {
         let same_number = |known: &&Share| known.number() == share.number();
         self.shares.iter().find(same_number).map(|known| known.is_same(share))
@@ -302,7 +301,7 @@ impl ShareCollector {
     }
 }
 
-/// The key that lies at 0 of the polynomials through these shares, which have different numbers.
+/// Interpolates the key at 0 from these shares, which have different numbers.
 fn combine(shares: &[Share]) -> Result<SealKey, String> {
     let mut key = cipher::KeyBytes::default();
     for (position, byte) in key.iter_mut().enumerate() {
@@ -350,8 +349,8 @@ impl Drop for Points {
     }
 }
 
-/// The operating system's generator, for an interface that knows no failure: look at `failed`
-/// before what was made is used.
+/// The operating system's generator behind an infallible interface. The caller checks `failed`
+/// before it uses the result.
 #[derive(Default)]
 struct Randomness {
     failed: bool,

@@ -1,7 +1,7 @@
-//! Rotation: a new key for all records to come, while the store serves.
+//! Rotation: a new key for all future records, while the store serves requests.
 //!
-//! Rows that older terms sealed stay as they are and open as before; each moves to the newest term
-//! when it is written again. Nothing sweeps over the others, so an old term is never given up.
+//! Rows sealed by older terms stay and open as before; each moves to the newest term at its next
+//! write. No task rewrites the other rows, so an old term is never dropped.
 
 use std::sync::Arc;
 
@@ -14,12 +14,13 @@ use crate::keyring::KeyStatus;
 use crate::sqlite::Attempt;
 
 impl Store {
-    /// Makes a new key that seals all records from now on: stores it, then uses it. Serving goes on
-    /// meanwhile; rotations wait for each other. Goes on when the caller goes away.
+    /// Creates a new key that seals all records from now on: stores the key, then uses it. Requests
+    /// are served meanwhile, and rotations wait for each other. The rotation continues if the
+    /// caller goes away.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the new key could not be stored; the one before it is used
-    /// further.
+    /// [`StoreFault::Unavailable`] if the new key could not be stored; the previous key stays in
+    /// use.
     pub async fn rotate(self: &Arc<Self>) -> Result<KeyStatus, StoreFault> {
         let store = Arc::clone(self);
         let task = tokio::spawn(async move { store.rotate_alone().await });
@@ -30,13 +31,13 @@ impl Store {
         })
     }
 
-    /// What is known of the key that seals new records.
+    /// Returns the status of the key that seals new records.
     pub fn key_status(&self) -> KeyStatus {
         self.seal().status()
     }
 
-    /// A write that fails although it was stored does no harm: nothing was sealed under that term,
-    /// and the next rotation replaces it.
+    /// Rotates the key under the lock. A write that fails although it was stored is harmless:
+    /// nothing was sealed under that term, and the next rotation replaces the term.
     async fn rotate_alone(&self) -> Result<KeyStatus, StoreFault> {
         let _one_at_a_time = self.rotating.lock().await;
         let (keyring, sealed) = self.seal().prepare_rotation(self.now())?;
@@ -70,7 +71,7 @@ mod tests {
         Address::new(Space::Lease, format!("{writer}/{number:04}"))
     }
 
-    /// The terms under which the stored rows are sealed.
+    /// Returns the terms under which the stored rows are sealed.
     async fn terms(store: &Arc<Store>) -> BTreeSet<u32> {
         let query = sqlx::query_scalar("SELECT DISTINCT substr(sealed, 2, 4) FROM record");
         let read = async |connection: &mut SqliteConnection| query.fetch_all(connection).await;
@@ -167,8 +168,8 @@ mod tests {
         assert_eq!(scratch.open().await.key_status().term, 21);
     }
 
-    /// Starts writers that each store and read back records until told to stop; `done` counts what
-    /// was acknowledged, by writer.
+    /// Starts writers that store and read back records until told to stop; `done` counts
+    /// acknowledged records by writer.
     fn start_writers(
         store: &Arc<Store>,
         (stop, done): (&Arc<AtomicBool>, &Arc<[AtomicUsize; WRITERS]>),
@@ -238,8 +239,8 @@ mod tests {
         let scratch = Scratch::new();
         let store = scratch.open().await;
         let (stop, done) = (Arc::default(), Arc::default());
-        // A copy of files one after the other is what a crash leaves only while the log alone
-        // grows.
+        // Files copied one after the other match the state of a crash only while nothing but the
+        // log grows.
         edit(&store, "PRAGMA wal_autocheckpoint = 0").await;
         let mut running = start_writers(&store, (&stop, &done));
         let (rotator, until) = (Arc::clone(&store), Arc::clone(&stop));
