@@ -1,13 +1,13 @@
-//! Group commit: while one group of units is being flushed the next one collects, and is committed
-//! as one.
+//! Group commit: while one group of units is being flushed, the next group collects, and then
+//! commits as one transaction.
 //!
-//! There is no timer. A client alone gets one flush for each of its writes and waits for nothing
+//! There is no timer. A single client gets one flush for each of its writes and waits for nothing
 //! else; many clients share a flush, because a flush costs the same for one record and for a
 //! hundred.
 //!
-//! The fault this file stops: one unit's failure that becomes another's. A group that meets an
-//! error is given up whole and each of its units is tried once more, alone; nothing is reported as
-//! stored unless that was proven.
+//! Prevents the failure of one unit from failing another. If a group meets an error, the group is
+//! rolled back and each of its units is retried once, alone. No unit is reported as stored without
+//! proof.
 
 #[cfg(test)]
 mod tests;
@@ -26,19 +26,19 @@ use crate::script::{Answers, Script};
 use crate::sqlite::{Attempt, Broken, Ending};
 use crate::work::{Outcome, Work};
 
-/// The sizes of a group, beyond which more only costs its first unit time.
+/// Maximum units and bytes of a group. A larger group only delays its first unit.
 const MOST_UNITS: usize = 128;
 const MOST_BYTES: usize = 1 << 20;
-/// Rows checked and written.
+/// Maximum number of rows that a group checks and writes.
 const MOST_ROWS: usize = 4_096;
 
-/// Commits the units of work of all requests, in one task that lives as long as the store.
+/// A single task that commits the units of work of all requests and lives as long as the store.
 pub(crate) struct Committer {
     queue: UnboundedSender<Waiting>,
     commits: Arc<AtomicU64>,
 }
 
-/// A unit to be committed, and where its outcome is waited for. It keeps the data open.
+/// A unit to be committed, and the channel for its outcome. The unit keeps the data open.
 struct Waiting {
     data: Arc<OpenData>,
     work: Work,
@@ -46,7 +46,7 @@ struct Waiting {
 }
 
 impl Committer {
-    /// Starts the task, in the runtime that runs the caller.
+    /// Starts the task in the caller's runtime.
     pub(crate) fn start() -> Committer {
         let (queue, waiting) = mpsc::unbounded_channel();
         let commits = Arc::new(AtomicU64::new(0));
@@ -54,12 +54,12 @@ impl Committer {
         Committer { queue, commits }
     }
 
-    /// Hands the unit over and waits until its fate is known. The queue has no bound of its own: it
-    /// holds at most one unit of each request that is being served.
+    /// Submits the unit and waits for its outcome. The queue needs no bound: it holds at most one
+    /// unit of each request being served.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] and nothing written; [`StoreFault::Unavailable`] and nothing
-    /// acknowledged.
+    /// [`StoreFault::Unavailable`] if the unit is not known to be stored. With any other fault,
+    /// nothing of the unit was written.
     pub(crate) async fn commit(&self, data: Arc<OpenData>, work: Work) -> Outcome {
         let (answer, outcome) = oneshot::channel();
         if self.queue.send(Waiting { data, work, answer }).is_err() {
@@ -74,18 +74,18 @@ impl Committer {
         })
     }
 
-    /// Units committed so far.
+    /// Returns the number of units committed so far.
     pub(crate) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
 }
 
-/// What waits to be committed.
+/// The units that wait to be committed.
 struct Queue {
     waiting: UnboundedReceiver<Waiting>,
-    /// What did not fit into the group before.
+    /// The unit that did not fit into the previous group.
     first: Option<Waiting>,
-    /// Units committed so far.
+    /// Number of units committed so far.
     commits: Arc<AtomicU64>,
 }
 
@@ -100,9 +100,9 @@ impl Queue {
         }
     }
 
-    /// Clients that were answered together come back together: as long as each turn of the other
-    /// tasks brings more of them, the next flush is not spent on the first. Nothing sleeps here,
-    /// and a client alone is never waited for.
+    /// Waits while other tasks submit more units. Clients that were answered together come back
+    /// together, so without this wait the first client would get the next flush alone. The loop
+    /// never sleeps, and a single client never waits.
     async fn await_arrivals(&self) {
         let mut waiting = self.waiting.len();
         loop {
@@ -115,8 +115,8 @@ impl Queue {
         }
     }
 
-    /// The next group, as soon as there is a unit: with all that wait already, as far as they fit.
-    /// A unit that is larger than a group may be is a group by itself.
+    /// Returns the next group as soon as there is a unit: the unit and all waiting units that fit.
+    /// A unit larger than the limits of a group forms its own group.
     async fn next(&mut self) -> Option<Group> {
         let first = match self.first.take() {
             Some(first) => first,
@@ -156,9 +156,9 @@ impl Group {
         self.answers.push(waiting.answer);
     }
 
-    /// Commits the group, and answers when the rest of the store knows of it: what was kept of it
-    /// before is replaced or forgotten, and the worker for due records is told. Whether a request
-    /// still waits for the answer changes nothing.
+    /// Commits the group and answers the requests. Before the answer, the rest of the store learns
+    /// of the commit: outdated cached records are replaced or evicted, and the worker for due
+    /// records is woken. A request that no longer waits for the answer changes nothing.
     async fn commit(self, commits: &AtomicU64) {
         let OpenData { cache, folders, watched, .. } = &*self.data;
         let written = || self.works.iter().flat_map(Work::addresses);
@@ -177,12 +177,12 @@ impl Group {
         }
         commits.fetch_add(stored().count() as u64, Ordering::Relaxed);
         for (answer, outcome) in self.answers.into_iter().zip(outcomes) {
-            // Where the request has gone away, the unit is stored all the same.
+            // If the request has gone away, the unit is stored all the same.
             let _ = answer.send(outcome);
         }
     }
 
-    /// How each unit ended, in order.
+    /// Returns the outcome of each unit, in order.
     async fn outcomes(&self) -> Vec<Outcome> {
         let is_alone = self.works.len() == 1;
         match attempt(&self.data, &self.works).await {
@@ -204,17 +204,17 @@ impl Group {
                 Ok(outcome) => outcomes.extend(outcome),
                 Err(broken) => outcomes.push(Err(broken.into())),
             }
-            // The next one may have relied on a folder in which this one wrote.
+            // The next unit may have relied on a folder in which this unit wrote.
             folders.end_writing(work.iter().flat_map(Work::addresses));
         }
         outcomes
     }
 }
 
-/// Commits `works` in one transaction, without those whose reads no longer hold.
+/// Commits `works` in one transaction, except units whose reads no longer hold.
 ///
-/// When the answer of the database is lost, the stamps tell: they are looked up before anything
-/// else is written.
+/// If the answer of the database is lost, the stored stamps are checked before anything else is
+/// written.
 async fn attempt(data: &OpenData, works: &[Work]) -> Result<Vec<Outcome>, Broken> {
     let database = &data.database;
     let mut plan = CommitPlan::default();

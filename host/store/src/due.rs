@@ -1,12 +1,12 @@
-//! Due work: finding the records whose time has come, by index, without loading the others and
-//! without walking over a backlog.
+//! Due work: finds due records by index, without loading other records and without walking over a
+//! backlog.
 //!
-//! The fault this file stops: work that costs the more, the more of it waits. What is due is asked
-//! for lane by lane; each lane's oldest is the first entry of its part of an index, however many
-//! are behind it.
+//! Prevents the cost of finding due work from growing with the backlog. Due records are queried
+//! lane by lane; the oldest record of a lane is the first entry of its part of an index, however
+//! many records follow.
 //!
-//! It hands out nothing twice only as far as its caller knows what is busy; claims belong to the
-//! caller.
+//! The caller tracks claims: a query returns the same record again until the caller knows that the
+//! record is busy.
 
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -14,11 +14,11 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use crate::record::{Address, Space};
 use crate::sqlite::Database;
 
-/// Lanes that are looked at in one query.
+/// Maximum number of lanes per query.
 const LANES: u32 = 256;
 
-/// The lane behind a lane, by its bytes. Texts compare by their bytes, so nothing lies between a
-/// text and itself with a zero byte behind it.
+/// Query that steps from lane to lane in byte order. Nothing lies between a text and the same text
+/// followed by a zero byte.
 const NEXT_LANES: &str = "WITH RECURSIVE walked (lane) AS ( \
      SELECT (SELECT lane FROM record INDEXED BY record_by_lane_due \
          WHERE space = ?1 AND lane >= ?2 AND lane < ?4 AND due IS NOT NULL ORDER BY lane LIMIT 1) \
@@ -44,29 +44,29 @@ const NEXT_DUE: &str = "SELECT min(due) FROM record WHERE due > ?";
 /// Some of the lanes of one kind of record, in the order of their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueLanes {
-    /// Those in which something is due; an empty name is that of the records without a lane.
+    /// The lanes with due records; the empty name stands for records without a lane.
     pub lanes: Vec<String>,
-    /// Where to go on; `None` behind the last lane.
+    /// The first name of the next query; `None` after the last lane.
     pub next: Option<String>,
 }
 
-/// One due record, as the index names it. The record itself is opened by a unit of work, which also
-/// proves that these columns were not edited.
+/// A due record as listed in the index. A unit of work opens the record itself, which also proves
+/// that these columns were not edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// Where the record is.
+    /// The address of the record.
     pub address: Address,
-    /// When it was due, as store time in milliseconds.
+    /// The due time, as store time in milliseconds.
     pub due: u64,
-    /// Its lane; empty is none.
+    /// The lane; empty: none.
     pub lane: String,
-    /// Its owner; empty is none.
+    /// The owner; empty: none.
     pub owner: String,
 }
 
 impl Database {
-    /// Some of the lanes of `space` from `first` on and before `end` in which a record was due at
-    /// `until`.
+    /// Returns some of the lanes of `space`, from `first` up to but not including `end`, in which a
+    /// record was due at `until`.
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -89,7 +89,8 @@ impl Database {
         Ok(DueLanes { lanes, next })
     }
 
-    /// The first `limit` records of one lane of `space` that were due at `until`, oldest first.
+    /// Returns the first `limit` records of one lane of `space` that were due at `until`, oldest
+    /// first.
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -107,8 +108,7 @@ impl Database {
         found.iter().filter_map(|row| parse_due(row).transpose()).collect()
     }
 
-    /// How many records of one lane of `space` will be due at some time; counting stops at
-    /// `at_most`.
+    /// Counts the records of one lane of `space` that have a due time; counting stops at `at_most`.
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -124,7 +124,8 @@ impl Database {
         self.readers().read(count).await
     }
 
-    /// The earliest due time later than `moment`, of any kind of record.
+    /// Returns the earliest due time later than `moment`, of any kind of record; without a moment,
+    /// the earliest of all.
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -138,7 +139,7 @@ impl Database {
     }
 }
 
-/// `None` for a kind or time that no version of ours writes: such a row is no work of ours.
+/// Returns `None` for a kind or time that no version of Bulkhead writes: such a row is no due work.
 fn parse_due(row: &SqliteRow) -> Result<Option<Due>, sqlx::Error> {
     let space = Space::of_number(row.try_get("space")?);
     let due = u64::try_from(row.try_get::<i64, _>("due")?).ok();
@@ -161,7 +162,8 @@ mod tests {
     use crate::testing::{Scratch, edit, plan, put_indexed};
     use crate::{Index, Store};
 
-    /// Leases in two lanes, one of which is never due, a timer and a token without a lane.
+    /// Puts leases in 3 lanes (no lease of `quiet` is ever due), and a timer and a token without a
+    /// lane.
     async fn sample(scratch: &Scratch) -> Arc<Store> {
         let store = scratch.open().await;
         for (space, key, due, lane) in [
@@ -183,7 +185,7 @@ mod tests {
         put_indexed(store, address, "x", index).await;
     }
 
-    /// Behind all lanes.
+    /// A name after all lanes.
     const END: &str = "~";
 
     async fn lanes(store: &Store, space: Space, until: u64) -> Vec<String> {
@@ -316,7 +318,7 @@ mod tests {
         let mut looks = Vec::new();
         for backlog in [1_000, 30_000] {
             fill(&store, backlog).await;
-            // The quickest: what else the machine does slows down most looks, and never all.
+            // The fastest look: other load on the machine slows down most looks, but never all.
             let mut quickest = std::time::Duration::MAX;
             for _ in 0..200 {
                 let began = std::time::Instant::now();

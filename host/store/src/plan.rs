@@ -1,9 +1,9 @@
-//! How several units of work commit as one: which of them may, and what they write together.
+//! The plan of a group commit: the units that may commit, and their combined writes.
 //!
-//! The faults this file stops: an overwritten change that its writer never saw (lost update), two
-//! requests that each keep a rule and break it together (write skew), and a record that appears in
-//! a list on which a request relied (phantom). Units that share a flush are planned one after
-//! another, in memory, exactly as if each had committed alone.
+//! Prevents an overwritten change that its writer never saw (lost update), two requests that each
+//! keep a rule but break it together (write skew), and a record that appears in a list on which a
+//! request relied (phantom). Units that share a flush are planned one after another, in memory,
+//! exactly as if each had committed alone.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -23,12 +23,12 @@ use crate::stored::{AskedStored, Stored, StoredBytes};
 use crate::turns::Contended;
 use crate::work::{Listing, Outcome, Reads, Work};
 
-/// What a group writes at one address.
+/// A group's write at one address.
 enum Written<'a> {
     Deleted,
-    /// Sealed by the task of its unit.
+    /// A row sealed by the unit's task.
     Sealed(&'a SealedRow),
-    /// Sealed here, with the revision that it got.
+    /// A row sealed here, with its new revision.
     Revised(SealedRow),
 }
 
@@ -46,24 +46,24 @@ impl Written<'_> {
     }
 }
 
-/// What is asked before units are planned.
+/// The queries that run before units are planned.
 pub(crate) struct AskedWork<'a> {
     reads: AskedReads<'a>,
     revisions: AskedRevisions<'a>,
     stored: AskedStored<'a>,
 }
 
-/// What is asked of what was remembered: the stamps of records, and the keys in ranges.
+/// The queries for remembered reads: stamps of records, and keys in ranges.
 struct AskedReads<'a> {
     stamps: Asked<'a>,
-    /// The place of each range among the answers.
+    /// Each range with the index of its answer.
     listings: Vec<(Listed<'a>, usize)>,
 }
 
-/// A range, and as many keys of it as were asked for.
+/// A range and the requested number of keys.
 type Listed<'a> = (&'a KeyRange, u32);
 
-/// What is committed of all that was remembered.
+/// The committed state of all remembered reads.
 #[derive(Default)]
 struct Committed<'a> {
     stamps: BTreeMap<&'a Address, Present>,
@@ -98,8 +98,8 @@ impl<'a> AskedReads<'a> {
 }
 
 impl<'a> AskedWork<'a> {
-    /// Asks for all that was remembered, for what is counted, and for what mounts store of which
-    /// it is not `known` that they have room.
+    /// Adds the queries for all remembered reads, for counters, and for the stored bytes of mounts
+    /// that are not `known` to have room.
     ///
     /// # Errors
     /// As [`Script::bind`].
@@ -115,22 +115,22 @@ impl<'a> AskedWork<'a> {
     }
 }
 
-/// Units that commit as one: which of them may, and what they write together.
+/// A plan for units that commit together: the units that may commit, and their combined writes.
 #[derive(Default)]
 pub(crate) struct CommitPlan<'a> {
     committed: Committed<'a>,
     revisions: Revisions<'a>,
-    /// Stored bytes of mounts that may come to their limit.
+    /// The stored bytes of mounts that may reach their limit.
     pub(crate) stored: Stored<'a>,
-    /// What the units so far write.
+    /// The writes of the units planned so far.
     written: BTreeMap<&'a Address, Written<'a>>,
-    /// For each unit, in order, how it ends once the group is committed.
+    /// The result of each unit, in order, once the group is committed.
     pub(crate) outcomes: Vec<Outcome>,
 }
 
 impl<'a> CommitPlan<'a> {
-    /// Plans the units one after another, from what was answered in the transaction in which they
-    /// will be written.
+    /// Plans the units one after another. The answers come from the transaction that will write the
+    /// units.
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -171,12 +171,12 @@ impl<'a> CommitPlan<'a> {
         Ok(plan)
     }
 
-    /// Whether any unit may commit.
+    /// Returns `true` if any unit may commit.
     pub(crate) fn any_commits(&self) -> bool {
         self.outcomes.iter().any(Result::is_ok)
     }
 
-    /// The statements that write what is planned: of two writes of one key, the later.
+    /// Returns the statements for the planned writes; of two writes of one key, the later.
     ///
     /// # Errors
     /// As [`Script::bind`].
@@ -190,9 +190,10 @@ impl<'a> CommitPlan<'a> {
         Ok(script)
     }
 
-    /// Whether the committed state is what [`CommitPlan::writes`] leaves behind. A stamp is new at
-    /// each write, so a row that carries it proves the commit; keys that were to be deleted and are
-    /// absent are as the commit would have left them. If nothing was planned, nothing was written.
+    /// Returns `true` if the committed state is the state that [`CommitPlan::writes`] leaves
+    /// behind. A stamp is new at each write, so a row with the planned stamp proves the commit; a
+    /// deleted key that is absent is as the commit would have left it. If nothing was planned,
+    /// nothing was written.
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -209,7 +210,7 @@ impl<'a> CommitPlan<'a> {
         Ok(!self.written.is_empty() && self.written.iter().all(is_there))
     }
 
-    /// Adds what one unit writes.
+    /// Adds the writes of one unit.
     fn add(&mut self, seal: &Seal, work: &'a Work) -> Outcome {
         let writes = &work.writes;
         let revised = match &writes.revised {
@@ -232,7 +233,7 @@ impl<'a> CommitPlan<'a> {
         Ok(Some(numbered.revision))
     }
 
-    /// The first of `reads` that no longer holds, after the units so far.
+    /// Returns a read that no longer holds after the units planned so far.
     fn find_changed(&self, reads: &Reads) -> Option<Contended> {
         let is_changed = |(address, stamp): &(&Address, &Option<Stamp>)| {
             self.present(address) != stamp.map(Present::Stamped)
@@ -248,7 +249,7 @@ impl<'a> CommitPlan<'a> {
         changed.map(|(range, _)| Contended::Listing(range.clone()))
     }
 
-    /// Whether the units so far write data of which the keys begin with `folder`.
+    /// Returns `true` if the units so far write data whose keys begin with `folder`.
     fn writes_below(&self, folder: &str) -> bool {
         let range = KeyRange::new(Space::Data, folder, "");
         self.written.keys().any(|address| range.contains(address))
@@ -261,7 +262,7 @@ impl<'a> CommitPlan<'a> {
         }
     }
 
-    /// Whether the units so far add a key to the listed page or take one from it.
+    /// Returns `true` if the units so far add a key to the listed page or remove a key from it.
     fn changes(&self, range: &KeyRange, listing: &Listing) -> bool {
         let is_full = u32::try_from(listing.keys.len()).is_ok_and(|found| found >= listing.limit);
         let end = listing.keys.last().filter(|_| is_full);
@@ -275,10 +276,11 @@ impl<'a> CommitPlan<'a> {
 }
 
 impl Database {
-    /// What of `reads` was not true at one moment with the others. Takes no write lock.
+    /// Returns a read that did not hold at the same moment as the others, if any. Takes no write
+    /// lock.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when that cannot be read.
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub(crate) async fn find_changed(
         &self,
         reads: &Reads,

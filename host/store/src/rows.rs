@@ -1,9 +1,7 @@
-//! Rows of the record table: how a record becomes a sealed row and opens again, and how rows are
-//! read.
+//! Rows of the record table: seals a record into a row, opens a row, and reads rows.
 //!
-//! The attack this file stops: an edited database. Every column of a row is in the label that its
-//! seal covers, so a row opens only with the address, stamp and index columns that it was written
-//! with.
+//! Prevents the use of an edited database. The seal's label contains every column of the row, so a
+//! row opens only with the address, stamp and index columns with which it was written.
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +19,7 @@ use crate::record::{Address, Index, Record, Space, Stamp};
 use crate::script::Script;
 use crate::seal::Seal;
 
-/// One row, sealed.
+/// A sealed row.
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct SealedRow {
     pub(crate) address: Address,
@@ -30,8 +28,8 @@ pub(crate) struct SealedRow {
     pub(crate) due: Option<i64>,
     pub(crate) lane: String,
     pub(crate) owner: String,
-    /// The revisions of the mount at which the record was made and last changed; `None` where there
-    /// are none.
+    /// The revisions of the mount at which the record was created and last changed; `None` if the
+    /// mount has no revisions.
     pub(crate) created: Option<i64>,
     pub(crate) modified: Option<i64>,
     pub(crate) sealed: Vec<u8>,
@@ -41,8 +39,7 @@ impl SealedRow {
     /// Seals a record under a new stamp.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when there is no randomness or the body is too long to be
-    /// sealed.
+    /// [`StoreFault::Unavailable`] if there is no randomness or the body is too long to be sealed.
     pub(crate) fn of(
         seal: &Seal,
         address: &Address,
@@ -65,7 +62,7 @@ impl SealedRow {
     /// Opens the row.
     ///
     /// # Errors
-    /// [`StoreFault::Damaged`] when any of its columns is not what was written.
+    /// [`StoreFault::Damaged`] if any column differs from the column that was written.
     pub(crate) fn open(self, seal: &Seal) -> Result<Record, StoreFault> {
         let Some(body) = seal.open(self.label(seal), &self.sealed) else {
             return Err(StoreFault::Damaged(self.address));
@@ -82,7 +79,8 @@ impl SealedRow {
         })
     }
 
-    /// Everything that the seal covers besides the body. The order is part of the stored format.
+    /// Returns the label: everything that the seal covers besides the body. The order is part of
+    /// the stored format.
     fn label(&self, seal: &Seal) -> Label {
         let label = seal
             .label("record")
@@ -98,12 +96,13 @@ impl SealedRow {
     }
 }
 
-/// A number in a column of SQLite, which knows no larger ones.
+/// Converts a number to SQLite's signed integer, capped at the maximum.
 fn column(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Why a row could not be read: the database failed, or the row has a shape that was never written.
+/// The reason why a row could not be read: the database failed, or the row has a shape that was
+/// never written.
 pub(crate) enum Unread {
     Sql(sqlx::Error),
     Damaged(Address),
@@ -124,10 +123,10 @@ impl From<sqlx::Error> for Unread {
     }
 }
 
-/// Writes a row that is not there yet, in the transaction open on `connection`.
+/// Inserts a row that does not exist yet, in the transaction open on `connection`.
 ///
 /// # Errors
-/// As SQLite reports them; for one when there is a row at its address.
+/// As SQLite reports them, including a row that exists at the address.
 pub(crate) async fn insert(
     connection: &mut SqliteConnection,
     row: &SealedRow,
@@ -147,7 +146,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// The newest committed row at `address`.
+/// Returns the newest committed row at `address`.
 pub(crate) async fn find(
     connection: &mut SqliteConnection,
     address: &Address,
@@ -162,7 +161,7 @@ pub(crate) async fn find(
     found.map(|row| parse(address, &row)).transpose()
 }
 
-/// The row that was found at `address`.
+/// Parses the row found at `address`.
 pub(crate) fn parse(address: &Address, row: &SqliteRow) -> Result<SealedRow, Unread> {
     let Some(stamp) = parse_stamp(row, "stamp")? else {
         return Err(Unread::Damaged(address.clone()));
@@ -179,13 +178,13 @@ pub(crate) fn parse(address: &Address, row: &SqliteRow) -> Result<SealedRow, Unr
     })
 }
 
-/// The stamp in a column; `None` when it is not 16 bytes.
+/// Returns the stamp in a column; `None` if the column is not 16 bytes.
 pub(crate) fn parse_stamp(row: &SqliteRow, column: &str) -> Result<Option<Stamp>, sqlx::Error> {
     Ok(row.try_get::<&[u8], _>(column)?.try_into().ok().map(Stamp))
 }
 
-/// Asks for the first `limit` committed keys of `range`. All come in one row: each row of an answer
-/// is handed from thread to thread, which takes longer than to find a key.
+/// Asks for the first `limit` committed keys of `range`. All keys come in a single row: sqlx passes
+/// each row of an answer between threads, which takes longer than finding a key.
 ///
 /// # Errors
 /// As [`Script::bind`].
@@ -204,7 +203,7 @@ pub(crate) fn ask_keys(
     script.bind(i64::from(limit))
 }
 
-/// The keys that were asked for, in order, from the rows of that statement.
+/// Returns the keys from the rows of that statement, in order.
 ///
 /// # Errors
 /// As SQLite reports them.
@@ -213,12 +212,12 @@ pub(crate) fn parse_keys(rows: &[SqliteRow]) -> Result<Vec<String>, sqlx::Error>
     let text: &str = row.try_get(0)?;
     let mut keys: Vec<String> =
         serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(error.into()))?;
-    // They are, but SQLite promises no order of what it gathers.
+    // The keys are in order already, but SQLite does not guarantee the order of an aggregate.
     keys.sort();
     Ok(keys)
 }
 
-/// The first `limit` committed keys of `range`, in order.
+/// Returns the first `limit` committed keys of `range`, in order.
 pub(crate) async fn list(
     connection: &mut SqliteConnection,
     range: &KeyRange,
@@ -230,10 +229,11 @@ pub(crate) async fn list(
     parse_keys(answers.first().map(Vec::as_slice).unwrap_or_default())
 }
 
-/// The first `limit` committed rows of `range`, in order, for as long as `take` wants another one.
+/// Passes the first `limit` committed rows of `range`, in order, to `take`, until `take` returns
+/// `false`.
 ///
 /// # Errors
-/// The database's, or a row's that has a shape that was never written.
+/// The database's error, or the damage of a row with a shape that was never written.
 pub(crate) async fn visit(
     connection: &mut SqliteConnection,
     range: &KeyRange,
@@ -257,8 +257,8 @@ pub(crate) async fn visit(
     Ok(())
 }
 
-/// The first `limit` rows of `space` behind the row `after` that belong to `owner`, with their
-/// keys, in the order of their first write. Rows are numbered from 1.
+/// Returns the first `limit` rows of `space` that belong to `owner` and come after the row `after`,
+/// with their keys, in the order of their first write. Row numbers start at 1.
 pub(crate) async fn list_owned(
     connection: &mut SqliteConnection,
     (space, owner): (Space, &str),
@@ -274,11 +274,12 @@ pub(crate) async fn list_owned(
         .await
 }
 
-/// `owner <> ''` lets SQLite use the index that leaves out rows without an owner.
+/// Query for the rows of an owner. `owner <> ''` lets SQLite use the index that leaves out rows
+/// without an owner.
 const OWNED: &str = "SELECT rowid, key FROM record \
      WHERE space = ? AND owner = ? AND owner <> '' AND rowid > ? ORDER BY rowid LIMIT ?";
 
-/// How many records of `range` there are; counting stops at `at_most`.
+/// Counts the records of `range`; counting stops at `at_most`.
 pub(crate) async fn count(
     connection: &mut SqliteConnection,
     range: &KeyRange,
@@ -288,14 +289,14 @@ pub(crate) async fn count(
     count_where(connection, range.space, (&within, bounds), at_most).await
 }
 
-/// How many records there are whose owners are in `owners`; counting stops at `at_most`.
+/// Counts the records whose owners are in `owners`; counting stops at `at_most`.
 pub(crate) async fn count_owned(
     connection: &mut SqliteConnection,
     owners: &KeyRange,
     at_most: u32,
 ) -> Result<u32, sqlx::Error> {
     let (within, bounds) = condition("owner", owners);
-    // As with [`OWNED`].
+    // For the same index as [`OWNED`].
     let within = format!("{within} AND owner <> ''");
     count_where(connection, owners.space, (&within, bounds), at_most).await
 }
@@ -312,8 +313,8 @@ async fn count_where(
     query.bind(i64::from(at_most)).fetch_one(connection).await
 }
 
-/// That `column` of a row is in `range`: the condition, and the bounds that are bound in it behind
-/// the number of the space.
+/// Returns the condition that `column` is in `range`, and the bounds to bind after the number of
+/// the space.
 fn condition<'a>(column: &str, range: &'a KeyRange) -> (String, Vec<&'a str>) {
     let (mut text, mut bounds) = ("space = ?".to_owned(), Vec::new());
     match &range.start {

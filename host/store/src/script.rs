@@ -1,8 +1,8 @@
-//! Statements that run one after another in one turn of their connection's thread.
+//! Batches of statements that run in one turn of their connection's thread.
 //!
-//! The library runs each connection to SQLite on a thread of its own. To hand that thread a
-//! statement and to take the answer wakes two threads, which costs more than most of our statements
-//! do: a commit has half a dozen of them, and takes two turns.
+//! sqlx runs each connection to SQLite on its own thread. Passing a statement to that thread and
+//! the answer back wakes two threads, which costs more than most statements. A commit has half a
+//! dozen statements and takes two turns.
 
 use std::mem;
 
@@ -10,14 +10,14 @@ use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{Arguments as _, AssertSqlSafe, Either, Encode, Type};
 
-/// A longer statement has a turn of its own: prepared once for all scripts, it saves more than a
-/// turn costs.
+/// Length in bytes above which a statement has a turn of its own. Its prepared form is then shared
+/// by all scripts, which saves more than a turn costs.
 const LONG: usize = 1 << 10;
 
-/// The rows that each statement of a script found, in their order.
+/// The rows found by each statement of a script, in order.
 pub(crate) type Answers = Vec<Vec<SqliteRow>>;
 
-/// Statements to be run, with what is bound in them.
+/// Statements to run, with their bound values.
 #[derive(Default)]
 pub(crate) struct Script {
     turns: Vec<Joined>,
@@ -32,20 +32,20 @@ struct Joined {
     is_long: bool,
 }
 
-/// The error of a script, and how many of its statements were done before it.
+/// The error of a script, and the number of statements that succeeded before it.
 pub(crate) struct Failed {
     pub(crate) error: sqlx::Error,
     pub(crate) done: usize,
 }
 
 impl Script {
-    /// How many statements it has: the place of the next one among the answers.
+    /// Returns the number of statements: the index of the next statement's answer.
     pub(crate) fn len(&self) -> usize {
         self.statements
     }
 
-    /// Adds a statement; what is bound from now on is bound in it. Each of its places has to be:
-    /// one that is left out would take what is bound in the next statement.
+    /// Adds a statement. Later values are bound in this statement. The caller must bind every
+    /// placeholder: an unbound placeholder would take a value of the next statement.
     pub(crate) fn add(&mut self, text: &str) {
         let is_long = text.len() > LONG;
         match self.turns.last_mut() {
@@ -59,7 +59,7 @@ impl Script {
         self.statements += 1;
     }
 
-    /// Adds a statement in which nothing is bound, before all others.
+    /// Adds a statement without bound values before all others.
     pub(crate) fn add_first(&mut self, text: &str) {
         match self.turns.first_mut() {
             Some(turn) if !turn.is_long => {
@@ -71,10 +71,10 @@ impl Script {
         self.statements += 1;
     }
 
-    /// Binds the next place of the statement that was added last.
+    /// Binds the next placeholder of the statement that was added last.
     ///
     /// # Errors
-    /// The library's, for a value that it cannot pass on.
+    /// The error of sqlx for a value that cannot be encoded.
     pub(crate) fn bind<'t, T>(&mut self, value: T) -> Result<(), sqlx::Error>
     where
         T: Encode<'t, Sqlite> + Type<Sqlite>,
@@ -83,7 +83,7 @@ impl Script {
         turn.bound.add(value).map_err(sqlx::Error::Encode)
     }
 
-    /// Runs the statements, up to the first that fails.
+    /// Runs the statements up to the first failure.
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -119,7 +119,7 @@ impl Joined {
                 Either::Left(_) => answers.push(mem::take(&mut rows)),
             }
         }
-        // The answers of a thread that died end, and say nothing of it.
+        // If the connection's thread dies, the stream of answers ends without an error.
         if answers.len() == all { Ok(()) } else { Err(sqlx::Error::WorkerCrashed) }
     }
 }
@@ -171,7 +171,7 @@ mod tests {
     #[tokio::test]
     async fn a_statement_without_an_answer_is_a_failure() {
         let mut script = Script::default();
-        // It ends a comment late, and so the second statement is none.
+        // The comment ends late, so there is no second statement.
         script.add("SELECT 1 --");
         script.add("SELECT 2");
         let failed = script.run(&mut connection().await).await.err().unwrap();

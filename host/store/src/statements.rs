@@ -1,7 +1,8 @@
-//! The statements of a commit: many rows in one, in few enough forms that each stays prepared.
+//! The statements of a commit: many rows per statement, in few enough forms that each stays
+//! prepared.
 //!
-//! A statement has room for a power of two of rows; in the room that is not used stands NULL: no
-//! address has a NULL in it, so such a place finds, writes and deletes nothing.
+//! A statement has placeholders for a power of two of rows. Unused placeholders are NULL. No
+//! address contains a NULL, so an unused place finds, writes and deletes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,10 +15,10 @@ use crate::record::{Address, Stamp};
 use crate::rows::{self, SealedRow, Unread};
 use crate::script::{Answers, Script};
 
-/// With nine values a row, far below SQLite's 32,766 values a statement.
+/// Maximum rows per statement. With 9 values per row, far below SQLite's limit of 32,766 values.
 const MOST_ROWS: usize = 128;
 
-/// What is at an address, as far as comparing needs.
+/// The state of an address, as far as comparisons need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Present {
     /// A row with this stamp.
@@ -26,15 +27,15 @@ pub(crate) enum Present {
     Unreadable,
 }
 
-/// A question about addresses, which stands in a script.
+/// A query about addresses, as part of a script.
 pub(crate) struct Asked<'a> {
     addresses: Vec<&'a Address>,
-    /// The place of its first statement among the answers.
+    /// The index of its first answer.
     first: usize,
 }
 
 impl<'a> Asked<'a> {
-    /// Asks for what is present at each of `addresses`.
+    /// Asks for the stamp at each of `addresses`.
     ///
     /// # Errors
     /// As [`Script::bind`].
@@ -70,7 +71,7 @@ impl<'a> Asked<'a> {
         Asked::columns(script, addresses, columns)
     }
 
-    /// Asks for these columns; `place` is that of the address among those of one statement.
+    /// Asks for these columns; `place` is the index of the address within its statement.
     fn columns(
         script: &mut Script,
         addresses: impl Iterator<Item = &'a Address>,
@@ -86,7 +87,7 @@ impl<'a> Asked<'a> {
         Ok(Asked { addresses, first })
     }
 
-    /// What is present; absent addresses are left out.
+    /// Returns the state of each present address, without absent addresses.
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -101,7 +102,8 @@ impl<'a> Asked<'a> {
         self.found(answers)?.into_iter().map(present).collect()
     }
 
-    /// The rows that are there; one of a shape that was never written is [`StoreFault::Damaged`].
+    /// Returns the rows found; a row with a shape that was never written is
+    /// [`StoreFault::Damaged`].
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -132,7 +134,7 @@ impl<'a> Asked<'a> {
         self.found(answers)?.into_iter().map(number).collect()
     }
 
-    /// Each row that was found, and whose it is.
+    /// Returns each row found, with its address.
     fn found<'r>(
         &self,
         answers: &'r Answers,
@@ -148,7 +150,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Binds the addresses, and nothing in the room behind them.
+/// Binds the addresses, and NULL in the unused places.
 fn bind_addresses(script: &mut Script, addresses: &[&Address]) -> Result<(), sqlx::Error> {
     for address in addresses {
         script.bind(address.space.number())?;
@@ -157,17 +159,17 @@ fn bind_addresses(script: &mut Script, addresses: &[&Address]) -> Result<(), sql
     bind_nothing(script, 2 * room(addresses.len()))
 }
 
-/// Leaves so many places of a statement empty.
+/// Binds NULL in the next `places` placeholders.
 fn bind_nothing(script: &mut Script, places: usize) -> Result<(), sqlx::Error> {
     (0..places).try_for_each(|_| script.bind(None::<i64>))
 }
 
-/// How many rows have room in a statement for so many, besides these.
+/// Returns the number of unused row places in a statement for `rows` rows.
 fn room(rows: usize) -> usize {
     rows.next_power_of_two() - rows
 }
 
-/// Writes the rows, over those that are there.
+/// Inserts the rows, replacing existing rows.
 ///
 /// # Errors
 /// As [`Script::bind`].
@@ -190,7 +192,7 @@ pub(crate) fn put(script: &mut Script, rows: &[&SealedRow]) -> Result<(), sqlx::
     Ok(())
 }
 
-/// Deletes what is at `addresses`.
+/// Deletes the rows at `addresses`.
 ///
 /// # Errors
 /// As [`Script::bind`].
@@ -202,7 +204,8 @@ pub(crate) fn delete(script: &mut Script, addresses: &[&Address]) -> Result<(), 
     Ok(())
 }
 
-/// A join that begins with the asked keys: `(space, key) IN (VALUES …)` would walk the whole table.
+/// Returns a join that begins with the asked keys: `(space, key) IN (VALUES …)` would scan the
+/// whole table.
 fn asked_text(rows: usize, columns: &str) -> String {
     let mut text = String::from("WITH asked (place, space, key) AS (VALUES ");
     for place in 0..rows + room(rows) {

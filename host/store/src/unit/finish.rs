@@ -1,15 +1,16 @@
-//! The end of a unit of work, in which the host adds its own part.
+//! The end of a unit of work, where the host adds its own part.
 
 use super::{Part, Unit};
 use crate::fault::StoreFault;
 
-/// How often the host's part is computed before its conflict is the caller's.
+/// Maximum number of times that the host's part is computed before its conflict is returned to the
+/// caller.
 pub(super) const MOST_ATTEMPTS: u32 = 16;
 
-/// The end of a unit, to which the host adds what it knows best itself (a lease, the check of a
-/// token). Both are committed as one. When a conflict lies in the host's part alone, a token that
-/// was renewed meanwhile, only that part is done again; so an effect that the unit made needs not
-/// be undone for it:
+/// The end of a unit, to which the host adds its own records (a lease, the check of a token). Both
+/// parts are committed as one. If a conflict lies in the host's part alone, such as a token renewed
+/// meanwhile, only the host's part is repeated, so an external effect of the unit need not be
+/// undone:
 ///
 /// ```text
 /// let mut finish = unit.finish();
@@ -26,13 +27,13 @@ pub struct Finish {
 }
 
 impl Finish {
-    /// The unit, for the host's part, which begins anew.
+    /// Returns the unit for the host's part, which starts empty again.
     pub fn restart_host_part(&mut self) -> &mut Unit {
         self.unit.host = Some(Part::default());
         &mut self.unit
     }
 
-    /// Commits; `false` when the host's part is to be done again.
+    /// Commits; returns `false` if the host's part must be repeated.
     ///
     /// # Errors
     /// As [`Unit::commit`]: nothing of the last segment was stored.
@@ -49,8 +50,8 @@ impl Finish {
         }
     }
 
-    /// Whether it is another request's turn: the host's part would be refused again until that is
-    /// over.
+    /// Returns `true` if another request has its turn: the host's part would be refused until that
+    /// turn is over.
     fn gave_way(&self) -> bool {
         self.unit.turn.as_ref().is_some_and(|turn| turn.take_gave_way())
     }

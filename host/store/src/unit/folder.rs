@@ -1,23 +1,23 @@
-//! What a unit relies on when it uses something that was made from a whole folder before.
+//! The dependence of a unit on a folder, for a unit that uses a value computed from the whole
+//! folder.
 
 use super::Unit;
 use crate::fault::StoreFault;
 use crate::record::{Address, Space};
 
-/// Most folders on which a unit relies.
+/// Maximum number of folders on which a unit relies.
 const MOST_FOLDERS: usize = 256;
 
 impl Unit {
-    /// A number that all data of which the keys begin with `folder` have together; it is another
-    /// one after each commit that put or deleted any. `folder` ends in a slash, and its first
-    /// segment is the mount's. It is remembered: a commit to the folder is a conflict. Where this
-    /// unit has itself written there and not committed, the number is one that is never given
-    /// again.
+    /// Returns a number for all data whose keys begin with `folder`. The number changes after each
+    /// commit that puts or deletes such data. `folder` ends in a slash, and its first segment is
+    /// the mount's. The unit remembers the number: a commit to the folder is then a conflict. If
+    /// this unit has uncommitted writes in the folder, the number is never given again.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when this unit asked before and the folder has changed;
-    /// [`StoreFault::TooLarge`] when it relies on 256 others; the fault of an earlier get or
-    /// checkpoint, when that has spoiled the unit.
+    /// [`StoreFault::Conflict`] if this unit asked before and the folder has changed;
+    /// [`StoreFault::TooLarge`] if the unit relies on 256 other folders; the fault of an earlier
+    /// get or checkpoint, if that fault has spoiled the unit.
     pub fn folder_revision(&mut self, folder: &str) -> Result<u64, StoreFault> {
         self.check_usable()?;
         let data = &self.store.data();

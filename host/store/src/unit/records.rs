@@ -1,4 +1,4 @@
-//! A page of records with what is in them, read at once and remembered as one range and its keys.
+//! Pages of records with their content, read at once and remembered as a range and its records.
 
 use super::Unit;
 use sqlx::sqlite::SqliteConnection;
@@ -11,18 +11,18 @@ use std::collections::BTreeMap;
 
 /// Committed rows at the beginning of a range.
 struct Page {
-    /// What the unit has not overwritten has its row.
+    /// Key, stamp, and the row unless the unit has overwritten the record.
     rows: Vec<(String, Stamp, Option<SealedRow>)>,
-    /// There may be more behind the last one.
+    /// `true` if more rows may follow the last row.
     is_cut: bool,
 }
 
 impl Unit {
-    /// The records of `space` of which the keys begin with `prefix` and are greater than `after` (a
-    /// full key; empty: from the first), in the order of their keys: at most `limit`, and behind
-    /// the first one only as many as have `most_bytes` together. So only an empty page is the last.
-    /// This unit's own writes are taken into account; what the committed state held is remembered,
-    /// as a range and record by record.
+    /// Returns the records of `space` whose keys begin with `prefix` and are greater than `after`
+    /// (a full key; empty: from the first), in the order of their keys: at most `limit` records,
+    /// and after the first only as many as fit `most_bytes` together. Only an empty page is the
+    /// last. The result includes this unit's own writes; the committed records are remembered, as a
+    /// range and record by record.
     ///
     /// # Errors
     /// As [`Unit::keys`], and [`StoreFault::Damaged`] for a record that does not open.
@@ -53,8 +53,8 @@ impl Unit {
         Ok(merged.into_iter().take(limit).take_while(fits).collect())
     }
 
-    /// The committed rows at the beginning of the range. What this unit overwrote costs no bytes,
-    /// so that a page holds a record of the committed state unless there is none.
+    /// Reads the committed rows at the beginning of the range. Rows that this unit overwrote count
+    /// no bytes, so that a page holds a committed record unless there is none.
     async fn read_page(
         &self,
         range: &KeyRange,
@@ -98,7 +98,7 @@ impl Unit {
         self.spoil_on_change(remembered)
     }
 
-    /// The page as this unit sees it: with what it put, as far as the page reaches.
+    /// Merges the unit's own writes into the page, as far as the page reaches.
     fn merge_page(
         &self,
         range: &KeyRange,
