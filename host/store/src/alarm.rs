@@ -1,13 +1,13 @@
-//! The alarm of the worker on due records: it rings when something is committed that is due
-//! earlier than the time for which the worker has set it.
+//! The alarm of the worker for due records. The alarm rings if a commit contains a record due
+//! earlier than the time for which the worker has set the alarm.
 //!
-//! Most leases are due in an hour: a worker that looked at every commit would ask the database four
-//! times for each credential, to find nothing.
+//! Most leases are due in an hour: a worker that woke up at every commit would query the database 4
+//! times per credential and find nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 
-/// Rings for one worker.
+/// An alarm for a single worker.
 pub struct Alarm {
     at: AtomicU64,
     rung: Notify,
@@ -20,23 +20,23 @@ impl Default for Alarm {
 }
 
 impl Alarm {
-    /// Every commit of a due record rings, until [`Alarm::set`]. Call it before looking for what is
-    /// due, so that nothing is missed between the look and the sleep.
+    /// Makes every commit of a due record ring, until [`Alarm::set`]. The worker calls this before
+    /// it looks for due records, so that it misses nothing between the look and the sleep.
     pub fn listen(&self) {
         self.set(u64::MAX);
     }
 
-    /// Only commits of records due before `moment` (store time, milliseconds) ring.
+    /// Makes only commits of records due before `moment` (store time, milliseconds) ring.
     pub fn set(&self, moment: u64) {
         self.at.store(moment, Ordering::SeqCst);
     }
 
-    /// Resolves when it rings, at once when it has rung since the last time.
+    /// Resolves when the alarm rings; at once if the alarm has rung since the last call.
     pub async fn rung(&self) {
         self.rung.notified().await;
     }
 
-    /// Something due at `due` was committed.
+    /// Rings if `due`, the due time of a committed record, is earlier than the set time.
     pub(crate) fn ring(&self, due: u64) {
         if due < self.at.load(Ordering::SeqCst) {
             self.rung.notify_one();

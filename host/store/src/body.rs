@@ -1,8 +1,9 @@
-//! What a record holds: bytes that are wiped with their last handle, and what they were parsed to.
+//! The body of a record: bytes that are wiped with their last handle, and the value parsed from the
+//! bytes.
 //!
-//! A record that every request needs is kept by the cache, and would be parsed by every request;
-//! here the result stands beside the bytes and goes with them, so that no reader has to find out
-//! whether it is still theirs.
+//! The cache keeps a record that every request needs, but without this file every request would
+//! parse the bytes again. The parsed value lives beside the bytes and is dropped with the bytes, so
+//! that no reader has to check whether the value is still current.
 
 use std::any::Any;
 use std::ops::Deref;
@@ -20,23 +21,23 @@ struct Shared {
 }
 
 impl Body {
-    /// Takes the bytes.
+    /// Creates a body of `bytes`.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
         Self::from(Zeroizing::new(bytes))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         &self.0.bytes
     }
 
-    /// What `parse` makes of the bytes. Where they are still in memory from the last time it is not
-    /// asked again: it is to be a function of the bytes alone.
+    /// Returns the value that `parse` makes of the bytes. A value still in memory from an earlier
+    /// call is returned without calling `parse`, so `parse` must depend on the bytes alone.
     ///
     /// # Errors
-    /// Those of `parse`, which is asked again the next time.
+    /// The error of `parse`; the next call parses again.
     pub fn parsed<T, E>(&self, parse: impl FnOnce(&[u8]) -> Result<T, E>) -> Result<Arc<T>, E>
     where
         T: Send + Sync + 'static,
@@ -47,7 +48,7 @@ impl Body {
             return Ok(known);
         }
         let parsed = Arc::new(parse(self)?);
-        // What was kept first stays, also where it has another type.
+        // The first value stays, even if its type differs.
         let _ = self.0.parsed.set(Arc::clone(&parsed) as Arc<dyn Any + Send + Sync>);
         Ok(parsed)
     }

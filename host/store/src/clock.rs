@@ -1,15 +1,16 @@
-//! Store time: the one clock by which records are due.
+//! Store time: the only clock by which records are due.
 //!
-//! The attacks this file stops: two clocks, and a clock that is set. An expiry that is
-//! computed from one clock and compared with another lets a credential live too long or end too
-//! early, so nothing else in the host reads the system's clock for meaning. And a system's clock
-//! that is set ahead would end every lease at once, one that is set back would end none until it
-//! has caught up; so store time begins with the system's clock when the process begins, and goes on
-//! by the clock that cannot be set, which counts the time that the machine sleeps, too.
+//! Prevents two attacks: a difference between two clocks, and a change of the system's clock. If an
+//! expiry is computed from one clock and compared with another, a credential lives too long or ends
+//! too early; therefore no other code of the host bases a decision on the system's clock. If store
+//! time followed the system's clock, a clock set ahead would end every lease at once, and a clock
+//! set back would end no lease until it caught up. Store time therefore starts from the system's
+//! clock when the process starts, and advances by a clock that cannot be set and also counts the
+//! time while the machine sleeps.
 //!
-//! Store time does not go back between two processes either. The data bear a mark of the store time
-//! that was reached; if the system's clock is behind the mark, store time goes on from the mark.
-//! Otherwise a restart with the clock set back would prolong each token and lease.
+//! Store time does not go back between two processes either. The data contain a mark of the store
+//! time that was reached; if the system's clock is behind the mark, store time continues from the
+//! mark. Otherwise a restart with the clock set back would prolong every token and lease.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -18,51 +19,51 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bulkhead_wire::sync;
 use rustix::time::{ClockId, clock_gettime};
 
-/// The clock that only goes on. Where the system has no such clock that runs on while the machine
-/// sleeps, one that does not.
+/// A clock that cannot be set. On Linux and Android the clock also counts the time while the
+/// machine sleeps; on other systems it may not.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const STEADY: ClockId = ClockId::Boottime;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const STEADY: ClockId = ClockId::Monotonic;
 
-/// By how many milliseconds the system's clock may differ from what was last said of it before that
-/// is said again: less is a correction, of which nothing follows.
+/// Minimum change of the system's clock that is reported, in milliseconds. A smaller change is a
+/// correction without consequences.
 const JUMP: u64 = 1_000;
 
-/// Milliseconds since 1970 that go on evenly while the process lives, also when the system's clock
-/// is set.
+/// A clock of milliseconds since 1970 that advances evenly while the process lives, even if the
+/// system's clock is set.
 pub(crate) struct Clock {
     read: Box<dyn Fn() -> Readings + Send + Sync>,
     began: Readings,
-    /// Milliseconds by which store time is ahead of the system's clock as it was when the process
-    /// began.
+    /// Milliseconds by which store time is ahead of the system's clock as read at the start of the
+    /// process.
     lead: AtomicU64,
-    /// How far ahead the system's clock was when that was last said.
+    /// Lead of the system's clock at the last report, in milliseconds.
     told: AtomicI64,
     /// A finding that the system's clock was behind the mark, until the operator is told.
     behind: Mutex<Option<ClockBehind>>,
 }
 
-/// What the two clocks show at one moment, in milliseconds.
+/// The values of the two clocks at the same moment, in milliseconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Readings {
     /// The system's clock, since 1970.
     pub(crate) system: u64,
-    /// The clock that only goes on, since any moment.
+    /// The clock that cannot be set, since an arbitrary moment.
     pub(crate) steady: u64,
 }
 
-/// The system's clock was set while the process ran. Store time goes on as it was.
+/// A change of the system's clock while the process ran. Store time continued unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockJump {
-    /// Milliseconds by which it was set ahead (or back, below zero) since that was last said.
+    /// Milliseconds by which the clock was set ahead (negative: back) since the last report.
     pub by: i64,
-    /// Milliseconds by which it is ahead of (or behind, below zero) store time now.
+    /// Milliseconds by which the clock is now ahead of store time (negative: behind).
     pub ahead: i64,
 }
 
-/// The system's clock was behind the store time that the data had reached. Store time goes on from
-/// there.
+/// A system's clock that was behind the store time of the data. Store time continues from the time
+/// of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockBehind {
     /// The system's clock, in milliseconds since 1970.
@@ -72,12 +73,12 @@ pub struct ClockBehind {
 }
 
 impl Clock {
-    /// The clock of this machine.
+    /// Returns the clock of this machine.
     pub(crate) fn system() -> Clock {
         Clock::reading(|| Readings { system: system_milliseconds(), steady: steady_milliseconds() })
     }
 
-    /// A clock of these readings.
+    /// Returns a clock with these readings.
     pub(crate) fn reading(read: impl Fn() -> Readings + Send + Sync + 'static) -> Clock {
         let began = read();
         Clock {
@@ -89,12 +90,12 @@ impl Clock {
         }
     }
 
-    /// The store time now.
+    /// Returns the store time now.
     pub(crate) fn now(&self) -> u64 {
         self.at((self.read)())
     }
 
-    /// What the system's clock did since the last call that said something.
+    /// Returns the change of the system's clock since the last reported change.
     pub(crate) fn jump(&self) -> Option<ClockJump> {
         let readings = (self.read)();
         let ahead = signed(readings.system).saturating_sub(signed(self.at(readings)));
@@ -122,7 +123,7 @@ impl Clock {
         }
     }
 
-    /// Returns once that the system's clock was behind the mark.
+    /// Returns, once, the finding that the system's clock was behind the mark.
     pub(crate) fn take_behind(&self) -> Option<ClockBehind> {
         sync::lock(&self.behind).take()
     }
@@ -138,8 +139,8 @@ fn signed(milliseconds: u64) -> i64 {
     i64::try_from(milliseconds).unwrap_or(i64::MAX)
 }
 
-/// A system clock before 1970 reads as 1970: then what is due stays undone rather than ended too
-/// early.
+/// Returns the system's clock. A clock before 1970 reads as 1970: due records then stay, instead of
+/// ending too early.
 #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 fn system_milliseconds() -> u64 {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

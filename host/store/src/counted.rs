@@ -1,10 +1,10 @@
-//! The rule by which records count for a mount, and the limit of a mount's bytes.
+//! The rule for which records count for a mount, and the limit of a mount's bytes.
 //! `schema/0004.sql` counts by the same rule.
 
 use crate::fault::StoreFault;
 use crate::record::{Address, Space};
 
-/// Bytes of a row besides its texts.
+/// Bytes of a row besides its texts and sealed body.
 const ROW_BYTES: usize = 64;
 
 /// The limit of the bytes that a mount stores.

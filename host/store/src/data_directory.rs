@@ -1,9 +1,9 @@
-//! The data directory as one process holds it: what can be known while its data are sealed, and how
-//! they are opened.
+//! The data directory as held by one process: its properties while the data are sealed, and how to
+//! open the data.
 //!
-//! The faults this file stops: a directory that is half initialised after a kill, two stores on one
-//! database, and a server that asks for a key before it knows that the data are its own. While
-//! sealed, no key is in memory.
+//! Prevents a directory that is half initialised after a kill, two stores on one database, and a
+//! server that asks for a key before it knows that the data are its own. While the data are sealed,
+//! no key is in memory.
 
 #[cfg(test)]
 mod tests;
@@ -29,13 +29,14 @@ use crate::shamir::SealConfig;
 use crate::sqlite::{Attempt, Database};
 use crate::store::Store;
 
-/// A data directory, held by this process alone; its data stay sealed until a key opens them.
+/// A data directory, held by this process alone. The data stay sealed until a key opens them.
 pub struct DataDirectory {
     options: Options,
-    /// One for all stores of this process: sealed and opened again, time goes on as it did.
+    /// The clock of all stores of this process, so that store time continues when the data are
+    /// sealed and opened again.
     clock: Arc<Clock>,
     lock: Arc<Mutex<DirectoryLock>>,
-    /// What an initialised directory says of itself. It never changes while the directory is held.
+    /// The properties of an initialised directory. They never change while the directory is held.
     known: OnceLock<Known>,
 }
 
@@ -45,18 +46,18 @@ struct Known {
 }
 
 impl DataDirectory {
-    /// Makes the directory (mode 0700) if it is missing, locks it, and looks at the database
-    /// without writing to it.
+    /// Creates the directory (mode 0700) if missing, locks it, and reads the database's identity
+    /// without writing.
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] when another process has the directory, or the database is not ours,
-    /// of another format or has lost a part of its identity; [`StoreFault::Unavailable`] when the
+    /// [`StoreFault::Refused`] if another process holds the directory, or the database is not ours,
+    /// has another format or has lost a part of its identity; [`StoreFault::Unavailable`] if the
     /// directory cannot be used.
     pub async fn hold(options: Options) -> Result<Arc<DataDirectory>, StoreFault> {
         DataDirectory::hold_by(options, Clock::system()).await
     }
 
-    /// As [`DataDirectory::hold`], with this clock.
+    /// Holds the directory like [`DataDirectory::hold`], with this clock.
     pub(crate) async fn hold_by(
         options: Options,
         clock: Clock,
@@ -68,36 +69,36 @@ impl DataDirectory {
         Ok(Arc::new(held))
     }
 
-    /// The time that the store would give, for what is answered while sealed.
+    /// Returns store time, also while the data are sealed.
     pub fn now(&self) -> u64 {
         self.clock.now()
     }
 
-    /// How the unseal key is split; `None` when nothing was initialised yet.
+    /// Returns the split of the unseal key; `None` if nothing is initialised yet.
     ///
     /// # Errors
-    /// As [`DataDirectory::hold`], when the database has to be looked at.
+    /// As [`DataDirectory::hold`], if the database has to be read.
     pub async fn seal_config(&self) -> Result<Option<SealConfig>, StoreFault> {
         Ok(self.known().await?.map(|known| known.config))
     }
 
-    /// The public name of the cluster, a UUID; `None` when nothing was initialised yet.
+    /// Returns the public name of the cluster, a UUID; `None` if nothing is initialised yet.
     ///
     /// # Errors
-    /// As [`DataDirectory::hold`], when the database has to be looked at.
+    /// As [`DataDirectory::hold`], if the database has to be read.
     pub async fn cluster_id(&self) -> Result<Option<String>, StoreFault> {
         Ok(self.known().await?.map(|known| known.cluster_name.clone()))
     }
 
-    /// Makes a new cluster: tables, identity, keys sealed by `key`, and the `first` records, in one
-    /// transaction. `first` is given the means to name records by keyed hashes. Killed at any
-    /// moment, this leaves a directory in which nothing is initialised, or everything. How `key` is
-    /// split is the caller's work ([`crate::split`]).
+    /// Creates a new cluster: tables, identity, keys sealed by `key`, and the `first` records, in
+    /// one transaction. `first` receives the hasher that names records. A process killed at any
+    /// moment leaves a directory that is initialised completely or not at all. The caller splits
+    /// `key` ([`crate::split`]).
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] when the directory is initialised already, or `config` is none that
-    /// [`SealConfig::new`] makes; [`StoreFault::Unavailable`] when it cannot be written or is being
-    /// opened; and the fault of `first`.
+    /// [`StoreFault::Refused`] if the directory is initialised already, or `config` breaks the
+    /// rules of [`SealConfig::new`]; [`StoreFault::Unavailable`] if the database cannot be written
+    /// or is being opened; and the fault of `first`.
     pub async fn initialise(
         &self,
         config: SealConfig,
@@ -130,8 +131,8 @@ impl DataDirectory {
         database.close().await;
         drop(held);
         if let Err(fault) = written {
-            // An answer that was lost is looked up: a cluster whose shares no operator was
-            // given would stay closed for ever.
+            // If the answer was lost, the result is looked up: a cluster whose shares no operator
+            // received would stay sealed for ever.
             match identity::read(self.path()).await {
                 Ok(Some(stored)) if stored.sealed_root() == sealed_root => {}
                 _ => return Err(fault),
@@ -141,13 +142,13 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// Opens the store. Loads no records and writes nothing. May be called again after
-    /// [`Store::close`].
+    /// Opens the store. Loads no records; writes only the additions to the schema of an earlier
+    /// release. May be called again after [`Store::close`].
     ///
     /// # Errors
-    /// [`StoreFault::WrongKey`] when `key` is not the one that sealed the data;
-    /// [`StoreFault::Refused`] when nothing is initialised or the data cannot be used;
-    /// [`StoreFault::Unavailable`] when the database cannot be read, or is open already.
+    /// [`StoreFault::WrongKey`] if `key` is not the key that sealed the data;
+    /// [`StoreFault::Refused`] if nothing is initialised or the data cannot be used;
+    /// [`StoreFault::Unavailable`] if the database cannot be read, or is open already.
     pub async fn open(self: &Arc<Self>, key: SealKey) -> Result<Arc<Store>, StoreFault> {
         let held = self.take_lock()?;
         let identity = identity::read(self.path()).await?.ok_or_else(|| {
@@ -165,10 +166,10 @@ impl DataDirectory {
         Ok(Store::new(data, Arc::clone(&self.clock)))
     }
 
-    /// The first of these keys that opens the data; `None` where none does.
+    /// Returns the first of `keys` that opens the data; `None` if no key does.
     ///
     /// # Errors
-    /// As [`DataDirectory::open`], but for a wrong key.
+    /// As [`DataDirectory::open`], except for a wrong key.
     pub async fn find_key(&self, keys: Vec<SealKey>) -> Result<Option<SealKey>, StoreFault> {
         if keys.is_empty() {
             return Ok(None);
@@ -188,13 +189,13 @@ impl DataDirectory {
         &self.options.directory
     }
 
-    /// Whether data were found when the directory was last looked at.
+    /// Returns `true` if data were found when the directory was last inspected.
     pub(crate) fn is_initialised(&self) -> bool {
         self.known.get().is_some()
     }
 
-    /// What the directory says of itself. Looked up again as long as there is nothing: an
-    /// initialisation that failed may have been stored all the same.
+    /// Returns the properties of the directory. Inspects the directory again as long as nothing was
+    /// found: an initialisation that failed may have been stored all the same.
     async fn known(&self) -> Result<Option<&Known>, StoreFault> {
         match self.known.get() {
             Some(known) => Ok(Some(known)),
@@ -221,13 +222,12 @@ impl DataDirectory {
 }
 
 impl Store {
-    /// Opens the store, or makes a new one where there is none, with `key` as its only share. Loads
-    /// no records.
+    /// Opens the store, or creates a new store with `key` as its single share. Loads no records.
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] when another process has the directory or the data has another
-    /// format, and [`StoreFault::WrongKey`] when `key` is not the one that sealed it; in each case
-    /// nothing was written. [`StoreFault::Unavailable`] when the directory cannot be used.
+    /// [`StoreFault::Refused`] if another process holds the directory or the data have another
+    /// format, and [`StoreFault::WrongKey`] if `key` is not the key that sealed the data; in both
+    /// cases nothing was written. [`StoreFault::Unavailable`] if the directory cannot be used.
     pub async fn open(options: Options, key: SealKey) -> Result<Arc<Store>, StoreFault> {
         let directory = DataDirectory::hold(options).await?;
         if directory.seal_config().await?.is_none() {

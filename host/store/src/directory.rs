@@ -1,8 +1,8 @@
-//! The data directory: made private, locked for one process, its files readable by their owner
-//! alone.
+//! The data directory on disk: private, locked for one process, and its files readable by their
+//! owner only.
 //!
-//! The attacks this file stops: two processes that write one database, each with its own idea of
-//! what is claimed; and other accounts of the machine that read the files.
+//! Prevents two processes from writing one database, each with its own view of claims, and other
+//! accounts of the machine from reading the files.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -16,27 +16,29 @@ use crate::fault::StoreFault;
 const LOCK_FILE: &str = "lock";
 const DATABASE_FILE: &str = "bulkhead.db";
 
-/// Holds the directory for this process until dropped. The kernel releases it when the process
-/// dies.
+/// A lock on the directory for this process, until dropped. The kernel releases the lock when the
+/// process dies.
 pub(crate) struct DirectoryLock {
     file: File,
 }
 
-/// The right to work on the database of a directory: one store has it, or one initialisation.
+/// The right to work on the database of a directory. A single store or a single initialisation has
+/// this right at a time.
 pub(crate) type HeldDirectory = OwnedMutexGuard<DirectoryLock>;
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        // Closing it would not do: a child of this process has a copy until it runs its own
-        // program. What fails here is released by the kernel all the same.
+        // Closing the file would not suffice: a child process has a copy of the descriptor until it
+        // executes its own program. If unlocking fails, the kernel releases the lock at the end of
+        // the process.
         let _ = self.file.unlock();
     }
 }
 
-/// Makes the directory with mode 0700 if it is missing, parents included, and flushes its entry.
+/// Creates the directory with mode 0700 if missing, including parents, and flushes its entry.
 ///
 /// # Errors
-/// [`StoreFault::Unavailable`] when it cannot be made.
+/// [`StoreFault::Unavailable`] if the directory cannot be created.
 pub(crate) fn create(directory: &Path) -> Result<(), StoreFault> {
     if directory.is_dir() {
         return Ok(());
@@ -49,11 +51,11 @@ pub(crate) fn create(directory: &Path) -> Result<(), StoreFault> {
     }
 }
 
-/// Takes the directory for this process.
+/// Locks the directory for this process.
 ///
 /// # Errors
-/// [`StoreFault::Refused`] when another process (or another store of this one) has it;
-/// [`StoreFault::Unavailable`] when the lock file cannot be opened.
+/// [`StoreFault::Refused`] if another process (or another store of this process) holds the lock;
+/// [`StoreFault::Unavailable`] if the lock file cannot be opened.
 pub(crate) fn lock(directory: &Path) -> Result<DirectoryLock, StoreFault> {
     let path = directory.join(LOCK_FILE);
     let file = OpenOptions::new()
@@ -74,15 +76,15 @@ pub(crate) fn lock(directory: &Path) -> Result<DirectoryLock, StoreFault> {
     }
 }
 
-/// Where the directory's database is.
+/// Returns the path of the directory's database.
 pub(crate) fn database(directory: &Path) -> PathBuf {
     directory.join(DATABASE_FILE)
 }
 
-/// Whether there is a database file that holds anything.
+/// Returns `true` if there is a database file that is not empty.
 ///
 /// # Errors
-/// [`StoreFault::Unavailable`] when that cannot be read.
+/// [`StoreFault::Unavailable`] if the file's metadata cannot be read.
 pub(crate) fn holds_database(directory: &Path) -> Result<bool, StoreFault> {
     let path = database(directory);
     match fs::metadata(&path) {
@@ -92,11 +94,11 @@ pub(crate) fn holds_database(directory: &Path) -> Result<bool, StoreFault> {
     }
 }
 
-/// Makes sure that the database file exists with mode 0600 before SQLite opens it: SQLite would
-/// make it readable by others, and gives its side files the mode of this one.
+/// Creates the database file with mode 0600, if missing, before SQLite opens the file: SQLite would
+/// make it readable by others, and gives its side files the same mode.
 ///
 /// # Errors
-/// [`StoreFault::Unavailable`] when it cannot be made.
+/// [`StoreFault::Unavailable`] if the file cannot be created.
 pub(crate) fn ensure_database(directory: &Path) -> Result<(), StoreFault> {
     let path = database(directory);
     match create_private(&path) {
@@ -106,17 +108,17 @@ pub(crate) fn ensure_database(directory: &Path) -> Result<(), StoreFault> {
     }
 }
 
-/// Makes a new file with mode 0600.
+/// Creates a new file with mode 0600.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`] when there is one, also when it is a dangling link.
+/// [`io::ErrorKind::AlreadyExists`] if the path exists, even as a dangling link.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Makes the file at `path` with this content and mode 0600, whole or not at all: killed half-way,
-/// it leaves a file of another name, which the next attempt replaces. The directory is still to be
-/// flushed.
+/// Creates the file at `path` with this content and mode 0600, atomically. A process killed
+/// half-way leaves a file of another name, which the next attempt replaces. The caller must flush
+/// the directory.
 ///
 /// # Errors
 /// As the system reports them.
@@ -135,14 +137,14 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
 /// Flushes the directory itself, so that new entries survive a power cut.
 ///
 /// # Errors
-/// [`StoreFault::Unavailable`] when the flush fails.
+/// [`StoreFault::Unavailable`] if the flush fails.
 pub(crate) fn flush(directory: &Path) -> Result<(), StoreFault> {
     File::open(directory)
         .and_then(|opened| opened.sync_all())
         .map_err(|error| cannot("flush the directory", directory, &error))
 }
 
-/// The fault for a file operation that failed.
+/// Returns the fault for a failed file operation.
 pub(crate) fn cannot(act: &str, path: &Path, error: &io::Error) -> StoreFault {
     StoreFault::Unavailable(format!(
         "cannot {act} {}: {error}; \

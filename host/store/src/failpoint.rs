@@ -1,8 +1,8 @@
-//! Failpoints: places with a name, where the kill loop stops the process or lets a write fail.
+//! Failpoints: named places where the kill loop stops the process or makes a write fail.
 //!
-//! A panic inside a task does not kill a process, so the action that matters is to abort it. All of
-//! this exists only in a build with the feature `fault` (decision T12); in every other build
-//! passing a point compiles to nothing, and not even its name is left.
+//! A panic inside a task does not kill a process, so the important action is to abort the process.
+//! Failpoints exist only in a build with the feature `fault` (decision T12); in every other build a
+//! point compiles to nothing, and even its name is absent from the binary.
 
 use std::{error, fmt};
 
@@ -13,7 +13,7 @@ mod registry;
 #[cfg(all(test, feature = "fault"))]
 pub(crate) use registry::VARIABLE;
 
-/// The failure that a point was told to return. Without the feature `fault` there can be none.
+/// The failure that a point was told to return. Cannot exist without the feature `fault`.
 #[derive(Debug)]
 pub struct Injected {
     #[cfg(feature = "fault")]
@@ -36,16 +36,16 @@ impl fmt::Display for Injected {
 
 impl error::Error for Injected {}
 
-/// Passes the point `name`, a text that stands literally at the call.
+/// Passes the point `name`, a literal at the call.
 ///
 /// # Errors
-/// [`Injected`] when this is the point that was chosen to fail.
+/// [`Injected`] if this point was chosen to fail.
 #[cfg(feature = "fault")]
 pub fn reach(name: &'static str) -> Result<(), Injected> {
     if registry::pass(name, true) { Err(Injected { point: name }) } else { Ok(()) }
 }
 
-/// Passes the point `name`, a text that stands literally at the call.
+/// Passes the point `name`, a literal at the call.
 ///
 /// # Errors
 /// None in this build.
@@ -55,14 +55,14 @@ pub fn reach(_name: &'static str) -> Result<(), Injected> {
     Ok(())
 }
 
-/// Passes the point `name`, a text that stands literally at the call, where nothing can fail: the
-/// process can only be aborted.
+/// Passes the point `name`, a literal at the call, in code that cannot fail: the only action is to
+/// abort the process.
 #[cfg(feature = "fault")]
 pub fn reach_only(name: &'static str) {
     registry::pass(name, false);
 }
 
-/// Passes the point `name`, a text that stands literally at the call, where nothing can fail.
+/// Passes the point `name`, a literal at the call, in code that cannot fail.
 #[cfg(not(feature = "fault"))]
 #[inline(always)]
 pub fn reach_only(_name: &'static str) {}

@@ -1,6 +1,6 @@
-//! Why the store could not do what it was asked, in words for the operator.
+//! The errors of the store, in words for the operator.
 //!
-//! No text here holds a body or a key of the seal: messages are made of addresses, paths and
+//! No message contains a body or a key of the seal: messages consist of addresses, paths and
 //! SQLite's own codes.
 
 use std::{error, fmt};
@@ -8,29 +8,29 @@ use std::{error, fmt};
 use crate::record::Address;
 use bulkhead_wire::failure::{Failure, Kind};
 
-/// Why a read, a commit or opening the store failed. In each case nothing of the unit of work
-/// was acknowledged.
+/// The error of a read, a commit or the opening of the store. In each case nothing of the unit of
+/// work was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreFault {
-    /// Something that the unit of work read was changed by another before the commit. Nothing was
-    /// written; run the work again from its first read.
+    /// Another request changed a record that the unit of work had read, before the commit. Nothing
+    /// was written; run the work again from its first read.
     Conflict,
-    /// The record at this address does not open: its bytes, its place or its index columns are not
-    /// those that were written. Nothing of it is returned.
+    /// The record at this address does not open: its bytes, place or index columns differ from the
+    /// written record. Nothing of the record is returned.
     Damaged(Address),
-    /// The unit of work relies on so much, or writes so much, that all others would wait for its
-    /// commit. Nothing of the segment was written: how much it was, how much may be, what to do.
+    /// The unit of work relies on too much, or writes too much, for others to wait for its commit.
+    /// Nothing of the segment was written. The text gives the amount, the maximum, and the remedy.
     TooLarge(String),
-    /// The mount of the unit of work would store more than it may. Nothing of the segment was
-    /// written: how much it stores, how much it may, what to do.
+    /// The mount of the unit of work would exceed its limit of stored bytes. Nothing of the segment
+    /// was written. The text gives the stored bytes, the limit, and the remedy.
     OverLimit(String),
-    /// The storage cannot serve at present (disk full, an I/O error, closed): what happened and
-    /// what to do.
+    /// The storage cannot serve at present (disk full, an I/O error, closed). The text gives the
+    /// cause and the remedy.
     Unavailable(String),
-    /// The directory or its database is not one that this process may open: locked by another
-    /// process, written in another format, damaged.
+    /// This process may not open the directory or its database: locked by another process, written
+    /// in another format, damaged.
     Refused(String),
-    /// The data do not open with the key that was given. Nothing was written.
+    /// The given key does not open the data. Nothing was written.
     WrongKey,
 }
 
@@ -59,8 +59,8 @@ impl fmt::Display for StoreFault {
 
 impl error::Error for StoreFault {}
 
-/// What a fault means to the caller of a request: a conflict that outlived all retries and an
-/// unavailable storage can be tried again, damage cannot.
+/// Converts a fault for the caller of a request: a conflict that outlived all retries and an
+/// unavailable storage can be retried; damage cannot.
 impl From<StoreFault> for Failure {
     fn from(fault: StoreFault) -> Self {
         let kind = match fault {

@@ -1,9 +1,9 @@
-//! What a database says of itself before it is used: its format, its cluster, how its key is split,
-//! and the sealed keys by which an unseal key is known to be the right one.
+//! The identity of a database, read before the database is used: its format, its cluster, the split
+//! of its key, and the sealed keys that show whether an unseal key is right.
 //!
-//! The attack this file stops: a server started with the wrong key or on the wrong directory, which
-//! would add records that no key opens beside those that it cannot. Nothing is written before
-//! format, cluster and key agree.
+//! Prevents a server started with the wrong key or on the wrong directory from adding records that
+//! no key opens beside records that it cannot open. Nothing is written before format, cluster and
+//! key agree.
 
 use std::path::Path;
 
@@ -21,40 +21,40 @@ use crate::seal::Seal;
 use crate::shamir::SealConfig;
 use crate::sqlite::{self, Attempt, Database};
 
-/// What makes the schema of today, each after those before it. Only what an earlier release of the
-/// same format can live with is added here.
+/// The schema scripts, in order. A script may only add what an earlier release of the same format
+/// tolerates.
 const SCHEMAS: [&str; 4] = [
     include_str!("../schema/0001.sql"),
     include_str!("../schema/0002.sql"),
     include_str!("../schema/0003.sql"),
     include_str!("../schema/0004.sql"),
 ];
-/// The tables that the schema makes; a file with others only is not ours.
+/// The tables that the schema creates. A file without them belongs to another program.
 const TABLES: [&str; 2] = ["meta", "record"];
-/// The format that this version writes and the only one it reads.
+/// The format that this version writes, and the only format that it reads.
 const FORMAT: &str = "2";
 
-/// Writes a row of `meta`, over the one that is there.
+/// Statement that writes a row of `meta`, replacing an existing row.
 const WRITE_ROW: &str = "INSERT INTO meta (name, value) VALUES (?, ?) \
      ON CONFLICT DO UPDATE SET value = excluded.value";
 
 /// Names of the rows of `meta`. Numbers are decimal text.
 mod row {
     pub(super) const FORMAT: &str = "format";
-    /// How many of the schemas were applied; absent where it is the first alone.
+    /// Number of applied schema scripts; absent if only the first was applied.
     pub(super) const SCHEMA: &str = "schema";
     pub(super) const CLUSTER: &str = "cluster";
     pub(super) const SHARES: &str = "shares";
     pub(super) const THRESHOLD: &str = "threshold";
     pub(super) const ROOT: &str = "root";
     pub(super) const KEYRING: &str = "keyring";
-    /// The store time that the data have reached, in milliseconds; absent where an earlier release
-    /// wrote them.
+    /// The store time that the data have reached, in milliseconds; absent in data of an earlier
+    /// release.
     pub(super) const TIME: &str = "time";
 }
 
-/// The rows of `meta`, of the one format that this version knows. Only the keys are secret, and
-/// they are sealed.
+/// The rows of `meta` in the format of this version. Only the keys are secret, and the keys are
+/// sealed.
 pub(crate) struct Identity {
     cluster: ClusterId,
     config: SealConfig,
@@ -67,11 +67,11 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// A new cluster, whose first term begins at `installed` (store time, milliseconds), and its
-    /// seal.
+    /// Generates a new cluster and its seal. The first term begins at `installed` (store time,
+    /// milliseconds).
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when there is no randomness.
+    /// [`StoreFault::Unavailable`] if there is no randomness.
     pub(crate) fn generate(
         config: SealConfig,
         key: &SealKey,
@@ -85,10 +85,10 @@ impl Identity {
         Ok((identity, Seal::new(cluster, root_key, keyring)))
     }
 
-    /// Makes the tables and writes the identity, in the transaction open on `connection`.
+    /// Creates the tables and writes the identity, in the transaction open on `connection`.
     ///
     /// # Errors
-    /// As SQLite reports them; for one when there are tables already.
+    /// As SQLite reports them, including tables that exist already.
     pub(crate) async fn write(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         apply_schemas(connection, 0).await?;
         let (shares, threshold) =
@@ -108,12 +108,12 @@ impl Identity {
         Ok(())
     }
 
-    /// The seal that `key` opens.
+    /// Opens the seal with `key`.
     ///
     /// # Errors
-    /// [`StoreFault::WrongKey`] when it does not open the root key: another key, another cluster's,
-    /// or an edited cluster or configuration. [`StoreFault::Refused`] when the key is right and the
-    /// keyring is not what was stored.
+    /// [`StoreFault::WrongKey`] if `key` does not open the root key: another key, the key of
+    /// another cluster, or an edited cluster or configuration. [`StoreFault::Refused`] if `key` is
+    /// right but the keyring was edited.
     pub(crate) fn open(&self, key: &SealKey, place: &Path) -> Result<Seal, StoreFault> {
         let root = RootKey::open(key, &self.cluster, self.config, &self.root)?
             .ok_or(StoreFault::WrongKey)?;
@@ -127,7 +127,7 @@ impl Identity {
         Ok(Seal::new(self.cluster, root, keyring))
     }
 
-    /// The root key, sealed: no two initialisations make the same.
+    /// Returns the sealed root key, which differs between any two initialisations.
     pub(crate) fn sealed_root(&self) -> &[u8] {
         &self.root
     }
@@ -137,13 +137,13 @@ impl Identity {
         self.reached
     }
 
-    /// How the unseal key is split.
+    /// Returns the split of the unseal key.
     pub(crate) fn config(&self) -> SealConfig {
         self.config
     }
 
-    /// The cluster's public name, a UUID: a hash of its id, so that what labels are made of is not
-    /// spread.
+    /// Returns the cluster's public name, a UUID: a hash of the cluster id, so that the id, a part
+    /// of every label, is not published.
     pub(crate) fn cluster_name(&self) -> String {
         let hash = digest::digest(
             &digest::SHA256,
@@ -151,7 +151,7 @@ impl Identity {
         );
         let mut bytes = [0; 16];
         bytes.iter_mut().zip(hash.as_ref()).for_each(|(byte, hashed)| *byte = *hashed);
-        // Version 8 and the variant of RFC 9562: a UUID made in a way of one's own.
+        // Version 8 (custom) and the variant of RFC 9562.
         let number = u128::from_be_bytes(bytes);
         let number = number & !(0xf << 76) & !(0x3 << 62) | 8 << 76 | 2 << 62;
         let digits = hexadecimal::text(&number.to_be_bytes());
@@ -166,10 +166,10 @@ impl Identity {
     }
 }
 
-/// Applies to `database` what was added to the schema since it was made.
+/// Applies the schema scripts that were added since `database` was created.
 ///
 /// # Errors
-/// [`StoreFault::Unavailable`] when it cannot be read or written.
+/// [`StoreFault::Unavailable`] if the database cannot be read or written.
 pub(crate) async fn migrate(database: &Database) -> Result<(), StoreFault> {
     let read = async |connection: &mut SqliteConnection| read_row(connection, row::SCHEMA).await;
     let applied = database.readers().read(read).await?.and_then(|text| number(&text));
@@ -184,7 +184,7 @@ pub(crate) async fn migrate(database: &Database) -> Result<(), StoreFault> {
     database.write(apply).await
 }
 
-/// Applies the schemas behind the first `applied`, in the transaction open on `connection`.
+/// Applies the schema scripts after the first `applied`, in the transaction open on `connection`.
 async fn apply_schemas(
     connection: &mut SqliteConnection,
     applied: usize,
@@ -216,13 +216,13 @@ pub(crate) fn put_time(script: &mut Script, reached: u64) -> Result<(), sqlx::Er
     script.bind(reached.to_string().into_bytes())
 }
 
-/// The identity of the database in `directory`, found without writing to it; `None` when nothing
-/// was initialised: there is no file, or it has no tables, as after a crash before the first
-/// commit.
+/// Reads the identity of the database in `directory` without writing to the database; `None` if
+/// nothing was initialised: there is no file, or the file has no tables, as after a crash before
+/// the first commit.
 ///
 /// # Errors
-/// [`StoreFault::Refused`] when the file is not a database of this format and program, or lacks a
-/// part of its identity; [`StoreFault::Unavailable`] when it cannot be read.
+/// [`StoreFault::Refused`] if the file is not a database of this format and program, or lacks a
+/// part of its identity; [`StoreFault::Unavailable`] if the file cannot be read.
 pub(crate) async fn read(directory: &Path) -> Result<Option<Identity>, StoreFault> {
     if !directory::holds_database(directory)? {
         return Ok(None);

@@ -1,5 +1,4 @@
-//! The data of an open store: what units of work read, and what the committer writes. Both know
-//! this and not each other.
+//! The data of an open store, shared by the units of work that read and the committer that writes.
 
 use std::sync::Arc;
 
@@ -23,8 +22,8 @@ use crate::turns::Contended;
 use crate::watched::Watched;
 use crate::work::Reads;
 
-/// The database, the keys that open it, and what is kept of it in memory. A unit that waits for its
-/// commit has a handle, so that the directory is held until its fate is known.
+/// The database, the keys that open it, and its state in memory. A unit that waits for its commit
+/// has a handle, so that the directory stays locked until the outcome is known.
 pub(crate) struct OpenData {
     pub(crate) database: Database,
     pub(crate) seal: Seal,
@@ -39,10 +38,11 @@ pub(crate) struct OpenData {
 }
 
 impl OpenData {
-    /// The data of `database`, whose directory this process holds, by the time of `clock`.
+    /// Creates the data of `database`, whose directory this process holds, with the time of
+    /// `clock`.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when there is no randomness.
+    /// [`StoreFault::Unavailable`] if there is no randomness.
     pub(crate) fn new(
         database: Database,
         seal: Seal,
@@ -62,18 +62,18 @@ impl OpenData {
         })
     }
 
-    /// The newest committed record at `address`, from memory where it is known.
+    /// Returns the newest committed record at `address`, from memory if cached.
     ///
     /// # Errors
-    /// [`StoreFault::Damaged`] when it does not open, [`StoreFault::Unavailable`] when it cannot be
-    /// read.
+    /// [`StoreFault::Damaged`] if the record does not open, [`StoreFault::Unavailable`] if the
+    /// database cannot be read.
     pub(crate) async fn read(&self, address: &Address) -> Result<Found, StoreFault> {
         let commits = match self.cache.find(address) {
             Ok(known) => return Ok(known),
             Err(commits) => commits,
         };
-        // On the heap, as every future here that a request seldom needs: it would make each one
-        // that waits for it as large, and those are moved several times a request.
+        // Boxed, like every rarely needed future here: otherwise each future that awaits it would
+        // be as large, and requests move such futures several times.
         let found = Box::pin(self.fetch(address)).await?;
         self.cache.keep(commits, address, &found);
         Ok(found)
@@ -85,7 +85,7 @@ impl OpenData {
         row.map(|row| Ok((row.stamp, row.open(&self.seal)?))).transpose()
     }
 
-    /// What of `reads` was not true at one moment with the others.
+    /// Returns a read of `reads` that did not hold at the same moment as the others, if any.
     ///
     /// # Errors
     /// As [`Database::find_changed`].
@@ -97,17 +97,18 @@ impl OpenData {
             Some(keys) if self.cache.holds(keys) => None,
             _ => Box::pin(self.database.find_changed(reads)).await?,
         };
-        // Last: what holds now held at the moment at which the rest did.
+        // Checked last: a folder number that holds now also held at the moment of the other checks.
         Ok(changed
             .or_else(|| reads.changed_folder(|name, number| self.folders.holds(name, number))))
     }
 
-    /// The number of the folder `name`, which changes with each commit that writes in it.
+    /// Returns the number of the folder `name`, which changes with each commit that writes in the
+    /// folder.
     pub(crate) fn folder(&self, name: &str) -> u64 {
         self.folders.number(name, || self.cache.writes_below(name))
     }
 
-    /// Waits for the commit under way, closes the database and gives the directory back.
+    /// Waits for the current commit, closes the database and releases the directory.
     pub(crate) async fn close(&self) {
         self.database.close().await;
         self.cache.clear();

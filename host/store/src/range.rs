@@ -1,27 +1,26 @@
-//! Ranges of keys: what a prefix and a place to continue after mean, in bounds that an index
-//! understands.
+//! Ranges of keys: a prefix and a continuation key as bounds that an index understands.
 //!
-//! Bounds and never `LIKE`, whose wild cards a key could contain, and which no index of ours
-//! serves.
+//! Uses bounds instead of `LIKE`: a key could contain the wild cards of `LIKE`, and no index
+//! supports it.
 
 use std::ops::Bound;
 
 use crate::record::{Address, Space};
 
-/// The keys of one kind that begin with a prefix and come after a key.
+/// The keys of one kind that begin with a prefix and follow a given key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct KeyRange {
-    /// The kind.
+    /// The kind of record.
     pub(crate) space: Space,
-    /// Where the range begins; never unbounded.
+    /// The start of the range; never unbounded.
     pub(crate) start: Bound<String>,
-    /// The first text after all that begin with the prefix; `None` when there is no such text.
+    /// The first text after all texts with the prefix; `None` if there is no such text.
     pub(crate) end: Option<String>,
 }
 
 impl KeyRange {
-    /// The keys of `space` that begin with `prefix` and are greater than `after`; empty means from
-    /// the first.
+    /// Returns the range of keys of `space` that begin with `prefix` and are greater than `after`.
+    /// An empty `after` means from the first key.
     pub(crate) fn new(space: Space, prefix: &str, after: &str) -> KeyRange {
         let start = if after.is_empty() || after < prefix {
             Bound::Included(prefix.to_owned())
@@ -31,7 +30,7 @@ impl KeyRange {
         KeyRange { space, start, end: end_of(prefix) }
     }
 
-    /// Whether `address` lies in the range.
+    /// Returns `true` if `address` lies in the range.
     pub(crate) fn contains(&self, address: &Address) -> bool {
         let begun = match &self.start {
             Bound::Included(first) => address.key >= *first,
@@ -44,7 +43,7 @@ impl KeyRange {
     }
 }
 
-/// The least text that is greater than every text beginning with `prefix`, in the order of UTF-8
+/// Returns the least text greater than every text that begins with `prefix`, in the order of UTF-8
 /// bytes, which is the order of code points.
 fn end_of(prefix: &str) -> Option<String> {
     let mut end = prefix.to_owned();
@@ -57,7 +56,7 @@ fn end_of(prefix: &str) -> Option<String> {
     None
 }
 
-/// The next character; surrogates are no characters and are stepped over.
+/// Returns the next character, skipping surrogates, which are no characters.
 fn following(character: char) -> Option<char> {
     match character {
         '\u{d7ff}' => Some('\u{e000}'),

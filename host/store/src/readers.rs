@@ -1,8 +1,8 @@
-//! The connections that read: each in the hands of one reader at a time.
+//! The pool of reading connections, each used by one reader at a time.
 //!
-//! The pool of the library asks a connection after each use whether it still lives, which costs as
-//! much as a read. A connection to a file of our own lives until it is dropped; one that has met an
-//! error, or that its reader has left half-way, is not used again.
+//! The pool of sqlx checks after each use whether a connection is alive, which costs as much as a
+//! read. A connection to a local file lives until it is dropped. A connection that met an error, or
+//! that its reader left half-way, is not reused.
 
 use std::mem;
 use std::sync::Mutex;
@@ -12,10 +12,11 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::sync::Semaphore;
 
-/// More would only wait for the same two or four processors; each costs a thread and a page cache.
+/// Maximum number of reading connections. More would only compete for the same 2 to 4 processors;
+/// each costs a thread and a page cache.
 const READERS: u32 = 4;
 
-/// Connections that were opened, and how many more may be.
+/// Idle connections, and permits for the connections in use.
 pub(crate) struct Readers {
     options: SqliteConnectOptions,
     idle: Mutex<Vec<SqliteConnection>>,
@@ -23,16 +24,15 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// Opens no connection yet.
+    /// Creates the pool without opening a connection.
     pub(crate) fn new(options: SqliteConnectOptions) -> Readers {
         Readers { options, idle: Mutex::default(), places: Semaphore::new(READERS as usize) }
     }
 
-    /// Reads, once there is a connection that no other reader uses. Each statement sees the newest
-    /// committed state.
+    /// Runs `work` as soon as a connection is free. Each statement sees the newest committed state.
     ///
     /// # Errors
-    /// As SQLite reports them; [`sqlx::Error::PoolClosed`] when the store was closed; those of
+    /// As SQLite reports them; [`sqlx::Error::PoolClosed`] if the store was closed; the errors of
     /// `work`.
     pub(crate) async fn read<T, E, W>(&self, work: W) -> Result<T, E>
     where
@@ -50,7 +50,7 @@ impl Readers {
         Ok(read)
     }
 
-    /// Waits for the readers under way and closes their connections; later ones are refused.
+    /// Waits for the current readers and closes their connections; later readers are refused.
     pub(crate) async fn close(&self) {
         let Ok(all) = self.places.acquire_many(READERS).await else { return };
         self.places.close();
@@ -62,8 +62,8 @@ impl Readers {
     }
 }
 
-/// Closes a connection that is of no more use. An error while doing so changes nothing: the file's
-/// lock and any open transaction end with the connection's thread either way.
+/// Closes a connection that is no longer needed. An error during the close changes nothing: the
+/// file's lock and any open transaction end with the connection's thread in any case.
 pub(crate) async fn discard(connection: SqliteConnection) {
     drop(connection.close().await);
 }

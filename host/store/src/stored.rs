@@ -1,11 +1,11 @@
 //! The bytes that each mount stores, and the check against the mount's limit.
 //!
 //! Prevents a component from filling the disk under all mounts. A unit of work that would take its
-//! mount over the limit is refused, and no other unit of the same group. A unit that adds nothing
-//! is always stored, deletions above all.
+//! mount over the limit is refused; other units of the same group are not affected. A unit that
+//! adds nothing, such as a deletion, is always stored.
 //!
-//! Triggers keep the count in the database, in the very commit (`schema/0004.sql`). Memory holds an
-//! upper bound for each mount, so that a commit of a mount with room asks the database nothing.
+//! Triggers update the count in the database within each commit (`schema/0004.sql`). Memory holds
+//! an upper bound for each mount, so that a commit to a mount with room needs no query.
 
 #[cfg(test)]
 mod tests;
@@ -40,8 +40,8 @@ impl StoredBytes {
         at_most.get(mount).is_some_and(|stored| stored.saturating_add(more) <= most)
     }
 
-    /// Updates the bounds after a commit: from the count where the count was read, and by the bytes
-    /// that were put elsewhere.
+    /// Updates the bounds after a commit: sets a bound to the count if the count was read, and
+    /// otherwise adds the bytes put.
     pub(crate) fn note<'a>(&self, stored: &Stored<'_>, committed: impl Iterator<Item = &'a Work>) {
         let mut at_most = sync::lock(&self.at_most);
         for (address, size) in committed.flat_map(Work::sizes) {
@@ -61,16 +61,16 @@ impl StoredBytes {
     }
 }
 
-/// The questions about mounts that may be short of room.
+/// The queries about mounts that may lack room.
 pub(crate) struct AskedStored<'a> {
-    /// Each mount with the place of its count among the answers.
+    /// Each mount with the index of its count among the answers.
     totals: Vec<(&'a str, usize)>,
     sizes: Asked<'a>,
 }
 
 impl<'a> AskedStored<'a> {
     /// Asks for the counts of mounts that may reach their limit by these units, and for the sizes
-    /// of the rows that the units replace. Other mounts cost no question.
+    /// of the rows that the units replace. Other mounts need no query.
     ///
     /// # Errors
     /// As [`Script::bind`].
@@ -107,7 +107,7 @@ impl<'a> AskedStored<'a> {
     }
 }
 
-/// Returns the mounts without certain room for all that these units put.
+/// Returns the mounts without certain room for everything that these units put.
 fn short_mounts<'a>(works: &'a [Work], known: &StoredBytes) -> BTreeSet<&'a str> {
     let mut puts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for work in works {
@@ -125,7 +125,7 @@ fn short_mounts<'a>(works: &'a [Work], known: &StoredBytes) -> BTreeSet<&'a str>
     puts.into_iter().filter(is_short).map(|(mount, _)| mount).collect()
 }
 
-/// The counts of the mounts in question, after the units so far.
+/// The counts of the queried mounts, after the units so far.
 #[derive(Default)]
 pub(crate) struct Stored<'a> {
     totals: BTreeMap<&'a str, u64>,

@@ -17,7 +17,7 @@ const FRESH: u64 = 1_000;
 /// The store time of the data at the last write of the mark.
 pub(crate) struct TimeMark {
     clock: Arc<Clock>,
-    /// Milliseconds since 1970; 0 before the first writing.
+    /// Milliseconds since 1970; 0 before the first write.
     written: AtomicU64,
 }
 

@@ -1,8 +1,7 @@
-//! Keys that requests wait for: a commit that puts or deletes one of them rings a bell.
+//! Watched keys: a commit that puts or deletes a watched key rings a bell.
 //!
-//! The fault this file stops: a wake-up that is lost. A bell rings after the commit can be read and
-//! before the commit is acknowledged, and stays rung until its owner looks. Commits pay nothing
-//! while no key is watched.
+//! Prevents a lost wake-up. A bell rings after the commit can be read and before the commit is
+//! acknowledged, and stays rung until its owner looks. Commits pay nothing while no key is watched.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,11 +17,11 @@ use crate::record::{Address, Space};
 #[derive(Default)]
 pub(crate) struct Watched {
     bells: Mutex<HashMap<String, Vec<Arc<Notify>>>>,
-    /// Watched keys: read without the lock.
+    /// Number of watched keys, read without the lock.
     keys: AtomicUsize,
 }
 
-/// A bell that rings when one of its keys is put or deleted, until it is dropped.
+/// A bell that rings when a watched key is put or deleted, until the watch is dropped.
 pub struct Watch {
     watched: Arc<Watched>,
     keys: Vec<String>,
@@ -30,7 +29,7 @@ pub struct Watch {
 }
 
 impl Watched {
-    /// Watches full keys: the mount's uuid, a slash, and the component's key.
+    /// Watches full keys: the mount's UUID, a slash, and the component's key.
     pub(crate) fn watch(self: &Arc<Self>, keys: Vec<String>) -> Watch {
         let bell = Arc::new(Notify::new());
         let mut bells = sync::lock(&self.bells);
@@ -41,7 +40,7 @@ impl Watched {
         Watch { watched: Arc::clone(self), keys, bell }
     }
 
-    /// Rings the bells of what a commit wrote.
+    /// Rings the bells of the addresses that a commit wrote.
     pub(crate) fn ring<'a>(&self, written: impl Iterator<Item = &'a Address>) {
         if self.keys.load(Ordering::SeqCst) == 0 {
             return;
@@ -55,7 +54,7 @@ impl Watched {
 }
 
 impl Watch {
-    /// Resolves after a commit since the beginning, or since the last call, wrote one of the keys.
+    /// Resolves after a commit since the start, or since the last call, wrote a watched key.
     pub async fn changed(&self) {
         self.bell.notified().await;
     }

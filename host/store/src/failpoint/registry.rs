@@ -1,7 +1,8 @@
-//! The one registry of the process: configured by its environment when the first point is passed.
+//! The process-wide registry of failpoints, configured by the environment when the first point is
+//! passed.
 //!
-//! The one static state of the store, because points lie in many crates and know nothing of each
-//! other.
+//! The registry is the only static state of the store, because points lie in many crates that share
+//! no other state.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -13,7 +14,7 @@ use bulkhead_wire::sync;
 
 use super::plan::{Act, Plan};
 
-/// What is to happen, and where passed points are written down.
+/// The plan of faults, and the trace of passed points.
 struct Registry {
     plan: Option<Plan>,
     trace: Option<File>,
@@ -21,12 +22,13 @@ struct Registry {
 
 static REGISTRY: OnceLock<Mutex<Registry>> = OnceLock::new();
 
-/// Passes one point: writes it down, then acts if it is the chosen one. Whether it is to fail.
+/// Passes a point: writes the name to the trace, then acts if the point is the chosen point.
+/// Returns `true` if the point must fail.
 pub(super) fn pass(name: &'static str, fallible: bool) -> bool {
     let registry = REGISTRY.get_or_init(|| Mutex::new(read_environment()));
     let mut registry = sync::lock(registry);
     if let Some(trace) = &mut registry.trace {
-        // One write, so that lines of several processes never mix.
+        // A single write, so that lines of several processes never mix.
         trace.write_all(format!("{name}\n").as_bytes()).unwrap_or_else(|error| {
             refuse(&format!("BULKHEAD_FAULT_TRACE cannot be written: {error}; check its disk"));
         });
@@ -38,7 +40,7 @@ pub(super) fn pass(name: &'static str, fallible: bool) -> bool {
     }
 }
 
-/// Names the fault to inject.
+/// Environment variable with the fault to inject.
 pub(crate) const VARIABLE: &str = "BULKHEAD_FAULT";
 
 fn read_environment() -> Registry {
@@ -62,8 +64,8 @@ fn open_trace(path: OsString) -> File {
     })
 }
 
-/// A wrong plan must never look like a fault that did not fire. That the text cannot be written
-/// changes nothing.
+/// Ends the process with an error message: a wrong plan must never look like a fault that did not
+/// fire. The process ends even if the message cannot be written.
 fn refuse(text: &str) -> ! {
     drop(writeln!(io::stderr(), "{text}"));
     process::exit(2)

@@ -1,15 +1,15 @@
-//! What an error of SQLite means: for the write that met it, for the writes after it, and in words
-//! for the operator.
+//! The meaning of an SQLite error: for the failed write, for later writes, and in words for the
+//! operator.
 //!
-//! The fault this file stops: a write reported as failed that is stored, or as stored that is not.
-//! Only what is known to be rolled back is called so.
+//! Prevents a stored write reported as failed, and a failed write reported as stored. Only a write
+//! that is known to be rolled back is reported so.
 
 use std::io;
 
 use crate::failpoint::Injected;
 use crate::fault::StoreFault;
 
-/// SQLite's primary result codes that need their own words; see
+/// SQLite's primary result codes that need their own message; see
 /// <https://www.sqlite.org/rescode.html>.
 mod code {
     pub(super) const BUSY: i32 = 5;
@@ -17,23 +17,24 @@ mod code {
     pub(super) const CORRUPT: i32 = 11;
     pub(super) const FULL: i32 = 13;
     pub(super) const NOT_A_DATABASE: i32 = 26;
-    /// An extended code: a flush that failed.
+    /// An extended code: a failed flush.
     pub(super) const FLUSH: i32 = 1034;
 }
 
 const CLOSED: &str =
     "the store is closed, because the service was sealed or stopped; try again when it is open";
 
-/// Why a write is not known to have happened.
+/// The reason why a write is not known to be stored.
 pub(crate) enum Broken {
-    /// Nothing is written any more, or at least not by this store. For the writes that met the I/O
-    /// error itself it is not known whether they were stored.
+    /// Nothing more is written, at least not by this store. Whether the writes that met the I/O
+    /// error itself were stored is unknown.
     Stopped(StoreFault),
-    /// There is no room: nothing of it was written, and the same again would not fit either.
+    /// The disk is full: nothing of the transaction was written, and a retry would not fit either.
     Full(StoreFault),
-    /// Rolled back: nothing of it was written.
+    /// Rolled back: nothing of the transaction was written.
     Undone(StoreFault),
-    /// It ended between the order to commit and the answer: all of it was written, or nothing.
+    /// The transaction failed between the commit statement and the answer: everything was written,
+    /// or nothing.
     Unknown(String),
 }
 
@@ -50,7 +51,7 @@ impl From<Broken> for StoreFault {
 }
 
 impl Broken {
-    /// Nothing is written since an I/O error, for this reason.
+    /// Returns the error of every write after an I/O error with this reason.
     pub(super) fn stopped(reason: &str) -> Broken {
         Broken::Stopped(StoreFault::Unavailable(format!(
             "nothing is written since an I/O error ({reason}), \
@@ -58,13 +59,13 @@ impl Broken {
         )))
     }
 
-    /// The store was closed.
+    /// Returns the error of a closed store.
     pub(super) fn closed() -> Broken {
         Broken::Stopped(StoreFault::Unavailable(CLOSED.into()))
     }
 }
 
-/// An error of a transaction, and whether it came before or after the order to commit.
+/// An error of a transaction, and whether it came before or after the commit statement.
 pub(super) struct Cut {
     error: sqlx::Error,
     committing: bool,
@@ -79,17 +80,17 @@ impl Cut {
         Cut { error, committing: true }
     }
 
-    /// Why nothing may be written after this error, if so: what the disk holds is not known. An I/O
-    /// error before the order to commit leaves nothing behind, unless it was a flush: what that
-    /// should have written may be lost although the next flush succeeds.
+    /// Returns the reason if nothing more may be written after this error, because the content of
+    /// the disk is unknown. An I/O error before the commit statement leaves nothing behind, unless
+    /// a flush failed: its data may be lost although the next flush succeeds.
     pub(super) fn stops(&self) -> Option<String> {
         let io = primary_code(&self.error) == Some(code::IO);
         let unknown = self.committing || extended_code(&self.error) == Some(code::FLUSH);
         (io && unknown).then(|| describe(&self.error))
     }
 
-    /// A commit that found no room or no lock was refused, and its transaction ends with the
-    /// connection.
+    /// Returns the meaning of the error. A commit refused for lack of room or a lock is known not
+    /// to be stored, and its transaction ends with the connection.
     pub(super) fn broken(self) -> Broken {
         match primary_code(&self.error) {
             Some(code::IO) if self.stops().is_some() => {
@@ -107,12 +108,12 @@ impl Cut {
     }
 }
 
-/// An injected fault, as an error like any other of the database.
+/// Returns an injected fault as a database error.
 pub(super) fn injected(injected: Injected) -> sqlx::Error {
     sqlx::Error::Io(io::Error::other(injected))
 }
 
-/// Bound values never are part of these errors.
+/// Converts the error without bound values, which are never part of SQLite's errors.
 impl From<sqlx::Error> for StoreFault {
     fn from(error: sqlx::Error) -> StoreFault {
         if matches!(error, sqlx::Error::PoolClosed) {
@@ -137,7 +138,7 @@ impl From<sqlx::Error> for StoreFault {
     }
 }
 
-/// Whether the file is not a database of SQLite at all.
+/// Returns `true` if the file is not an SQLite database at all.
 pub(crate) fn is_no_database(error: &sqlx::Error) -> bool {
     primary_code(error) == Some(code::NOT_A_DATABASE)
 }
@@ -153,7 +154,7 @@ fn extended_code(error: &sqlx::Error) -> Option<i32> {
     error.as_database_error()?.code()?.parse().ok()
 }
 
-/// The low byte of SQLite's extended result code.
+/// Returns the low byte of SQLite's extended result code.
 fn primary_code(error: &sqlx::Error) -> Option<i32> {
     extended_code(error).map(|extended| extended & 0xff)
 }
