@@ -1,4 +1,4 @@
-//! What several tests of this crate need: a directory of their own, and a store in it.
+//! Helpers for several tests of this crate: a directory per test, and a store in the directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use sqlx::sqlite::SqliteConnection;
 use crate::sqlite::Attempt;
 use crate::{Address, DataDirectory, Index, Options, SealKey, Space, Store, StoreFault, cipher};
 
-/// A directory below the system's temporary one, removed when dropped.
+/// A directory below the system's temporary directory, removed when dropped.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -26,7 +26,7 @@ impl Scratch {
         &self.0
     }
 
-    /// Holds this directory, its data sealed.
+    /// Holds this directory with its data sealed.
     pub(crate) async fn hold(&self) -> Arc<DataDirectory> {
         DataDirectory::hold(self.options()).await.unwrap()
     }
@@ -35,7 +35,7 @@ impl Scratch {
         Options::at(&self.0)
     }
 
-    /// Opens the store of this directory with the key made of `byte`.
+    /// Opens the store of this directory with a key of 32 times `byte`.
     pub(crate) async fn open_with(&self, byte: u8) -> Result<Arc<Store>, StoreFault> {
         Store::open(self.options(), SealKey::from_bytes([byte; 32])).await
     }
@@ -44,15 +44,15 @@ impl Scratch {
         self.open_with(1).await.unwrap()
     }
 
-    /// The names and bytes of all files.
+    /// Returns the names and bytes of all files.
     pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let paths = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
         let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
         paths.map(|path| (name(&path), fs::read(path).unwrap())).collect()
     }
 
-    /// The directory as a crash at this moment would leave it: what is shared through memory is
-    /// lost. While others write, the log must not be moved into the database file meanwhile.
+    /// Copies the directory as a crash at this moment would leave it: shared memory is lost. If
+    /// other tasks write, the caller must prevent a checkpoint of the log meanwhile.
     pub(crate) fn crashed(&self) -> Scratch {
         let copy = Scratch::new();
         for name in ["bulkhead.db", "bulkhead.db-wal"] {
@@ -72,7 +72,7 @@ pub(crate) fn data(key: &str) -> Address {
     Address::new(Space::Data, key)
 }
 
-/// Commits one record with no index.
+/// Commits a record without index columns.
 pub(crate) async fn put(store: &Arc<Store>, address: Address, body: &str) {
     put_indexed(store, address, body, Index::default()).await;
 }
@@ -83,13 +83,13 @@ pub(crate) async fn put_indexed(store: &Arc<Store>, address: Address, body: &str
     unit.commit().await.unwrap();
 }
 
-/// The committed body at `address` as text.
+/// Returns the committed body at `address` as text.
 pub(crate) async fn body(store: &Arc<Store>, address: &Address) -> Option<String> {
     let record = store.begin().get(address).await.unwrap()?;
     Some(String::from_utf8(record.body.to_vec()).unwrap())
 }
 
-/// Changes the database behind the store's back, as an intruder with the file could.
+/// Edits the database behind the store's back, like an intruder with the file.
 pub(crate) async fn edit(store: &Arc<Store>, statement: &'static str) {
     let work = async |connection: &mut SqliteConnection| {
         sqlx::raw_sql(statement).execute(connection).await?;
@@ -98,7 +98,7 @@ pub(crate) async fn edit(store: &Arc<Store>, statement: &'static str) {
     store.database().write(work).await.unwrap();
 }
 
-/// How SQLite would run the statement, one step a line.
+/// Returns SQLite's plan for the statement, one step per line.
 pub(crate) async fn plan(store: &Arc<Store>, statement: &str) -> String {
     let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
     let read =

@@ -1,30 +1,30 @@
-//! What is to happen at which point: the text of the environment variable, and counting the points
-//! that it means.
+//! The plan of a fault: parses the environment variable and counts the points that the plan
+//! selects.
 
-/// What happens at the chosen point.
+/// The action at the chosen point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// The process ends at once, as a kill would end it.
+    /// The process ends at once, as if killed.
     Abort,
     /// The point returns an error, once.
     Fail,
 }
 
-/// One act, at the `nth` point that counts.
+/// A single act at the `nth` selected point.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     act: Act,
-    /// Only points of this name count; `None`: all that can do `act`.
+    /// The name of the selected points; `None`: all points that can do `act`.
     name: Option<String>,
     nth: u64,
     seen: u64,
 }
 
 impl Plan {
-    /// Reads `abort@N`, `fail@N`, `abort@NAME:N` or `fail@NAME:N`, N from 1.
+    /// Parses `abort@N`, `fail@N`, `abort@NAME:N` or `fail@NAME:N`, with N from 1.
     ///
     /// # Errors
-    /// What is wrong with the text, for the operator who started the process.
+    /// The problem with the text, for the operator who started the process.
     pub(super) fn parse(text: &str) -> Result<Plan, String> {
         let wrong = || {
             format!(
@@ -49,7 +49,7 @@ impl Plan {
         }
     }
 
-    /// Counts one point. What to do at it, if it is the chosen one.
+    /// Counts a point. Returns the act if the point is the chosen point.
     pub(super) fn pass(&mut self, name: &str, fallible: bool) -> Option<Act> {
         let named = self.name.as_ref().is_none_or(|wanted| wanted == name);
         if !named || (self.act == Act::Fail && !fallible) {
@@ -64,7 +64,8 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// Where, counted from 1, the plan acts on these points; a name that ends in `!` cannot fail.
+    /// Returns the positions, counted from 1, at which the plan acts on these points. A name that
+    /// ends in `!` cannot fail.
     fn acts(plan: &str, points: &[&str]) -> Vec<(usize, Act)> {
         let mut plan = Plan::parse(plan).unwrap();
         let pass = |(at, point): (usize, &&str)| {
