@@ -21,7 +21,7 @@ impl Default for Alarm {
 
 impl Alarm {
     /// Makes every commit of a due record ring, until [`Alarm::set`]. The worker calls this before
-    /// it looks for due records, so that it misses nothing between the look and the sleep.
+    /// looking for due records, so that nothing is missed between the look and the sleep.
     pub fn listen(&self) {
         self.set(u64::MAX);
     }

@@ -48,7 +48,7 @@ impl Body {
             return Ok(known);
         }
         let parsed = Arc::new(parse(self)?);
-        // The first value stays, even if its type differs.
+        // The first value stays, even if the type differs.
         let _ = self.0.parsed.set(Arc::clone(&parsed) as Arc<dyn Any + Send + Sync>);
         Ok(parsed)
     }

@@ -1,14 +1,14 @@
 //! Recently read records, decrypted, so that a token or role needed by every request is not fetched
 //! and decrypted every time.
 //!
-//! Prevents a stale record from staying after a commit. A commit evicts every record that it wrote
-//! before the commit is acknowledged, and a read that began before a commit leaves nothing behind.
-//! A record that a unit of work read and then put is cached as put, because a state machine reads
-//! its last write. One process owns the directory, so no other process can change a record. If a
-//! unit of work used a stale record meanwhile, the stamp makes its commit fail.
+//! Prevents a stale record from staying after a commit. Before a commit is acknowledged, every
+//! record written by the commit is evicted, and a read that began before a commit leaves nothing
+//! behind. A record that a unit of work read and then put is cached as put, because a state machine
+//! reads back the last write. A single process owns the directory, so no other process can change a
+//! record. If a unit of work used a stale record meanwhile, the stamp makes the commit fail.
 //!
 //! The cache holds a single state: that of the last commit whose records were evicted. Between a
-//! commit and its eviction, a reader may find the newer state in the database. Addresses that the
+//! commit and the eviction, a reader may find the newer state in the database. Addresses that the
 //! commit writes are therefore not cached until their old records are evicted, so that the cache
 //! never mixes two states.
 
@@ -24,10 +24,10 @@ use crate::work::Work;
 /// Maximum bytes of cached records, including table overhead. Beyond this size the cache is
 /// emptied.
 const MOST_BYTES: usize = 64 << 20;
-/// Bytes of an entry besides its key and body.
+/// Bytes of an entry besides the key and the body.
 const ENTRY_BYTES: usize = 256;
 
-/// A record and the stamp of its row; `None` if there is no record.
+/// A record and the stamp of the row; `None` if there is no record.
 pub(crate) type Found = Option<(Stamp, Record)>;
 
 #[derive(Default)]
@@ -68,7 +68,7 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// Returns the cached record of `address`. If there is none, returns the number of commits so
-    /// far, which the caller passes to [`Cache::keep`] together with the record it reads.
+    /// far, which the caller passes to [`Cache::keep`] together with the record read.
     pub(crate) fn find(&self, address: &Address) -> Result<Found, u64> {
         let kept = self.lock();
         kept.records.get(address).cloned().ok_or(kept.commits)
@@ -96,7 +96,7 @@ impl Cache {
         }
         let outgrown = kept.insert(address, found.clone());
         drop(kept);
-        // Wiping many records takes time; no reader has to wait for it.
+        // Wiping many records takes time; no reader has to wait meanwhile.
         drop(outgrown);
     }
 

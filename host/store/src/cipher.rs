@@ -110,7 +110,7 @@ impl Label {
     }
 }
 
-/// A sealing key and its term.
+/// A sealing key and the key's term.
 pub(crate) struct Cipher {
     term: u32,
     key: KeyBytes,
@@ -122,7 +122,7 @@ impl Cipher {
         Cipher { term, key }
     }
 
-    /// Derives the cipher of one `purpose` of one cluster. The key `from` encrypts nothing itself;
+    /// Derives the cipher of a `purpose` and a cluster. The key `from` encrypts nothing itself;
     /// every purpose has a derived key.
     ///
     /// # Errors
@@ -155,7 +155,7 @@ impl Cipher {
         &self.key
     }
 
-    /// Encrypts `body` and binds it to `label` and the term.
+    /// Encrypts `body`, bound to `label` and the term.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if there is no randomness, or the body is longer than the cipher

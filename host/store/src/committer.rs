@@ -1,13 +1,11 @@
-//! Group commit: while one group of units is being flushed, the next group collects, and then
-//! commits as one transaction.
+//! Group commit: while a group of units is being flushed, the next group collects, and then commits
+//! in a single transaction.
 //!
-//! There is no timer. A single client gets one flush for each of its writes and waits for nothing
-//! else; many clients share a flush, because a flush costs the same for one record and for a
-//! hundred.
+//! There is no timer. A single client gets a flush for each write and waits for nothing else; many
+//! clients share a flush, because a flush costs the same for 1 record and for 100.
 //!
-//! Prevents the failure of one unit from failing another. If a group meets an error, the group is
-//! rolled back and each of its units is retried once, alone. No unit is reported as stored without
-//! proof.
+//! Prevents the failure of a unit from failing other units. If a group meets an error, the group is
+//! rolled back and each unit is retried once, alone. No unit is reported as stored without proof.
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +24,7 @@ use crate::script::{Answers, Script};
 use crate::sqlite::{Attempt, Broken, Ending};
 use crate::work::{Outcome, Work};
 
-/// Maximum units and bytes of a group. A larger group only delays its first unit.
+/// Maximum units and bytes of a group. A larger group only delays the first unit.
 const MOST_UNITS: usize = 128;
 const MOST_BYTES: usize = 1 << 20;
 /// Maximum number of rows that a group checks and writes.
@@ -54,8 +52,8 @@ impl Committer {
         Committer { queue, commits }
     }
 
-    /// Submits the unit and waits for its outcome. The queue needs no bound: it holds at most one
-    /// unit of each request being served.
+    /// Submits the unit and waits for its outcome. The queue needs no bound: a request being served
+    /// has at most a single unit in the queue.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the unit is not known to be stored. With any other fault,
@@ -116,7 +114,7 @@ impl Queue {
     }
 
     /// Returns the next group as soon as there is a unit: the unit and all waiting units that fit.
-    /// A unit larger than the limits of a group forms its own group.
+    /// A unit larger than the limits of a group forms a group of its own.
     async fn next(&mut self) -> Option<Group> {
         let first = match self.first.take() {
             Some(first) => first,
@@ -139,7 +137,7 @@ impl Queue {
     }
 }
 
-/// Units that are committed as one.
+/// Units committed in a single transaction.
 struct Group {
     data: Arc<OpenData>,
     works: Vec<Work>,
@@ -211,7 +209,7 @@ impl Group {
     }
 }
 
-/// Commits `works` in one transaction, except units whose reads no longer hold.
+/// Commits `works` in a single transaction, except units whose reads no longer hold.
 ///
 /// If the answer of the database is lost, the stored stamps are checked before anything else is
 /// written.

@@ -4,7 +4,7 @@
 use crate::fault::StoreFault;
 use crate::record::{Address, Space};
 
-/// Bytes of a row besides its texts and sealed body.
+/// Bytes of a row besides the texts and the sealed body.
 const ROW_BYTES: usize = 64;
 
 /// The limit of the bytes that a mount stores.

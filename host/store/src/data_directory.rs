@@ -1,9 +1,9 @@
-//! The data directory as held by one process: its properties while the data are sealed, and how to
-//! open the data.
+//! The data directory as held by a process: the properties known while the data are sealed, and the
+//! opening of the data.
 //!
-//! Prevents a directory that is half initialised after a kill, two stores on one database, and a
-//! server that asks for a key before it knows that the data are its own. While the data are sealed,
-//! no key is in memory.
+//! Prevents a directory that is half initialised after a kill, two stores on the same database, and
+//! a server asking for a key before it has checked that the data are Bulkhead's. While the data are
+//! sealed, no key is in memory.
 
 #[cfg(test)]
 mod tests;
@@ -51,7 +51,7 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`StoreFault::Refused`] if another process holds the directory, or the database is not ours,
-    /// has another format or has lost a part of its identity; [`StoreFault::Unavailable`] if the
+    /// has another format or lacks a part of the identity; [`StoreFault::Unavailable`] if the
     /// directory cannot be used.
     pub async fn hold(options: Options) -> Result<Arc<DataDirectory>, StoreFault> {
         DataDirectory::hold_by(options, Clock::system()).await
@@ -90,8 +90,8 @@ impl DataDirectory {
         Ok(self.known().await?.map(|known| known.cluster_name.clone()))
     }
 
-    /// Creates a new cluster: tables, identity, keys sealed by `key`, and the `first` records, in
-    /// one transaction. `first` receives the hasher that names records. A process killed at any
+    /// Creates a new cluster: tables, identity, keys sealed by `key`, and the `first` records, in a
+    /// single transaction. `first` receives the hasher for record names. A process killed at any
     /// moment leaves a directory that is initialised completely or not at all. The caller splits
     /// `key` ([`crate::split`]).
     ///

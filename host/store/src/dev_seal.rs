@@ -1,7 +1,7 @@
-//! The dev seal: a key in a file beside the data that it seals.
+//! The dev seal: a key in a file beside the sealed data.
 //!
 //! **The dev seal protects nothing from an intruder who has the directory.** It lets a dev server
-//! open its data again without an operator. The database file alone, or a backup of the file, still
+//! open the data again without an operator. The database file alone, or a backup of the file, still
 //! reveals nothing.
 //!
 //! The seal has a single share like any other seal; the share is stored in this file and can also

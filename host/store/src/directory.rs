@@ -1,7 +1,7 @@
-//! The data directory on disk: private, locked for one process, and its files readable by their
+//! The data directory on disk: private, locked for a single process, with files readable by the
 //! owner only.
 //!
-//! Prevents two processes from writing one database, each with its own view of claims, and other
+//! Prevents two processes with different views of claims from writing the same database, and other
 //! accounts of the machine from reading the files.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -28,14 +28,15 @@ pub(crate) type HeldDirectory = OwnedMutexGuard<DirectoryLock>;
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        // Closing the file would not suffice: a child process has a copy of the descriptor until it
-        // executes its own program. If unlocking fails, the kernel releases the lock at the end of
-        // the process.
+        // Closing the file would not suffice: a child process has a copy of the descriptor until
+        // the child executes another program. If unlocking fails, the kernel releases the lock at
+        // the end of the process.
         let _ = self.file.unlock();
     }
 }
 
-/// Creates the directory with mode 0700 if missing, including parents, and flushes its entry.
+/// Creates the directory with mode 0700 if missing, including parents, and flushes the directory
+/// entry.
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the directory cannot be created.
@@ -95,7 +96,7 @@ pub(crate) fn holds_database(directory: &Path) -> Result<bool, StoreFault> {
 }
 
 /// Creates the database file with mode 0600, if missing, before SQLite opens the file: SQLite would
-/// make it readable by others, and gives its side files the same mode.
+/// make the file readable by others, and gives side files the same mode.
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the file cannot be created.
@@ -121,7 +122,7 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
 /// the directory.
 ///
 /// # Errors
-/// As the system reports them.
+/// The error of the system.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
     match fs::remove_file(&unfinished) {

@@ -2,8 +2,8 @@
 //! backlog.
 //!
 //! Prevents the cost of finding due work from growing with the backlog. Due records are queried
-//! lane by lane; the oldest record of a lane is the first entry of its part of an index, however
-//! many records follow.
+//! lane by lane; the oldest record of a lane is the first index entry of the lane, however many
+//! records follow.
 //!
 //! The caller tracks claims: a query returns the same record again until the caller knows that the
 //! record is busy.
@@ -41,7 +41,7 @@ const IN_LANE_COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM record \
 
 const NEXT_DUE: &str = "SELECT min(due) FROM record WHERE due > ?";
 
-/// Some of the lanes of one kind of record, in the order of their names.
+/// Some of the lanes of a kind of record, in the order of their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueLanes {
     /// The lanes with due records; the empty name stands for records without a lane.
@@ -69,7 +69,7 @@ impl Database {
     /// record was due at `until`.
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) async fn due_lanes(
         &self,
         space: Space,
@@ -89,11 +89,11 @@ impl Database {
         Ok(DueLanes { lanes, next })
     }
 
-    /// Returns the first `limit` records of one lane of `space` that were due at `until`, oldest
+    /// Returns the first `limit` records of a lane of `space` that were due at `until`, oldest
     /// first.
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) async fn due_in_lane(
         &self,
         (space, lane): (Space, &str),
@@ -108,10 +108,10 @@ impl Database {
         found.iter().filter_map(|row| parse_due(row).transpose()).collect()
     }
 
-    /// Counts the records of one lane of `space` that have a due time; counting stops at `at_most`.
+    /// Counts the records of a lane of `space` with a due time; counting stops at `at_most`.
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) async fn count_in_lane(
         &self,
         (space, lane): (Space, &str),
@@ -128,7 +128,7 @@ impl Database {
     /// the earliest of all.
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) async fn next_due(&self, moment: Option<u64>) -> Result<Option<u64>, sqlx::Error> {
         let find = async |connection: &mut SqliteConnection| {
             let query = sqlx::query_scalar(NEXT_DUE).bind(moment.map_or(-1, as_column));

@@ -2,7 +2,7 @@
 //!
 //! A panic inside a task does not kill a process, so the important action is to abort the process.
 //! Failpoints exist only in a build with the feature `fault` (decision T12); in every other build a
-//! point compiles to nothing, and even its name is absent from the binary.
+//! point compiles to nothing, and even the name is absent from the binary.
 
 use std::{error, fmt};
 

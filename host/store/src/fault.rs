@@ -15,7 +15,7 @@ pub enum StoreFault {
     /// Another request changed a record that the unit of work had read, before the commit. Nothing
     /// was written; run the work again from its first read.
     Conflict,
-    /// The record at this address does not open: its bytes, place or index columns differ from the
+    /// The record at this address does not open: bytes, place or index columns differ from the
     /// written record. Nothing of the record is returned.
     Damaged(Address),
     /// The unit of work relies on too much, or writes too much, for others to wait for its commit.

@@ -1,10 +1,10 @@
-//! The revisions of folders. A folder is the set of records whose keys share a prefix. Its number
-//! changes after each commit that puts or deletes such a record. A value computed from a folder
-//! stays valid while the number stays the same.
+//! The revisions of folders. A folder is the set of records whose keys share a prefix. The folder's
+//! number changes after each commit that puts or deletes such a record. A value computed from a
+//! folder stays valid while the number stays the same.
 //!
 //! Prevents the use of a value computed from an outdated folder, or from a folder between two
-//! states. A number changes after the commit can be read and before it is acknowledged; until then
-//! the number holds for no reader.
+//! states. A number changes after the commit can be read and before the commit is acknowledged;
+//! until then the number holds for no reader.
 //!
 //! Numbers are kept in memory, because all writes pass this process, and only for folders that were
 //! asked for: a commit pays nothing for other folders. A forgotten folder gets a new number. No
@@ -19,8 +19,8 @@ use crate::cipher;
 use crate::fault::StoreFault;
 use crate::record::{Address, Space};
 
-/// Maximum number of folders of one mount with a known number. Beyond the maximum, the folder that
-/// was not asked for the longest time is forgotten.
+/// Maximum number of folders with a known number per mount. Beyond the maximum, the folder that was
+/// not asked for the longest time is forgotten.
 const MOST_FOLDERS: usize = 1_024;
 /// Maximum number of mounts with such folders. Beyond the maximum, all folders are forgotten.
 const MOST_MOUNTS: usize = 4_096;
@@ -45,8 +45,8 @@ struct Folder {
 }
 
 impl Folders {
-    /// Creates an empty set of folders. The first number is random, so that it differs from the
-    /// numbers of an earlier process.
+    /// Creates an empty set of folders. The first number is random, so that no number of an earlier
+    /// process is repeated.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if there is no randomness.
@@ -55,8 +55,8 @@ impl Folders {
         Ok(Self { known: Mutex::new(Known { mounts: HashMap::new(), last }) })
     }
 
-    /// Returns the number of `folder`; the name ends in a slash. Calls `is_being_written` for an
-    /// unknown folder: it returns `true` if the current commit writes in the folder.
+    /// Returns the number of `folder`; the name ends in a slash. For an unknown folder, calls
+    /// `is_being_written`, which returns `true` if the current commit writes in the folder.
     pub(crate) fn number(&self, folder: &str, is_being_written: impl FnOnce() -> bool) -> u64 {
         let mut known = self.lock();
         let fresh = known.next();
@@ -83,8 +83,8 @@ impl Folders {
         self.lock().next()
     }
 
-    /// Returns `true` if the folder has this number. For the committer, which knows its own current
-    /// writes.
+    /// Returns `true` if the folder has this number. For the committer, which also knows the
+    /// current writes.
     pub(crate) fn has(&self, folder: &str, number: u64) -> bool {
         self.lock().find(folder).is_some_and(|known| known.number == number)
     }
@@ -125,7 +125,7 @@ impl Known {
         self.mounts.get(mount_of(folder))?.get(folder)
     }
 
-    /// Visits once each known folder that contains one of the addresses, with a fresh number.
+    /// Visits once each known folder that contains an address, with a fresh number.
     fn visit<'a>(
         &mut self,
         addresses: impl Iterator<Item = &'a Address>,

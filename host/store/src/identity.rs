@@ -1,9 +1,9 @@
-//! The identity of a database, read before the database is used: its format, its cluster, the split
-//! of its key, and the sealed keys that show whether an unseal key is right.
+//! The identity of a database, read before the database is used: format, cluster, split of the key,
+//! and the sealed keys that prove an unseal key right.
 //!
-//! Prevents a server started with the wrong key or on the wrong directory from adding records that
-//! no key opens beside records that it cannot open. Nothing is written before format, cluster and
-//! key agree.
+//! Prevents a server started with the wrong key or on the wrong directory from mixing its records
+//! with records sealed by another key; no single key would open such data. Nothing is written
+//! before format, cluster and key agree.
 
 use std::path::Path;
 
@@ -29,9 +29,9 @@ const SCHEMAS: [&str; 4] = [
     include_str!("../schema/0003.sql"),
     include_str!("../schema/0004.sql"),
 ];
-/// The tables that the schema creates. A file without them belongs to another program.
+/// The tables that the schema creates. A file without these tables belongs to another program.
 const TABLES: [&str; 2] = ["meta", "record"];
-/// The format that this version writes, and the only format that it reads.
+/// The only format that this version reads and writes.
 const FORMAT: &str = "2";
 
 /// Statement that writes a row of `meta`, replacing an existing row.
@@ -67,7 +67,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Generates a new cluster and its seal. The first term begins at `installed` (store time,
+    /// Generates a new cluster and the seal. The first term begins at `installed` (store time,
     /// milliseconds).
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Identity {
     /// Creates the tables and writes the identity, in the transaction open on `connection`.
     ///
     /// # Errors
-    /// As SQLite reports them, including tables that exist already.
+    /// The error of SQLite, including tables that exist already.
     pub(crate) async fn write(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         apply_schemas(connection, 0).await?;
         let (shares, threshold) =
@@ -198,7 +198,7 @@ async fn apply_schemas(
 /// Replaces the sealed keyring, in the transaction open on `connection`.
 ///
 /// # Errors
-/// As SQLite reports them.
+/// The error of SQLite.
 pub(crate) async fn replace_keyring(
     connection: &mut SqliteConnection,
     sealed: &[u8],
@@ -222,7 +222,7 @@ pub(crate) fn put_time(script: &mut Script, reached: u64) -> Result<(), sqlx::Er
 ///
 /// # Errors
 /// [`StoreFault::Refused`] if the file is not a database of this format and program, or lacks a
-/// part of its identity; [`StoreFault::Unavailable`] if the file cannot be read.
+/// part of the identity; [`StoreFault::Unavailable`] if the file cannot be read.
 pub(crate) async fn read(directory: &Path) -> Result<Option<Identity>, StoreFault> {
     if !directory::holds_database(directory)? {
         return Ok(None);

@@ -219,7 +219,7 @@ impl Keyring {
         self.older.iter().chain([&self.newest])
     }
 
-    /// Encodes the keyring into a buffer of its exact length: a vector that grew would leave an
+    /// Encodes the keyring into a buffer of the exact length: a vector that grew would leave an
     /// unwiped copy of keys behind.
     fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut body =

@@ -1,9 +1,10 @@
 //! Sealed records and units of work, on SQLite.
 //!
-//! Every record is encrypted and bound to its place before it reaches the database. Only addresses,
+//! Every record is encrypted and bound to its place before reaching the database. Only addresses,
 //! due times, lanes and owners can be read in the files. A unit of work remembers its reads, and
-//! its commit checks them, so that two requests never overwrite each other's changes unnoticed.
-//! Opening the store loads no records: due records and the records of an owner are found by index.
+//! the commit checks these reads, so that two requests never overwrite each other's changes
+//! unnoticed. Opening the store loads no records: due records and the records of an owner are found
+//! by index.
 //!
 //! Data are sealed until a key opens them. The unseal key seals the root key, the root key seals
 //! the keyring, and the keyring seals records. The unseal key may be split into shares, of which a

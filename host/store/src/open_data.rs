@@ -22,8 +22,8 @@ use crate::turns::Contended;
 use crate::watched::Watched;
 use crate::work::Reads;
 
-/// The database, the keys that open it, and its state in memory. A unit that waits for its commit
-/// has a handle, so that the directory stays locked until the outcome is known.
+/// The database, the keys that open it, and the state in memory. A unit waiting for its commit has
+/// a handle, so that the directory stays locked until the outcome is known.
 pub(crate) struct OpenData {
     pub(crate) database: Database,
     pub(crate) seal: Seal,
@@ -72,8 +72,8 @@ impl OpenData {
             Ok(known) => return Ok(known),
             Err(commits) => commits,
         };
-        // Boxed, like every rarely needed future here: otherwise each future that awaits it would
-        // be as large, and requests move such futures several times.
+        // Boxed, like every rarely needed future here: otherwise each awaiting future would be as
+        // large, and requests move such futures several times.
         let found = Box::pin(self.fetch(address)).await?;
         self.cache.keep(commits, address, &found);
         Ok(found)

@@ -1,4 +1,4 @@
-//! The location of a store and its flushing mode.
+//! The location and flushing mode of a store.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::sqlite::Flushing;
 /// The settings with which a store is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The data directory. Created with mode 0700 if missing; held by one process at a time.
+    /// The data directory. Created with mode 0700 if missing; held by a single process at a time.
     pub directory: PathBuf,
     /// The point at which commits are flushed to disk.
     pub flushing: Flushing,

@@ -1,8 +1,8 @@
 //! The plan of a group commit: the units that may commit, and their combined writes.
 //!
-//! Prevents an overwritten change that its writer never saw (lost update), two requests that each
-//! keep a rule but break it together (write skew), and a record that appears in a list on which a
-//! request relied (phantom). Units that share a flush are planned one after another, in memory,
+//! Prevents the overwriting of a change that the writer never saw (lost update), two requests that
+//! each keep a rule but break the rule together (write skew), and a record added to a list on which
+//! a request relied (phantom). Units with a shared flush are planned one after another, in memory,
 //! exactly as if each had committed alone.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -28,7 +28,7 @@ enum Written<'a> {
     Deleted,
     /// A row sealed by the unit's task.
     Sealed(&'a SealedRow),
-    /// A row sealed here, with its new revision.
+    /// A row sealed here, with the new revision.
     Revised(SealedRow),
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct AskedWork<'a> {
 /// The queries for remembered reads: stamps of records, and keys in ranges.
 struct AskedReads<'a> {
     stamps: Asked<'a>,
-    /// Each range with the index of its answer.
+    /// Each range with the index of the answer.
     listings: Vec<(Listed<'a>, usize)>,
 }
 
@@ -133,7 +133,7 @@ impl<'a> CommitPlan<'a> {
     /// units.
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) fn make(
         data: &OpenData,
         works: &'a [Work],
@@ -176,7 +176,8 @@ impl<'a> CommitPlan<'a> {
         self.outcomes.iter().any(Result::is_ok)
     }
 
-    /// Returns the statements for the planned writes; of two writes of one key, the later.
+    /// Returns the statements for the planned writes; if a key is written twice, only the later
+    /// write.
     ///
     /// # Errors
     /// As [`Script::bind`].
@@ -191,12 +192,12 @@ impl<'a> CommitPlan<'a> {
     }
 
     /// Returns `true` if the committed state is the state that [`CommitPlan::writes`] leaves
-    /// behind. A stamp is new at each write, so a row with the planned stamp proves the commit; a
-    /// deleted key that is absent is as the commit would have left it. If nothing was planned,
+    /// behind. A stamp is new at each write, so a row with the planned stamp proves the commit; an
+    /// absent key among the planned deletions matches the commit as well. If nothing was planned,
     /// nothing was written.
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) async fn is_stored(
         &self,
         connection: &mut SqliteConnection,
@@ -210,7 +211,7 @@ impl<'a> CommitPlan<'a> {
         Ok(!self.written.is_empty() && self.written.iter().all(is_there))
     }
 
-    /// Adds the writes of one unit.
+    /// Adds the writes of a unit.
     fn add(&mut self, seal: &Seal, work: &'a Work) -> Outcome {
         let writes = &work.writes;
         let revised = match &writes.revised {

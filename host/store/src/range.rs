@@ -1,13 +1,13 @@
 //! Ranges of keys: a prefix and a continuation key as bounds that an index understands.
 //!
 //! Uses bounds instead of `LIKE`: a key could contain the wild cards of `LIKE`, and no index
-//! supports it.
+//! supports `LIKE`.
 
 use std::ops::Bound;
 
 use crate::record::{Address, Space};
 
-/// The keys of one kind that begin with a prefix and follow a given key.
+/// The keys of a kind of record with a given prefix, after a given key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct KeyRange {
     /// The kind of record.

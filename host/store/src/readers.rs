@@ -1,8 +1,8 @@
-//! The pool of reading connections, each used by one reader at a time.
+//! The pool of reading connections, each used by a single reader at a time.
 //!
 //! The pool of sqlx checks after each use whether a connection is alive, which costs as much as a
-//! read. A connection to a local file lives until it is dropped. A connection that met an error, or
-//! that its reader left half-way, is not reused.
+//! read. A connection to a local file lives until dropped. A connection is not reused after an
+//! error, or if the reader went away half-way.
 
 use std::mem;
 use std::sync::Mutex;
@@ -32,7 +32,7 @@ impl Readers {
     /// Runs `work` as soon as a connection is free. Each statement sees the newest committed state.
     ///
     /// # Errors
-    /// As SQLite reports them; [`sqlx::Error::PoolClosed`] if the store was closed; the errors of
+    /// The error of SQLite; [`sqlx::Error::PoolClosed`] if the store was closed; the errors of
     /// `work`.
     pub(crate) async fn read<T, E, W>(&self, work: W) -> Result<T, E>
     where

@@ -7,9 +7,9 @@ use std::fmt;
 
 use crate::body::Body;
 
-/// The kinds of record. All kinds share one physical table. The kind is part of a record's address
-/// and covered by the record's seal, so that a row moved to another kind no longer opens (decision
-/// T7).
+/// The kinds of record. All kinds share a single physical table. The kind is part of a record's
+/// address and covered by the record's seal, so that a row moved to another kind no longer opens
+/// (decision T7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
     /// The host's own configuration: mounts, policies, catalog.
@@ -73,8 +73,7 @@ impl Space {
     }
 }
 
-/// The address of one record. Addresses order by kind, then by the bytes of the key, like the
-/// table.
+/// The address of a record. Addresses order by kind, then by the bytes of the key, like the table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
     /// The kind of record.
@@ -106,19 +105,19 @@ pub struct Index {
     /// `i64::MAX` milliseconds is stored as `i64::MAX`.
     pub due: Option<u64>,
     /// The queue of due work that the record belongs to, for example the name of a connection;
-    /// empty: no lane. The host limits how many records of a lane it processes at once.
+    /// empty: no lane. The host limits how many records of a lane are processed at once.
     pub lane: String,
     /// The owner: a token's or a mount's key; empty: no owner.
     pub owner: String,
 }
 
-/// The identity of one write of one record: 128 random bits. A record that was deleted and written
-/// again, or restored, is never mistaken for the record that was read, even if both have the same
-/// content.
+/// The identity of a single write of a record: 128 random bits. A record that was deleted and
+/// written again, or restored, is never mistaken for the record that was read, even if both have
+/// the same content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(pub(crate) [u8; 16]);
 
-/// One opened record.
+/// An opened record.
 #[derive(Clone)]
 pub struct Record {
     /// The bytes as put; wiped from memory when dropped.

@@ -1,6 +1,6 @@
 //! The revision of a mount: a number that grows by 1 with each commit to the mount's data, in
 //! commit order (decision F3). The contract with components calls it the index. A record of such a
-//! mount carries the revisions at which it was created and last changed.
+//! mount carries the revisions of its creation and last change.
 //!
 //! The committer assigns the revision, because only the committer knows the order: units that
 //! counted for themselves would all conflict on the mount's counter. The committer therefore seals
@@ -45,8 +45,7 @@ pub(crate) fn parse(counter: &Address, record: Option<&Record>) -> Result<u64, S
     Ok(u64::from_be_bytes(bytes))
 }
 
-/// The counters and the creation revisions of records, as the units of one group find and leave
-/// them.
+/// The counters and the creation revisions of records during the planning of a group.
 #[derive(Default)]
 pub(crate) struct Revisions<'a> {
     counts: BTreeMap<&'a Address, Result<u64, StoreFault>>,
@@ -54,7 +53,7 @@ pub(crate) struct Revisions<'a> {
     created: BTreeMap<&'a Address, Result<Option<u64>, StoreFault>>,
 }
 
-/// The rows of one numbered unit: the counter, then the records put.
+/// The rows of a numbered unit: the counter, then the records put.
 pub(crate) struct Numbered<'a> {
     pub(crate) revision: u64,
     pub(crate) rows: Vec<(&'a Address, SealedRow)>,
@@ -86,8 +85,7 @@ impl<'a> Revisions<'a> {
     /// Reads the answers.
     ///
     /// # Errors
-    /// As SQLite reports them. A row that does not open is an error only of the units that change
-    /// the row.
+    /// The error of SQLite. A row that does not open fails only the units changing the row.
     pub(crate) fn read(
         asked: &AskedRevisions<'a>,
         answers: &Answers,
@@ -107,7 +105,7 @@ impl<'a> Revisions<'a> {
         Ok(revisions)
     }
 
-    /// Numbers and seals the records put by one unit.
+    /// Numbers and seals the records put by a unit.
     ///
     /// # Errors
     /// [`StoreFault::Damaged`] if the counter or a replaced record does not open;

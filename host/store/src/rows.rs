@@ -1,7 +1,7 @@
 //! Rows of the record table: seals a record into a row, opens a row, and reads rows.
 //!
 //! Prevents the use of an edited database. The seal's label contains every column of the row, so a
-//! row opens only with the address, stamp and index columns with which it was written.
+//! row opens only with the address, stamp and index columns with which the row was written.
 
 #[cfg(test)]
 mod tests;
@@ -126,7 +126,7 @@ impl From<sqlx::Error> for Unread {
 /// Inserts a row that does not exist yet, in the transaction open on `connection`.
 ///
 /// # Errors
-/// As SQLite reports them, including a row that exists at the address.
+/// The error of SQLite, including a row that exists at the address.
 pub(crate) async fn insert(
     connection: &mut SqliteConnection,
     row: &SealedRow,
@@ -206,7 +206,7 @@ pub(crate) fn ask_keys(
 /// Returns the keys from the rows of that statement, in order.
 ///
 /// # Errors
-/// As SQLite reports them.
+/// The error of SQLite.
 pub(crate) fn parse_keys(rows: &[SqliteRow]) -> Result<Vec<String>, sqlx::Error> {
     let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
     let text: &str = row.try_get(0)?;

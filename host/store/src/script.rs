@@ -1,6 +1,6 @@
-//! Batches of statements that run in one turn of their connection's thread.
+//! Batches of statements, run in a single turn of the connection's thread.
 //!
-//! sqlx runs each connection to SQLite on its own thread. Passing a statement to that thread and
+//! sqlx runs each connection to SQLite on a separate thread. Passing a statement to the thread and
 //! the answer back wakes two threads, which costs more than most statements. A commit has half a
 //! dozen statements and takes two turns.
 
@@ -10,8 +10,8 @@ use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{Arguments as _, AssertSqlSafe, Either, Encode, Type};
 
-/// Length in bytes above which a statement has a turn of its own. Its prepared form is then shared
-/// by all scripts, which saves more than a turn costs.
+/// Length in bytes above which a statement has a turn of its own. All scripts then share the
+/// prepared form, which saves more than a turn costs.
 const LONG: usize = 1 << 10;
 
 /// The rows found by each statement of a script, in order.
@@ -24,7 +24,7 @@ pub(crate) struct Script {
     statements: usize,
 }
 
-/// The statements of one turn.
+/// The statements of a turn.
 struct Joined {
     text: String,
     bound: SqliteArguments,
@@ -32,7 +32,7 @@ struct Joined {
     is_long: bool,
 }
 
-/// The error of a script, and the number of statements that succeeded before it.
+/// The error of a script, and the number of statements that succeeded before the error.
 pub(crate) struct Failed {
     pub(crate) error: sqlx::Error,
     pub(crate) done: usize,
@@ -86,7 +86,7 @@ impl Script {
     /// Runs the statements up to the first failure.
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) async fn run(self, connection: &mut SqliteConnection) -> Result<Answers, Failed> {
         let mut answers = Answers::with_capacity(self.statements);
         for turn in self.turns {

@@ -1,8 +1,8 @@
-//! The open seal of one cluster: seals and opens records while the store is open, and computes
-//! keyed hashes.
+//! The open seal of a cluster: seals and opens records while the store is open, and computes keyed
+//! hashes.
 //!
-//! Prevents a record sealed under a key that is not on disk yet. A new keyring is used only after
-//! it is stored.
+//! Prevents a record sealed under a key that is not on disk yet. A new keyring is stored before
+//! use.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
@@ -23,7 +23,7 @@ const HASH_BYTES: usize = 32;
 /// A hasher of secret texts. A hash can be looked up but not turned back into the text.
 pub struct Hashes {
     key: hmac::Key,
-    /// Cached keys by purpose. Every request hashes its token, and deriving the key each time would
+    /// Cached keys by purpose. Every request hashes a token, and deriving the key each time would
     /// cost twice as much as the hash. The number of keys is bounded by the service's purposes.
     purposes: RwLock<BTreeMap<String, hmac::Key>>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Seal {
 }
 
 impl Seal {
-    /// Creates the seal of a cluster from its opened keys.
+    /// Creates the seal of a cluster from the opened keys.
     pub(crate) fn new(cluster: ClusterId, root: RootKey, keyring: Keyring) -> Seal {
         let hashes = Hashes::new(keyring.hash_key());
         Seal { cluster, root, keyring: RwLock::new(Arc::new(keyring)), hashes }
@@ -75,7 +75,7 @@ impl Seal {
         Label::of(&self.cluster, what)
     }
 
-    /// Encrypts `body` under the newest term and binds it to `label`.
+    /// Encrypts `body` under the newest term, bound to `label`.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if there is no randomness, or the body is longer than the cipher
@@ -89,9 +89,9 @@ impl Seal {
         self.keyring().term(cipher::term_of(sealed)?)?.open(label, sealed)
     }
 
-    /// Seals `body` into a text that its holder keeps and the store does not: base64 without
-    /// padding, safe in URLs and headers. The label names the `purpose` and differs from every
-    /// label of a record, so that neither can replace the other.
+    /// Seals `body` into a text kept by a holder and not by the store: base64 without padding, safe
+    /// in URLs and headers. The label names the `purpose` and differs from every label of a record,
+    /// so that neither can replace the other.
     ///
     /// # Errors
     /// As [`Seal::seal`].
@@ -115,9 +115,9 @@ impl Seal {
         self.keyring().newest().status()
     }
 
-    /// Creates a keyring with one more term, which begins at `installed` (store time,
-    /// milliseconds). Returns the keyring and its sealed form, which must be stored before
-    /// [`Seal::install`]. Rotations must not overlap.
+    /// Creates a keyring with another term, which begins at `installed` (store time, milliseconds).
+    /// Returns the keyring and its sealed form, which must be stored before [`Seal::install`].
+    /// Rotations must not overlap.
     ///
     /// # Errors
     /// As [`Keyring::with_new_term`].

@@ -48,7 +48,7 @@ impl SealConfig {
     /// Creates a configuration, by the rules of decision H15.
     ///
     /// # Errors
-    /// The invalid number and its allowed range.
+    /// The invalid number and the allowed range.
     pub fn new(shares: u64, threshold: u64) -> Result<SealConfig, String> {
         let count = u8::try_from(shares).ok().filter(|count| *count > 0);
         let count = count
@@ -160,7 +160,7 @@ fn of_hexadecimal(text: &str) -> Option<Zeroizing<Vec<u8>>> {
 }
 
 /// Splits `key` so that any `config.threshold` of the returned shares restore the key, and fewer
-/// reveal nothing about it.
+/// reveal nothing about `key`.
 ///
 /// # Errors
 /// [`StoreFault::Refused`] for numbers that [`SealConfig::new`] refuses;
@@ -205,7 +205,7 @@ pub fn split(key: &SealKey, config: SealConfig) -> Result<Vec<Share>, StoreFault
     if randomness.failed { Err(cipher::no_randomness()) } else { Ok(shares) }
 }
 
-/// The progress of one attempt to combine shares.
+/// The progress of an attempt to combine shares.
 pub enum Progress {
     /// This number of different shares is present, and more are needed.
     More(u8),
@@ -331,7 +331,7 @@ fn element(byte: u8) -> Element {
     IdentifierGf256(Gf256(byte))
 }
 
-/// The coefficients, or the points, of one byte of a key. Wiped when dropped.
+/// The coefficients, or the points, of a single byte of a key. Wiped when dropped.
 struct Points([Point; MOST_SHARES]);
 
 impl Points {
@@ -350,7 +350,7 @@ impl Drop for Points {
 }
 
 /// The operating system's generator behind an infallible interface. The caller checks `failed`
-/// before it uses the result.
+/// before using the result.
 #[derive(Default)]
 struct Randomness {
     failed: bool,

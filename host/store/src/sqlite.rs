@@ -1,9 +1,8 @@
-//! The connections to SQLite and the isolation of everything that runs on them. Isolation is chosen
-//! in this file only.
+//! The connections to SQLite and their isolation, which is chosen in this file only.
 //!
-//! One connection writes. Its transactions take the write lock at once, so that a commit's checks
-//! and its writes see one state. Readers see the newest committed state; a reader's transaction
-//! sees one snapshot.
+//! A single connection writes. A writing transaction takes the write lock at once, so that the
+//! checks and writes of a commit see the same state. Readers see the newest committed state; a
+//! reader's transaction sees a single snapshot.
 
 mod broken;
 #[cfg(test)]
@@ -60,7 +59,7 @@ pub enum Flushing {
     Never,
 }
 
-/// One open database.
+/// An open database.
 pub(crate) struct Database {
     writing: SqliteConnectOptions,
     reading: SqliteConnectOptions,
@@ -71,9 +70,9 @@ pub(crate) struct Database {
     flushes: AtomicU64,
 }
 
-/// The only writing connection. The holder of the lock takes the connection out and returns it only
-/// without an open transaction. A commit that dies half-way therefore leaves [`Writer::Lost`],
-/// never half a transaction.
+/// The only writing connection. The holder of the lock takes the connection out and returns the
+/// connection only without an open transaction. A commit that dies half-way therefore leaves
+/// [`Writer::Lost`], never half a transaction.
 enum Writer {
     Ready(SqliteConnection),
     /// The next commit opens a new connection.
@@ -136,7 +135,7 @@ impl Database {
     /// Runs queries in a read-only transaction that sees a single state.
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) async fn snapshot(&self, mut questions: Script) -> Result<Answers, sqlx::Error> {
         questions.add_first("BEGIN DEFERRED");
         questions.add("ROLLBACK");
@@ -150,7 +149,7 @@ impl Database {
     /// connection cannot matter.
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) async fn inspect<T, W>(&self, work: W) -> Result<T, sqlx::Error>
     where
         W: AsyncFnOnce(&mut SqliteConnection) -> Result<T, sqlx::Error>,
@@ -161,7 +160,7 @@ impl Database {
         outcome
     }
 
-    /// Runs `work`, which is no unit of work, alone in one serializable transaction.
+    /// Runs `work`, which is no unit of work, alone in a serializable transaction.
     ///
     /// # Errors
     /// [`StoreFault::Conflict`] if `work` gave up; [`StoreFault::Unavailable`] if SQLite failed, in
@@ -182,8 +181,8 @@ impl Database {
         }
     }
 
-    /// Runs `questions` and the statements that `plan` makes of the answers, in one serializable
-    /// transaction.
+    /// Runs `questions`, and the statements made by `plan` from the answers, in a single
+    /// serializable transaction.
     ///
     /// # Errors
     /// [`Broken`]. After an I/O error nothing more is written until the store is opened again.
@@ -197,8 +196,8 @@ impl Database {
 
     /// Runs **every write of the store**, one after another. In a transaction of its own, `first`
     /// runs, then `work` receives the answers and decides how the transaction ends. After any
-    /// error, and if the future is dropped half-way, the connection is dropped together with its
-    /// transaction.
+    /// error, and if the future is dropped half-way, the connection and the transaction are
+    /// dropped.
     async fn in_turn<W>(&self, first: Script, work: W) -> Result<Attempt, Broken>
     where
         W: AsyncFnOnce(&mut SqliteConnection, Answers) -> Result<Ending, sqlx::Error>,
@@ -243,8 +242,8 @@ impl Database {
         Ok(u64::try_from(left).unwrap_or_default())
     }
 
-    /// Moves the log's pages to the file, as far as no reader prevents it. The file shrinks only
-    /// through such a move.
+    /// Moves the log's pages to the file, as far as no reader prevents the move. The file shrinks
+    /// only through such a move.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the file cannot be written.
@@ -255,8 +254,8 @@ impl Database {
         Ok(moved.map(drop)?)
     }
 
-    /// Counts a commit. Called separately for a commit whose answer was lost, once it is known to
-    /// be stored.
+    /// Counts a commit. Called separately for a commit whose answer was lost, once the commit is
+    /// known to be stored.
     pub(crate) fn count_commit(&self, attempt: Attempt) {
         if attempt == Attempt::Committed {
             self.flushes.fetch_add(1, Ordering::Relaxed);
@@ -359,9 +358,9 @@ fn writing(path: &Path, flushing: Flushing) -> SqliteConnectOptions {
         .auto_vacuum(SqliteAutoVacuum::Incremental)
 }
 
-/// Returns the options of every connection. A hostile file must not run code: its schema is not
-/// trusted, and its cells are checked before use. The statement journal stays in memory: SQLite
-/// would write a large one to a file in another folder, and the commit would fail if that folder is
+/// Returns the options of every connection. A hostile file must not run code: the schema is not
+/// trusted, and cells are checked before use. The statement journal stays in memory: SQLite would
+/// write a large journal to a file in another folder, and the commit would fail if the folder is
 /// full.
 fn common(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
@@ -375,11 +374,11 @@ fn common(path: &Path) -> SqliteConnectOptions {
 }
 
 /// Lets SQLite roll back a change that was interrupted while a new database was first switched to
-/// its log. Until then the file cannot be read without being written; no other look at a file ever
-/// writes to it.
+/// the write-ahead log. Until then the file cannot be read without being written; no other
+/// read-only look writes to a file.
 ///
 /// # Errors
-/// As SQLite reports them.
+/// The error of SQLite.
 pub(crate) async fn finish_rollback(path: &Path) -> Result<(), sqlx::Error> {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");

@@ -18,7 +18,7 @@ use crate::script::{Answers, Script};
 /// Maximum rows per statement. With 9 values per row, far below SQLite's limit of 32,766 values.
 const MOST_ROWS: usize = 128;
 
-/// The state of an address, as far as comparisons need it.
+/// The state of an address, reduced to the part needed for comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Present {
     /// A row with this stamp.
@@ -30,7 +30,7 @@ pub(crate) enum Present {
 /// A query about addresses, as part of a script.
 pub(crate) struct Asked<'a> {
     addresses: Vec<&'a Address>,
-    /// The index of its first answer.
+    /// The index of the first answer.
     first: usize,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Asked<'a> {
         Asked::columns(script, addresses, columns)
     }
 
-    /// Asks for these columns; `place` is the index of the address within its statement.
+    /// Asks for these columns; `place` is the index of the address within the statement.
     fn columns(
         script: &mut Script,
         addresses: impl Iterator<Item = &'a Address>,
@@ -90,7 +90,7 @@ impl<'a> Asked<'a> {
     /// Returns the state of each present address, without absent addresses.
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) fn present(
         &self,
         answers: &Answers,
@@ -106,7 +106,7 @@ impl<'a> Asked<'a> {
     /// [`StoreFault::Damaged`].
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) fn sealed(
         &self,
         answers: &Answers,
@@ -122,7 +122,7 @@ impl<'a> Asked<'a> {
     /// Returns the numbers that [`Asked::sizes`] asked for, without absent addresses.
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) fn numbers(
         &self,
         answers: &Answers,
@@ -134,7 +134,7 @@ impl<'a> Asked<'a> {
         self.found(answers)?.into_iter().map(number).collect()
     }
 
-    /// Returns each row found, with its address.
+    /// Returns each row found, with the address.
     fn found<'r>(
         &self,
         answers: &'r Answers,

@@ -1,4 +1,4 @@
-//! The open store of one data directory: units of work, and queries over the committed state.
+//! The open store of a data directory: units of work, and queries over the committed state.
 
 mod rotation;
 #[cfg(test)]
@@ -37,7 +37,7 @@ use crate::work::{Outcome, Reads, Work};
 /// An open store.
 ///
 /// Units of work ([`Store::begin`]) read and write records. Every other query sees the committed
-/// state of its moment; no commit checks the result again.
+/// state at the moment of the query; no commit checks the result again.
 pub struct Store {
     data: Arc<OpenData>,
     committer: Committer,
@@ -90,9 +90,9 @@ impl Store {
         self.clock.take_behind()
     }
 
-    /// Writes the mark of store time, from which the next process continues if its clock is behind.
-    /// Commits write the mark as well; this call is for a store that is idle or about to be closed.
-    /// Does nothing if the mark is younger than `age`.
+    /// Writes the mark of store time, from which the next process continues if the clock of the
+    /// machine is behind. Commits write the mark as well; this call is for a store that is idle or
+    /// about to be closed. Does nothing if the mark is younger than `age`.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the mark cannot be written.
@@ -122,9 +122,9 @@ impl Store {
         self.database().due_lanes(space, (first, end), until).await.map_err(StoreFault::from)
     }
 
-    /// Returns the first `limit` records of one lane of a kind that were due at `until`, oldest
-    /// first. The empty lane holds the records without a lane. Another call may return the same
-    /// records until they are changed.
+    /// Returns the first `limit` records of a lane that were due at `until`, oldest first. The
+    /// empty lane holds the records without a lane. Another call may return the same records until
+    /// they are changed.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
@@ -215,7 +215,7 @@ impl Store {
         self.database().readers().read(count).await.map_err(StoreFault::from)
     }
 
-    /// Counts the records of one lane of a kind that have a due time. Counting stops at `at_most`.
+    /// Counts the records of a lane with a due time. Counting stops at `at_most`.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
@@ -249,7 +249,7 @@ impl Store {
         let mut left = u64::MAX;
         loop {
             let now = self.database().give_back_pages().await?;
-            // A file created by an earlier release keeps its empty pages and reuses them.
+            // A file created by an earlier release keeps empty pages for reuse.
             if now == 0 || now >= left {
                 break;
             }
@@ -271,7 +271,7 @@ impl Store {
     }
 
     /// Seals `body` into a text that only this cluster opens, and only for this `purpose`. The text
-    /// is sealed like a record, but the holder keeps it instead of the store. It consists of
+    /// is sealed like a record, but the holder keeps it instead of the store. The text consists of
     /// letters, digits, `-` and `_`.
     ///
     /// # Errors
@@ -378,8 +378,8 @@ impl Store {
         self.data.find_changed(reads).await
     }
 
-    /// Commits one unit. From the first poll on, the committer owns the unit and completes it even
-    /// if the caller goes away.
+    /// Commits a unit. From the first poll on, the committer owns the unit and completes the commit
+    /// even if the caller goes away.
     pub(crate) async fn commit(self: Arc<Self>, work: Work) -> Outcome {
         self.committer.commit(Arc::clone(&self.data), work).await
     }

@@ -1,8 +1,8 @@
 //! The bytes that each mount stores, and the check against the mount's limit.
 //!
-//! Prevents a component from filling the disk under all mounts. A unit of work that would take its
-//! mount over the limit is refused; other units of the same group are not affected. A unit that
-//! adds nothing, such as a deletion, is always stored.
+//! Prevents a component from filling the disk under all mounts. A unit of work is refused if the
+//! mount would exceed the limit; other units of the same group are not affected. A unit that adds
+//! nothing, such as a deletion, is always stored.
 //!
 //! Triggers update the count in the database within each commit (`schema/0004.sql`). Memory holds
 //! an upper bound for each mount, so that a commit to a mount with room needs no query.
@@ -63,7 +63,7 @@ impl StoredBytes {
 
 /// The queries about mounts that may lack room.
 pub(crate) struct AskedStored<'a> {
-    /// Each mount with the index of its count among the answers.
+    /// Each mount with the index of the count among the answers.
     totals: Vec<(&'a str, usize)>,
     sizes: Asked<'a>,
 }
@@ -95,7 +95,7 @@ impl<'a> AskedStored<'a> {
     /// Returns the counts and sizes from the answers.
     ///
     /// # Errors
-    /// As SQLite reports them.
+    /// The error of SQLite.
     pub(crate) fn stored(&self, answers: &Answers) -> Result<Stored<'a>, sqlx::Error> {
         let mut totals = BTreeMap::new();
         for (mount, place) in &self.totals {

@@ -98,7 +98,7 @@ pub(crate) async fn edit(store: &Arc<Store>, statement: &'static str) {
     store.database().write(work).await.unwrap();
 }
 
-/// Returns SQLite's plan for the statement, one step per line.
+/// Returns SQLite's plan for the statement, a step per line.
 pub(crate) async fn plan(store: &Arc<Store>, statement: &str) -> String {
     let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
     let read =

@@ -2,11 +2,11 @@
 //!
 //! Units of work are optimistic: of many units that change one record at once, one commits and the
 //! others retry. Prevents a request from losing every race and being refused although nothing is
-//! wrong with the request. A request whose unit met a conflict queues for each contended key or
-//! range. While the request is first in all of its queues it has its turn: until it is done, or for
-//! [`TURN_TIME`], no other request's unit writes there. Such a unit gets a conflict before it
-//! writes, and its request queues behind. Between two requests of due work a turn lasts for
-//! [`DUE_TURN_TIME`].
+//! wrong with the request. After a conflict of a unit, the request queues for each contended key or
+//! range. A request that is first in all of its queues has its turn: until the request is done, or
+//! for [`TURN_TIME`], no unit of another request writes there. Such a unit gets a conflict before
+//! the write, and the request of the unit queues behind. Between two requests of due work a turn
+//! lasts for [`DUE_TURN_TIME`].
 //!
 //! A request enters all of its queues in one step, and is in all or in none. Two requests therefore
 //! stand in the same order in every shared queue, so no two requests wait for each other (no
@@ -33,8 +33,8 @@ pub(crate) const TURN_TIME: Duration = Duration::from_secs(1);
 /// Maximum time that a turn of due work excludes other due work. No caller waits for due work, and
 /// each lost attempt repeats requests to a target.
 pub(crate) const DUE_TURN_TIME: Duration = Duration::from_secs(60);
-/// Maximum number of contended keys and ranges for which one request queues. The request retries
-/// the rest optimistically.
+/// Maximum number of contended keys and ranges for which a request queues. The request retries the
+/// rest optimistically.
 const MOST_LINES: usize = 64;
 
 /// The subject of a conflict between units.
@@ -74,16 +74,16 @@ struct Lines {
 /// A queued request.
 struct Member {
     lines: Vec<Contended>,
-    /// Maximum time of its turn against requests with as much time.
+    /// Maximum time of the turn against requests with as much time.
     time: Duration,
     /// Number of queues in which another request stands before this request.
     behind: usize,
-    /// The start of its turn, if it has the turn.
+    /// The start of the request's turn, if the request has the turn.
     since: Option<Instant>,
     call: Option<oneshot::Sender<()>>,
 }
 
-/// One request's place in the queues. Dropping it leaves the queues.
+/// A request's place in the queues. Dropping it leaves the queues.
 pub struct Turn(Arc<TurnState>);
 
 /// The part of a turn shared by the request, its units and the committer.
@@ -175,7 +175,7 @@ impl Turns {
     }
 
     /// Queues the request. Returns `None` if the request has its turn at once. A request that
-    /// already has its turn on all of `wanted` keeps the turn, and its time starts again.
+    /// already has its turn on all of `wanted` keeps the turn, and the time starts again.
     fn enter(
         &self,
         (id, time): (u64, Duration),
@@ -265,7 +265,7 @@ impl Lines {
         }
     }
 
-    /// Notes that `id` is first in one more queue, and starts its turn if it is first in all.
+    /// Counts another queue in which `id` is first, and starts the turn if `id` is first in all.
     fn move_up(&mut self, id: u64) {
         let Some(member) = self.members.get_mut(&id) else { return };
         member.behind = member.behind.saturating_sub(1);

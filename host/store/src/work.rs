@@ -1,7 +1,7 @@
-//! One unit of work as submitted to the committer: its reads and its writes.
+//! A unit of work as submitted to the committer: reads and writes.
 //!
-//! Prevents a request with a commit so large that all other requests wait for it. One task commits
-//! for all requests, so the checks and writes of one commit are bounded.
+//! Prevents a request from blocking all other requests by a large commit. A single task commits for
+//! all requests, so the checks and writes of each commit are bounded.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -16,12 +16,12 @@ use crate::revision::RevisedWrites;
 use crate::rows::SealedRow;
 use crate::turns::{Contended, TurnState};
 
-/// Maximum number of records and listed keys that a writing unit may have read since its last
-/// checkpoint. The committer reads each again while other commits wait, about 2 µs each.
+/// Maximum number of records and listed keys read by a writing unit since the last checkpoint. The
+/// committer reads each again while other commits wait, about 2 µs each.
 const MOST_CHECKED: usize = 24_576;
-/// Maximum number of records that a unit puts and deletes in one commit, about 10 µs each.
+/// Maximum number of records put and deleted in a single commit, about 10 µs each.
 const MOST_WRITTEN: usize = 2_048;
-/// Maximum bytes of bodies in one commit, about 5 ms per MiB.
+/// Maximum bytes of bodies in a single commit, about 5 ms per MiB.
 const MOST_WRITTEN_BYTES: usize = 3 << 20;
 
 /// Refuses a unit that reads too many records and listed keys, or writes too many records or bytes,
@@ -51,7 +51,7 @@ pub(crate) fn check_size(checked: usize, written: usize, bytes: usize) -> Result
     Ok(())
 }
 
-/// The reads of a unit of work since its last checkpoint.
+/// The reads of a unit of work since the last checkpoint.
 #[derive(Clone, Default)]
 pub(crate) struct Reads {
     keys: BTreeMap<Address, Option<Stamp>>,
@@ -80,7 +80,7 @@ impl Reads {
     /// Remembers that the record had this stamp, or was absent.
     ///
     /// # Errors
-    /// The record, if it was read before and has changed since: the unit can then never commit.
+    /// The record, if read before and changed since: the unit can then never commit.
     pub(crate) fn remember(
         &mut self,
         address: &Address,
@@ -97,7 +97,7 @@ impl Reads {
     /// once.
     ///
     /// # Errors
-    /// The range, if it was listed before and has changed since.
+    /// The range, if listed before and changed since.
     pub(crate) fn remember_range(
         &mut self,
         range: KeyRange,
@@ -125,7 +125,7 @@ impl Reads {
     /// Remembers that the folder `name` had this number.
     ///
     /// # Errors
-    /// The folder, if it was read before and has changed since.
+    /// The folder, if read before and changed since.
     pub(crate) fn remember_folder(&mut self, name: &str, number: u64) -> Result<(), Contended> {
         let before = self.folders.insert(name.to_owned(), number);
         if before.is_some_and(|before| before != number) {
@@ -195,9 +195,10 @@ pub(crate) struct Writes {
     /// Rows sealed by the submitting task.
     pub(crate) puts: Vec<SealedRow>,
     pub(crate) deletes: Vec<Address>,
-    /// Records among `puts` that the unit had read before. The cache keeps them: they are in use.
+    /// Records among `puts` that the unit had read before. The cache keeps such records because
+    /// they are in use.
     pub(crate) in_use: Vec<(Address, Stamp, Record)>,
-    /// The change to the data of the mount whose revisions the unit counts. Its deletes are in
+    /// The change to the data of the mount whose revisions the unit counts. The deletes are in
     /// `deletes`.
     pub(crate) revised: Option<RevisedWrites>,
 }
@@ -215,7 +216,7 @@ impl Writes {
     }
 }
 
-/// One unit of work, as submitted to the committer.
+/// A unit of work, as submitted to the committer.
 pub(crate) struct Work {
     pub(crate) reads: Reads,
     pub(crate) writes: Writes,
@@ -284,8 +285,8 @@ impl Work {
     }
 }
 
-/// The result of one unit's commit: the new revision, if the unit counts revisions, or the fault.
-/// With a fault, nothing of the unit was written, unless the fault says that this is not known.
+/// The result of a unit's commit: the new revision, if the unit counts revisions, or the fault.
+/// With a fault, nothing of the unit was written, unless the fault calls the outcome unknown.
 pub(crate) type Outcome = Result<Option<u64>, StoreFault>;
 
 #[cfg(test)]

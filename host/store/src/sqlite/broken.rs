@@ -65,7 +65,7 @@ impl Broken {
     }
 }
 
-/// An error of a transaction, and whether it came before or after the commit statement.
+/// An error of a transaction, and its position before or after the commit statement.
 pub(super) struct Cut {
     error: sqlx::Error,
     committing: bool,
@@ -82,7 +82,7 @@ impl Cut {
 
     /// Returns the reason if nothing more may be written after this error, because the content of
     /// the disk is unknown. An I/O error before the commit statement leaves nothing behind, unless
-    /// a flush failed: its data may be lost although the next flush succeeds.
+    /// a flush failed: the unflushed data may be lost although the next flush succeeds.
     pub(super) fn stops(&self) -> Option<String> {
         let io = primary_code(&self.error) == Some(code::IO);
         let unknown = self.committing || extended_code(&self.error) == Some(code::FLUSH);
@@ -90,7 +90,7 @@ impl Cut {
     }
 
     /// Returns the meaning of the error. A commit refused for lack of room or a lock is known not
-    /// to be stored, and its transaction ends with the connection.
+    /// to be stored, and the transaction ends with the connection.
     pub(super) fn broken(self) -> Broken {
         match primary_code(&self.error) {
             Some(code::IO) if self.stops().is_some() => {

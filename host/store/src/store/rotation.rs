@@ -1,6 +1,6 @@
 //! Rotation: a new key for all future records, while the store serves requests.
 //!
-//! Rows sealed by older terms stay and open as before; each moves to the newest term at its next
+//! Rows sealed by older terms stay and open as before; each moves to the newest term at the next
 //! write. No task rewrites the other rows, so an old term is never dropped.
 
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::keyring::KeyStatus;
 use crate::sqlite::Attempt;
 
 impl Store {
-    /// Creates a new key that seals all records from now on: stores the key, then uses it. Requests
-    /// are served meanwhile, and rotations wait for each other. The rotation continues if the
-    /// caller goes away.
+    /// Creates a new key that seals all records from now on: stores the key, then uses the key.
+    /// Requests are served meanwhile, and rotations wait for each other. The rotation continues if
+    /// the caller goes away.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the new key could not be stored; the previous key stays in
@@ -36,7 +36,7 @@ impl Store {
         self.seal().status()
     }
 
-    /// Rotates the key under the lock. A write that fails although it was stored is harmless:
+    /// Rotates the key under the lock. A write reported as failed although stored is harmless:
     /// nothing was sealed under that term, and the next rotation replaces the term.
     async fn rotate_alone(&self) -> Result<KeyStatus, StoreFault> {
         let _one_at_a_time = self.rotating.lock().await;

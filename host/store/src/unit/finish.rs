@@ -3,14 +3,14 @@
 use super::{Part, Unit};
 use crate::fault::StoreFault;
 
-/// Maximum number of times that the host's part is computed before its conflict is returned to the
+/// Maximum number of times that the host's part is computed before a conflict is returned to the
 /// caller.
 pub(super) const MOST_ATTEMPTS: u32 = 16;
 
 /// The end of a unit, to which the host adds its own records (a lease, the check of a token). Both
-/// parts are committed as one. If a conflict lies in the host's part alone, such as a token renewed
-/// meanwhile, only the host's part is repeated, so an external effect of the unit need not be
-/// undone:
+/// parts are committed together. If a conflict lies in the host's part alone, such as a token
+/// renewed meanwhile, only the host's part is repeated, so an external effect of the unit need not
+/// be undone:
 ///
 /// ```text
 /// let mut finish = unit.finish();

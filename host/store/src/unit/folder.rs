@@ -10,7 +10,7 @@ const MOST_FOLDERS: usize = 256;
 
 impl Unit {
     /// Returns a number for all data whose keys begin with `folder`. The number changes after each
-    /// commit that puts or deletes such data. `folder` ends in a slash, and its first segment is
+    /// commit that puts or deletes such data. `folder` ends in a slash, and the first segment is
     /// the mount's. The unit remembers the number: a commit to the folder is then a conflict. If
     /// this unit has uncommitted writes in the folder, the number is never given again.
     ///

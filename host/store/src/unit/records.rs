@@ -1,4 +1,4 @@
-//! Pages of records with their content, read at once and remembered as a range and its records.
+//! Pages of records with content, read at once and remembered as a range and record by record.
 
 use super::Unit;
 use sqlx::sqlite::SqliteConnection;
