@@ -1,4 +1,4 @@
-//! Tests of group commit: what is shared, what is refused alone, and what errors leave behind.
+//! Tests of group commit: shared flushes, individual refusals, and the state after errors.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,15 +18,16 @@ fn writing(store: &Arc<Store>, key: &str, body: impl Into<Vec<u8>>) -> Unit {
     unit
 }
 
-/// Hands the unit over and does not wait.
+/// Submits the unit without waiting.
 fn submit(unit: Unit) -> Commit {
     let mut commit: Commit = Box::pin(unit.commit());
     assert!(commit.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     commit
 }
 
-/// Hands all units over while another write is under way, and says how each ended. The first is
-/// a group by itself, because the committer takes it before the others are there.
+/// Submits a unit with the key `first` and then all `units` while another write is in progress, and
+/// returns the outcomes of `units`. The unit `first` forms its own group, because the committer
+/// takes that unit before the others arrive.
 async fn together(store: &Arc<Store>, units: Vec<Unit>) -> Vec<Outcome> {
     let (begun, has_begun) = oneshot::channel();
     let (end, ended) = oneshot::channel::<()>();
@@ -57,7 +58,7 @@ async fn together(store: &Arc<Store>, units: Vec<Unit>) -> Vec<Outcome> {
     outcomes
 }
 
-/// The bodies of these records, in order.
+/// Returns the bodies of these records, in order.
 async fn bodies(store: &Arc<Store>, keys: &[&str]) -> Vec<Option<String>> {
     let mut bodies = Vec::new();
     for key in keys {
@@ -270,7 +271,7 @@ async fn closing_waits_for_the_group_under_way_and_refuses_the_rest() {
     assert_eq!(bodies(&store, &["a", "b"]).await, [Some("x".into()), None]);
 }
 
-/// Without the feature there is no fault to inject; the test is part of the build with it.
+/// Needs the feature `fault`: without it no fault can be injected.
 #[cfg(feature = "fault")]
 #[test]
 fn a_commit_whose_answer_is_lost_is_found_by_its_stamps() {
@@ -281,8 +282,8 @@ fn a_commit_whose_answer_is_lost_is_found_by_its_stamps() {
             .args(["--exact", "committer::tests::two_units_are_stored_whatever_fault_is_injected"]);
         child.env(crate::failpoint::VARIABLE, plan).output().unwrap()
     };
-    // The schema passes every point first, and the write that is under way meanwhile begins and
-    // gives up; then come a unit alone and a group of two.
+    // The schema passes every point first, and the write in progress meanwhile begins and gives up;
+    // then come a single unit and a group of two.
     for (point, alone) in [("commit.begin", 3), ("commit.planned", 2), ("commit.flushed", 2)] {
         for nth in [alone, alone + 1] {
             let output = run(&format!("fail@{point}:{nth}"));

@@ -1,4 +1,4 @@
-//! Tests of holding, initialising and opening a directory, cut short at each place.
+//! Tests of holding, initialising and opening a directory, interrupted at each point.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::testing::{Scratch, body, data, edit, put};
 use crate::{Flushing, Space};
 
 const TWO_OF_THREE: SealConfig = SealConfig { shares: 3, threshold: 2 };
-/// Bytes of the log's header, and of each page in it with its own header.
+/// Bytes of the log's header, and of each page in the log including its own header.
 const LOG_HEADER: usize = 32;
 const LOG_PAGE: usize = 24 + 4096;
 
@@ -161,7 +161,7 @@ async fn first_records_that_cannot_be_stored_leave_nothing_initialised() {
     held.open(key(1)).await.unwrap();
 }
 
-/// Each place where a kill can cut the log of the one transaction, and the end.
+/// Cuts the log of the single transaction at each point where a kill can cut it, and at its end.
 #[tokio::test]
 async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
     let scratch = Scratch::new();
@@ -199,7 +199,7 @@ async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
     database.close().await;
 }
 
-/// The one write that SQLite makes without its log is the one with which the log begins.
+/// The write that starts the log is the only write that SQLite makes without the log.
 #[tokio::test]
 async fn a_kill_amid_the_first_write_of_all_is_undone_at_the_next_start() {
     let (scratch, killed) = (Scratch::new(), Scratch::new());
@@ -277,7 +277,7 @@ async fn a_wrong_key_and_another_clusters_key_are_told_apart_from_damage_and_wri
     held.open(key(1)).await.unwrap();
 }
 
-/// A directory of two of three shares, closed, whose identity was edited.
+/// Returns a closed directory with a 2-of-3 split and an edited identity.
 async fn edited(statement: &'static str) -> Scratch {
     let scratch = Scratch::new();
     let held = scratch.hold().await;

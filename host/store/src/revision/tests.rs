@@ -1,4 +1,4 @@
-//! Tests of revisions: each commit counts one, and records keep theirs.
+//! Tests of revisions: each commit counts 1, and records keep their revisions.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ fn write(unit: &mut Unit, key: &str) {
     unit.put(data(key), b"x".to_vec(), Index::default());
 }
 
-/// Puts these keys by one commit of the mount `m`, and gives its index.
+/// Puts these keys in one commit of the mount `m`, and returns the revision.
 async fn put_in_m(store: &Arc<Store>, keys: &[&str]) -> Option<u64> {
     let mut unit = store.begin_revised("m");
     keys.iter().for_each(|key| write(&mut unit, key));
     unit.commit().await.unwrap()
 }
 
-/// At which indexes the record was made and changed.
+/// Returns the revisions at which the record was created and last changed.
 async fn numbers(store: &Arc<Store>, key: &str) -> (u64, u64) {
     let record = store.begin().get(&data(key)).await.unwrap().unwrap();
     (record.created, record.modified)

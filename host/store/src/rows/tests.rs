@@ -1,4 +1,4 @@
-//! Tests of rows that were edited, moved or exchanged, and of the queries over keys.
+//! Tests of edited, moved or exchanged rows, and of the queries over keys.
 
 use std::sync::Arc;
 
@@ -49,7 +49,8 @@ async fn a_row_that_was_edited_moved_or_exchanged_does_not_open() {
 
 const LEASE: Space = Space::Lease;
 
-/// A store with one lease (a kind that is never cached) whose columns are all filled.
+/// Returns a store with one lease (a kind that is never cached) in which all index columns are
+/// filled.
 async fn store_with_lease(scratch: &Scratch) -> Arc<Store> {
     let store = scratch.open().await;
     let index = Index { due: Some(1_000), lane: "orders".into(), owner: "mount".into() };
@@ -63,7 +64,7 @@ async fn raw(store: &Arc<Store>) -> SealedRow {
     store.database().readers().read(find).await.ok().flatten().unwrap()
 }
 
-/// Puts these columns in place of all records and reads the one at their address.
+/// Replaces all records by this row and reads the record at the row's address.
 async fn read_as(store: &Arc<Store>, row: SealedRow) -> Result<Option<Record>, StoreFault> {
     let address = row.address.clone();
     let work = async move |connection: &mut SqliteConnection| {

@@ -1,4 +1,4 @@
-//! Tests of shares, by arithmetic apart from the code that is tested.
+//! Tests of shares, with arithmetic independent of the tested code.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn copy(share: &Share) -> Share {
     Share(share.0.clone())
 }
 
-/// What the shares at these positions give.
+/// Returns the key from the shares at these positions.
 fn gathered(
     shares: &[Share],
     config: SealConfig,
@@ -26,8 +26,8 @@ fn gathered(
     None
 }
 
-/// Multiplication in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1, bit by bit, apart from the code
-/// that is tested.
+/// Multiplies in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1, bit by bit, independently of the tested
+/// code.
 fn times(mut one: u8, mut other: u8) -> u8 {
     let mut product = 0;
     while other != 0 {
@@ -48,7 +48,7 @@ fn inverse(of: u8) -> u8 {
     (1..=255).find(|candidate| times(of, *candidate) == 1).unwrap()
 }
 
-/// The value at 0 of the polynomial through these points, by Lagrange's formula.
+/// Returns the value at 0 of the polynomial through these points, by Lagrange's formula.
 fn at_zero(points: &[(u8, u8)]) -> u8 {
     let term = |&(x, y): &(u8, u8)| {
         let others = points.iter().filter(|(other, _)| *other != x);
@@ -112,8 +112,8 @@ fn every_value_of_a_share_occurs_so_that_one_share_tells_nothing() {
             }
         }
     }
-    // 32,000 values a share: 125 each on average with a deviation of 11. Eight deviations never
-    // happen.
+    // 32,000 values per share: 125 each on average with a standard deviation of 11. A deviation of
+    // 8 times that amount never happens.
     for counts in counts {
         assert!(counts.iter().all(|count| (35..=215).contains(count)), "{counts:?}");
     }
@@ -122,7 +122,7 @@ fn every_value_of_a_share_occurs_so_that_one_share_tells_nothing() {
 #[test]
 fn the_leading_coefficient_is_zero_as_often_as_it_is_anything_else() {
     let key = SealKey::from_bytes([9; KEY_BYTES]);
-    // With two shares the polynomial is 9 + c x, and share 1 is 9 + c.
+    // For two shares the polynomial is 9 + c x, and share 1 is 9 + c.
     let splits = (0..1_000).map(|_| split(&key, config(2, 2)).unwrap());
     let zero = splits
         .flat_map(|shares| shares[0].0[..KEY_BYTES].to_vec())
@@ -171,7 +171,7 @@ fn text_that_is_no_share_is_refused_and_not_repeated() {
         assert!(text.is_empty() || !said.contains(text), "{said}");
         assert!(said.contains("base64"), "{said}");
     }
-    // Bits that a decoder would drop: one share must not have several texts.
+    // Bits that a decoder would drop: a share must not have several texts.
     assert!(Share::parse(&format!("{}B=", "A".repeat(42))).is_err());
 }
 

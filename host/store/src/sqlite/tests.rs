@@ -1,4 +1,4 @@
-//! Tests of the connections: what is flushed, what may be read, and what an error costs.
+//! Tests of the connections: flushes, reads, and the effects of errors.
 
 use super::*;
 use crate::testing::{Scratch, body, data, put};
@@ -26,7 +26,7 @@ async fn commits_are_flushed_and_a_hostile_schema_is_not_trusted() {
     assert_eq!(store.database().readers().read(mode).await.unwrap(), "wal");
 }
 
-/// Decision T35, and `.cargo/config.toml`.
+/// See decision T35 and `.cargo/config.toml`.
 #[tokio::test]
 async fn a_prepared_statement_is_planned_once_whatever_is_bound() {
     let scratch = Scratch::new();

@@ -1,4 +1,5 @@
-//! Tests of opening a store, of finding its records, and of what others cannot do to its files.
+//! Tests of opening a store, of finding records, and of protection against other users and
+//! processes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! What mounts store is counted, and bounded.
+//! Tests of the count and the limit of stored bytes.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn limit(mount: &str, most: u64) -> Arc<StoredLimit> {
     Arc::new(StoredLimit { mount: mount.to_owned(), most, name: format!("{mount}/"), remedy })
 }
 
-/// Puts so many bytes within a limit.
+/// Puts `bytes` bytes within a limit.
 async fn store_within(
     store: &Arc<Store>,
     limit: &Arc<StoredLimit>,
@@ -29,7 +29,7 @@ async fn stored(store: &Store, mount: &str) -> u64 {
     store.stored_bytes().await.unwrap().get(mount).copied().unwrap_or_default()
 }
 
-/// The same, row by row.
+/// Returns the same count, computed from the rows.
 async fn summed(store: &Store, mount: &str) -> u64 {
     let query = sqlx::query_scalar(
         "SELECT coalesce(sum(2 * octet_length(key) + 2 * octet_length(lane) \
@@ -190,7 +190,7 @@ async fn mounts_with_room_are_asked_about_once_and_those_that_come_to_their_limi
     assert_eq!(known(), Some(stored(&store, "m").await), "it was counted again");
 }
 
-/// Bytes of the database file.
+/// Returns the size of the database file in bytes.
 fn file_bytes(scratch: &Scratch) -> u64 {
     std::fs::metadata(scratch.path().join("bulkhead.db")).unwrap().len()
 }

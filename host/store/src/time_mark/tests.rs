@@ -1,4 +1,4 @@
-//! Store time from one process to the next, with clocks that are set in between.
+//! Tests of store time across processes, with clocks that are set in between.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ async fn next_process(scratch: &Scratch, hands: &Hands) -> (Arc<DataDirectory>, 
     (held, store)
 }
 
-/// Initialises data, and opens them as a process does.
+/// Initialises data and opens them as a process does.
 async fn first_process(scratch: &Scratch, hands: &Hands) -> (Arc<DataDirectory>, Arc<Store>) {
     let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
     held.initialise(SealConfig::SINGLE, &SealKey::from_bytes([1; 32]), |_: &Hashes| Ok(Vec::new()))
@@ -37,7 +37,7 @@ async fn store_time_does_not_go_back_when_a_process_starts_with_the_clock_set_ba
     hands.pass(30_000);
     put(&store, data("bears a time"), "x").await;
     let reached = store.now();
-    // Killed: nothing is written any more.
+    // The process is killed: nothing more is written.
     let crashed = scratch.crashed();
     drop((held, store));
     hands.set(-TWO_HOURS);

@@ -1,4 +1,4 @@
-//! Tests of turns: who goes first, who gives way, and that no request waits for ever.
+//! Tests of turns: order, giving way, and that no request waits for ever.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -84,7 +84,7 @@ async fn two_that_want_two_things_in_another_order_do_not_wait_for_each_other() 
     assert!(one.wait(later()).await);
     let mut waits: Wait<'_> = Box::pin(other.wait(later()));
     assert!(is_waiting(&mut waits));
-    // It meets what the other one waits for, too, and has to get in line anew.
+    // `one` meets a conflict for which it must queue again, behind `other`.
     one.state().report(record("c"));
     let mut again: Wait<'_> = Box::pin(one.wait(later()));
     assert!(is_waiting(&mut again), "the other one's turn came");
@@ -146,7 +146,7 @@ async fn nobody_waits_longer_than_said() {
     assert!(!gives_way(&slow, "a") && gives_way(&next, "a"), "it has no turn");
 }
 
-/// Adds one to a number, as a request does that goes on after conflicts.
+/// Increments a number, like a request that retries after conflicts.
 async fn increment(store: Arc<Store>, key: &str, tries: &AtomicU32) {
     let turn = store.turn();
     loop {
@@ -180,7 +180,8 @@ async fn of_many_that_change_one_record_each_does_and_few_begin_anew_more_than_o
         writer.await.unwrap();
     }
     assert_eq!(body(&store, &data("n")).await.unwrap(), WRITERS.to_string());
-    // Once to meet the others, once in turn, and a few that met what was under way.
+    // A first try that meets the others, a second try in turn, and a few tries that met a unit in
+    // progress.
     let tries = tries.load(Ordering::Relaxed);
     assert!(tries <= 3 * WRITERS, "{tries}");
 }

@@ -1,4 +1,4 @@
-//! Tests of units of work: what they see, and what refuses their commit.
+//! Tests of units of work: visible state, and reasons to refuse a commit.
 
 use super::finish::MOST_ATTEMPTS;
 use super::*;
@@ -254,7 +254,7 @@ async fn a_unit_whose_checkpoint_was_dropped_cannot_commit_unchecked() {
     assert!(matches!(unit.commit().await, Err(StoreFault::Unavailable(_))));
 }
 
-/// Whether the record at `key` is kept, and its body.
+/// Returns the cached body of the record at `key`, if the record is cached.
 fn kept(store: &Store, key: &str) -> Option<Vec<u8>> {
     let (_, record) = store.cache().find(&data(key)).ok()??;
     Some(record.body.to_vec())
@@ -277,7 +277,7 @@ async fn what_a_unit_read_and_then_put_is_known_without_reading_it_again() {
     write(&mut unit, "absent", "2");
     unit.commit().await.unwrap();
     assert_eq!(kept(&store, "absent").unwrap(), b"2");
-    // As it is found by a store that knows nothing yet.
+    // A new store with an empty cache finds the same.
     store.close().await;
     let store = scratch.open().await;
     assert_eq!(body(&store, &data("absent")).await.unwrap(), "2");
@@ -300,7 +300,7 @@ async fn of_what_is_put_and_refused_or_put_twice_the_last_that_was_stored_is_kno
     let (first, second) = tokio::join!(first.commit(), second.commit());
     assert!(first.is_ok() && second == Err(StoreFault::Conflict));
     assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
-    // In one group: one that did not read it, behind one that did.
+    // Two units in a group: a unit that read the record, then a unit that did not.
     let mut reading = store.begin();
     reading.get(&data("a")).await.unwrap();
     write(&mut reading, "a", "2");
@@ -499,7 +499,7 @@ async fn an_index_comes_back_as_it_was_put() {
     );
 }
 
-/// `rows` records to be put at once.
+/// Returns a unit that puts `rows` records.
 fn many(store: &Arc<Store>, rows: usize) -> Unit {
     let mut unit = store.begin();
     for row in 0..rows {
@@ -548,7 +548,7 @@ async fn what_a_commit_checks_again_is_bounded_and_what_only_reads_is_not() {
     let store = scratch.open().await;
     many(&store, 1_000).commit().await.unwrap();
     let mut unit = store.begin();
-    // Ranges that differ by where they begin: none of them is another.
+    // Ranges with different starts, so that no range equals another.
     for row in 0..30 {
         assert!(listed(&mut unit, "many/", &format!("many/{row:05}"), 9_999).await.len() > 900);
     }
@@ -563,7 +563,7 @@ async fn what_a_commit_checks_again_is_bounded_and_what_only_reads_is_not() {
     assert_eq!(reader.commit().await, Ok(None));
 }
 
-/// What a page of records holds: last segments of keys, and bodies.
+/// Returns a page of records: the last segments of their keys, and their bodies.
 async fn page(unit: &mut Unit, after: &str, limit: u32, bytes: usize) -> Vec<(String, String)> {
     let page = unit.records(Space::Data, ("m/roles/", after), limit, bytes).await.unwrap();
     let shown = |(key, record): (String, Record)| {
