@@ -1,14 +1,15 @@
-//! Audit: who asked for what, and what came of it, on devices of the operator's.
+//! Audit: records each request and each answer on the devices that the operator configured.
 //!
-//! The attack this file stops: an act that cannot be found afterwards. While there is a device, a
-//! request is entered only after one recorded it, and an answer leaves only after one recorded it
-//! (`pipeline/audit_trail.rs`). A device that was asked for and does not work counts as one that
-//! records nothing: it is never left out.
+//! Prevents an act that leaves no trace. While a device exists, a request enters only after a
+//! device recorded the request, and an answer leaves only after a device recorded the answer
+//! (`pipeline/audit_trail.rs` lists the exception: requests that close the service). A configured
+//! device that does not work counts as a failing device; the server never skips a broken device.
 //!
-//! What is not recorded: the endpoints that answer while sealed (decision H21), which know
-//! no token, and what the listener refuses before it knows who asks for which path: bytes that are
-//! not HTTP, unknown verbs, too many headers, two different tokens, paths that have no canonical
-//! form. A body, a query or a header that is refused after that is recorded like any other refusal.
+//! Not recorded: the endpoints that answer while sealed (decision H21), which know no token, and
+//! requests that the listener refuses before the caller and the path are known: bytes that are not
+//! HTTP, unknown verbs, too many headers, two different tokens, paths without a canonical form. A
+//! request whose body, query or header is refused after that point is recorded like any other
+//! refusal.
 
 mod bounds;
 mod device;
@@ -46,13 +47,13 @@ use hashing::Hashing;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
-/// The devices in use, of which a request takes those that are there when it comes.
+/// The devices in use. A request keeps the devices that exist when the request arrives.
 pub(crate) type Devices = Arc<[Arc<Device>]>;
 
-/// A change of the devices, to take effect once it is committed.
+/// A change of the devices that takes effect once committed.
 pub(crate) enum AuditChange {
     Made(Arc<Device>),
-    /// By its name.
+    /// Name of the removed device.
     Removed(String),
 }
 
@@ -63,11 +64,10 @@ pub(crate) struct Audit {
     log: Arc<dyn Log>,
 }
 
-/// Refuses a configuration that no audit could follow: names, permissions, files that cannot be
-/// opened.
+/// Refuses an audit configuration with unusable names, permissions or files.
 ///
 /// # Errors
-/// Which device, what is wrong with it, and what to do, for the operator who starts the server.
+/// The device, the fault and the remedy, for the operator who starts the server.
 pub(crate) async fn check(settings: &AuditSettings) -> Result<(), Failure> {
     for (index, device) in settings.devices.iter().enumerate() {
         let DeviceSettings { name, file, mode, .. } = device;
@@ -81,9 +81,11 @@ pub(crate) async fn check(settings: &AuditSettings) -> Result<(), Failure> {
 }
 
 impl Audit {
-    /// Opens the devices of the configuration and those that the API made. One that cannot be
-    /// opened is told, and counts as failing: where it is the only one nothing is served until its
-    /// file can be opened, or another device is configured.
+    /// Opens the devices of the configuration and the devices that the API made.
+    ///
+    /// A device whose file cannot be opened is logged and counts as failing. If no other device
+    /// works, the server serves nothing until the file can be opened or another device is
+    /// configured.
     ///
     /// # Errors
     /// 503 when the store cannot be read.
@@ -123,7 +125,7 @@ impl Audit {
         Ok(audit)
     }
 
-    /// Tells the operator where nothing is recorded: at each start, and when the last device is
+    /// Warns the operator that nothing is recorded: at each start, and when the last device is
     /// removed.
     fn tell_if_none(&self) {
         if self.devices().is_empty() {
@@ -134,14 +136,16 @@ impl Audit {
         }
     }
 
-    /// Whether requests can be recorded: a device works, or there is none.
+    /// Returns whether requests can be recorded: a device works, or no device exists.
     pub(crate) fn works(&self) -> bool {
         let devices = self.devices();
         devices.is_empty() || devices.iter().any(|device| device.works())
     }
 
-    /// Tries the devices with a line each, where none works: a node that no client is sent to any
-    /// more must find out by itself that the disk has space again. `id` is the request's that asks.
+    /// Probes every device with a test line if no device works.
+    ///
+    /// A node that no longer receives requests from clients must find out by itself that the disk
+    /// has space again. `id` is the id of the request that triggers the probe.
     pub(crate) async fn try_again(&self, now: u64, id: &str) {
         if self.works() {
             return;
@@ -151,18 +155,19 @@ impl Audit {
         }
     }
 
-    /// Those that are in use now. None of them: nothing is recorded.
+    /// Returns the devices in use. If the list is empty, nothing is recorded.
     pub(crate) fn devices(&self) -> Devices {
         Arc::clone(&sync::read(&self.devices))
     }
 
-    /// The device of that name.
+    /// Returns the device with this name.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Device>> {
         self.devices().iter().find(|device| device.settings.name == name).map(Arc::clone)
     }
 
-    /// Goes over to the files that are now at the places of the devices, after the operator moved
-    /// the old ones away. A device whose place cannot be opened keeps its file, and tells.
+    /// Reopens the file of each device, after the operator moved the old files away.
+    ///
+    /// If a file cannot be opened, the device keeps the old file and logs the error.
     pub(crate) async fn reopen(&self) {
         for device in self.devices().iter() {
             if device.reopen().await {
@@ -175,12 +180,13 @@ impl Audit {
         }
     }
 
-    /// Opens a device that the API asks for, writes a first line, and its record into the unit. It
-    /// is used once [`Audit::change`] has it. `id` is the request's.
+    /// Opens a device that the API asked for, writes a test line, and puts the device's record into
+    /// the unit. The device is in use once [`Audit::change`] has run. `id` is the id of the
+    /// request.
     ///
     /// # Errors
-    /// 400 where the API may make none, the name is taken, the options are refused, or the file
-    /// takes no line.
+    /// 400 if the API may not make devices, the name is taken, an option is refused, or the file
+    /// cannot be written to.
     pub(crate) async fn enable(
         &self,
         store: &Arc<Store>,
@@ -222,7 +228,7 @@ impl Audit {
         Ok(device)
     }
 
-    /// Removes in the unit what the API made. What is not there is removed already.
+    /// Deletes a device that the API made, within the unit. An unknown name is not an error.
     ///
     /// # Errors
     /// 400 for a device of the configuration.
@@ -237,7 +243,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Lets a committed change take effect.
+    /// Applies a committed change.
     pub(crate) fn change(&self, change: AuditChange) {
         let (event, name) = match change {
             AuditChange::Made(device) => {
@@ -254,13 +260,13 @@ impl Audit {
         self.tell_if_none();
     }
 
-    /// Uses a device from the next request on.
+    /// Adds a device, in use from the next request on.
     fn add(&self, device: Arc<Device>) {
         let mut devices = sync::write(&self.devices);
         *devices = devices.iter().cloned().chain([device]).collect();
     }
 
-    /// Uses a device no more from the next request on; those that are under way end on it.
+    /// Removes a device from the next request on. Requests under way still write to the device.
     fn remove(&self, name: &str) {
         let mut devices = sync::write(&self.devices);
         *devices = devices.iter().filter(|device| device.settings.name != name).cloned().collect();
@@ -270,8 +276,8 @@ impl Audit {
         Device::new(parts, &self.log)
     }
 
-    /// A device that was made by the API. What keeps it from being used is left to its first line
-    /// to tell.
+    /// Returns the parts of a stored device that the API made. If the record or its options are
+    /// unusable, the device's first line fails with the reason.
     fn of_stored(&self, store: &Store, name: &str, stored: Result<StoredDevice, Failure>) -> Parts {
         let blank = || StoredDevice {
             name: name.to_owned(),

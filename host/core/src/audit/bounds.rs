@@ -1,56 +1,56 @@
-//! The bound of each part of an audit line, in bytes.
+//! Bounds of the parts of an audit line, in bytes.
 //!
-//! The attack this file stops: a small request that fills the disk of the audit, which stops the
-//! service. A hash takes eighty bytes where an empty text takes three, so that a line needs a bound
-//! of its own, for every caller. The parts are added up here: the build fails if together they
-//! could make a line longer than [`LINE`].
+//! Prevents a small request from filling the audit disk, which would stop the service. A hash takes
+//! 80 bytes where an empty text takes 3, so every line needs a bound, for every caller. This file
+//! adds up the parts; the build fails if the sum could exceed [`LINE`].
 
-/// Longest line of any request or answer.
+/// Maximum length of the line of a request or an answer.
 const LINE: usize = 64 << 10;
 
-/// A text that is no data, as JSON. A longer one stands as its hash.
+/// Maximum length of a text that is not data, as JSON. A longer text is hashed.
 pub(super) const TEXT: usize = 512;
-/// The id of a lease, as JSON.
+/// Maximum length of a lease id, as JSON.
 pub(super) const LEASE_ID: usize = 1 << 10;
-/// A list of policies, or the metadata of a token, as JSON. A longer one stands as one digest.
+/// Maximum length of a list of policies or of a token's metadata, as JSON. A longer list becomes a
+/// single digest.
 pub(super) const LIST: usize = 2 << 10;
-/// The path, before escapes: as long as a path may be.
+/// Maximum length of the path, before escapes: the maximum length of any path.
 pub(super) const PATH: usize = bulkhead_wire::name::LONGEST_PATH;
-/// The path of a request whose sender is not trusted, before escapes.
+/// Maximum length of the path of an untrusted sender's request, before escapes.
 pub(super) const PATH_OF_A_STRANGER: usize = 512;
-/// The data of a request or of an answer, with the digests of what is too long in it.
+/// Maximum length of the data of a request or an answer, including the digests of long members.
 pub(super) const DATA: usize = 10 << 10;
-/// The same where the sender is not trusted, or the answer goes to a stranger.
+/// Maximum length of the data if the sender is not trusted or the answer goes to a stranger.
 pub(super) const DATA_OF_A_STRANGER: usize = 1 << 10;
-/// One member of the data. A longer one stands as one digest.
+/// Maximum length of a single member of the data. A longer member becomes a single digest.
 pub(super) const MEMBER: usize = 4 << 10;
-/// Names of fields that no endpoint reads.
+/// Maximum length of the names of fields that no endpoint reads.
 pub(super) const UNKNOWN_FIELDS: usize = 512;
-/// Longest name of a member that is shown, before escapes. A longer one stands as its hash.
+/// Maximum length of a member's name, before escapes. A longer name is hashed.
 pub(super) const NAME: usize = 128;
-/// Warnings of an answer. The others are told by their number.
+/// Maximum number of warnings of an answer that a line shows. The line counts the rest.
 pub(super) const WARNINGS: usize = 16;
-/// The reason of a refusal, before escapes.
+/// Maximum length of the reason of a refusal, before escapes.
 pub(super) const ERROR: usize = 512;
 
-/// A hash with its quotes and a comma.
+/// Length of a hash with quotes and a comma.
 const HASH: usize = 80;
-/// The digest of one list that is named by the program.
+/// Length of the digest of a list with a name that the program chose.
 const DIGEST: usize = 160;
-/// Names of members, punctuation, numbers, addresses, points in time and the hashes of tokens, in
-/// one object.
+/// Length of an object's member names, punctuation, numbers, addresses, timestamps and token
+/// hashes.
 const FRAME: usize = 1 << 10;
-/// Escapes make of a byte of a printable text at most so many.
+/// Maximum number of bytes that escaping makes of a byte of printable text.
 const ESCAPED_PRINTABLE: usize = 2;
-/// Escapes make of a byte of any text at most so many.
+/// Maximum number of bytes that escaping makes of a byte of any text.
 const ESCAPED: usize = 6;
 
-/// The token that asks: two texts, four lists of policies and the metadata.
+/// The caller's token: two texts, four lists of policies and the metadata.
 const CALLER: usize = FRAME + 2 * TEXT + 5 * (LIST + DIGEST);
 /// The mount: four texts.
 const MOUNT: usize = 4 * TEXT;
 const REQUEST: usize = FRAME + MOUNT + PATH * ESCAPED_PRINTABLE + HASH + DATA + UNKNOWN_FIELDS;
-/// The token that is handed out: two texts, three lists of policies and the metadata.
+/// An issued token: two texts, three lists of policies and the metadata.
 const AUTH: usize = FRAME + 2 * TEXT + 4 * (LIST + DIGEST);
 const RESPONSE: usize = FRAME + MOUNT + AUTH + LEASE_ID + DATA + WARNINGS * HASH;
 

@@ -1,4 +1,4 @@
-//! A device: a file, what it shows, and whether it works.
+//! An audit device: its file, its settings and its state (working or failing).
 
 use super::file::{LineFile, Place};
 use super::hashing::Hashing;
@@ -12,29 +12,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// How long a line may take.
+/// Timeout of writing a line, and of reopening the file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Who asked for a device.
+/// The origin of a device: the configuration or an API request.
 pub(crate) enum Origin {
     Configuration,
     Api(StoredDevice),
 }
 
-/// A device that is in use.
+/// A device in use.
 pub(crate) struct Device {
     pub(crate) settings: DeviceSettings,
     pub(crate) origin: Origin,
     pub(crate) hashing: Hashing,
     file: LineFile,
     is_failing: AtomicBool,
-    /// Held by the one line that finds out whether a device that failed works again. The others
-    /// fail at once, so that it holds no request up.
+    /// Lock of the single line that probes a failing device. Other lines fail at once meanwhile, so
+    /// a failing device delays no request.
     probing: Mutex<()>,
     log: Arc<dyn Log>,
 }
 
-/// What a device is made of, before it has a file.
+/// The parts of a device, before a file is opened.
 pub(super) struct Parts {
     pub(super) settings: DeviceSettings,
     pub(super) place: Place,
@@ -43,7 +43,7 @@ pub(super) struct Parts {
 }
 
 impl Device {
-    /// The device, with its file not open yet.
+    /// Returns a device whose file is not open yet.
     pub(super) fn new(parts: Parts, log: &Arc<dyn Log>) -> Arc<Self> {
         let Parts { settings, place, origin, hashing } = parts;
         let file = LineFile::new(place, settings.mode, settings.sync);
@@ -58,8 +58,9 @@ impl Device {
         })
     }
 
-    /// Opens the file, or goes over to the one that is now at its place. What cannot be opened is
-    /// told, and tried again by the next line where no file is open.
+    /// Opens the file, or replaces an open file by the file now at the device's path.
+    ///
+    /// A failure is logged. If no file is open, the next line tries again.
     pub(super) async fn reopen(&self) -> bool {
         let opened = match tokio::time::timeout(PATIENCE, self.file.reopen()).await {
             Ok(opened) => opened,
@@ -70,8 +71,8 @@ impl Device {
         false
     }
 
-    /// Appends `parts` as one line. `true` once it is recorded. The operator is told of the first
-    /// failure and of the end of all failures.
+    /// Appends `parts` as a line. Returns `true` once the line is recorded. Logs the first failure
+    /// of a series and the recovery.
     pub(crate) async fn record(&self, parts: &[&[u8]]) -> bool {
         let was_failing = self.is_failing.load(Ordering::Relaxed);
         let _probing = match was_failing.then(|| self.probing.try_lock()) {
@@ -101,17 +102,18 @@ impl Device {
         false
     }
 
-    /// Whether the last line was recorded, as far as one was tried.
+    /// Returns whether the last line was recorded; `true` before the first line.
     pub(super) fn works(&self) -> bool {
         !self.is_failing.load(Ordering::Relaxed)
     }
 
-    /// Its file could not be opened: it counts as failing until a line finds out otherwise.
+    /// Marks the device as failing, because its file could not be opened. A line that succeeds
+    /// clears the mark.
     pub(super) fn fail(&self) {
         self.is_failing.store(true, Ordering::Relaxed);
     }
 
-    /// Writes what others of this kind write to see whether a new device takes a line.
+    /// Writes a test line, with the path that other secrets servers use to test a new device.
     pub(super) async fn prove(&self, time: &str, id: &str) -> bool {
         let mut line = Vec::new();
         let mut entry = Object::begin(&mut line);

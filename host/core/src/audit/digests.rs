@@ -1,17 +1,18 @@
-//! Values that are too long for a line, each as one digest.
+//! Digests of values that are too long for a line.
 
 use super::hashing::Hashing;
 use super::json::{self, Object};
 use serde::Serialize;
 
-/// Members of an object that a line leaves out, each by its name with the hash of its JSON and the
-/// number of the values in it. They stand in `digested`, beside or in that object: no caller can
-/// make a value that looks like one.
+/// Digests of the members that a line leaves out: name, hash of the JSON, number of values.
+///
+/// The line shows the digests in the member `digested`, beside or inside the object, so no caller
+/// can send a value that looks like a digest.
 #[derive(Default)]
 pub(super) struct Digests(Vec<u8>);
 
 impl Digests {
-    /// Adds the value `name`, in which there are so many `values`.
+    /// Adds the value `name`, which contains `values` values.
     pub(super) fn add(
         &mut self,
         hashing: &Hashing,
@@ -35,17 +36,17 @@ impl Digests {
         digest.end();
     }
 
-    /// Bytes that they take so far.
+    /// Returns the length of the digests in bytes, so far.
     pub(super) fn written(&self) -> usize {
         self.0.len()
     }
 
-    /// Takes back what was added after `written` bytes.
+    /// Removes the digests that were added after `written` bytes.
     pub(super) fn cut(&mut self, written: usize) {
         self.0.truncate(written);
     }
 
-    /// Writes them as the member `digested`, where there are any.
+    /// Writes the digests as the member `digested`, if there are any.
     pub(super) fn write(&self, object: &mut Object<'_>) {
         if self.0.is_empty() {
             return;

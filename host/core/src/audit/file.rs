@@ -1,9 +1,9 @@
-//! The file of a device: opened, written line by line, opened anew after the operator moved it
-//! away.
+//! The file of a device: opened, appended to line by line, and reopened after the operator moved
+//! the old file away.
 //!
-//! The attacks and faults this file stops: a file name of the API that leads elsewhere, through
-//! `..` or a link; a line that a full disk cut and the next one continues; a reader that does not
-//! read and holds all requests up.
+//! Prevents three attacks and faults: a file name from the API that leads elsewhere, through `..`
+//! or a link; a line that a full disk cut and the next line continues; a pipe whose reader does not
+//! read and so delays all requests.
 
 use super::flush::Flushing;
 use super::group::{Group, Line, Outcome};
@@ -21,52 +21,51 @@ use std::time::Duration;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// How often a line that another is writing, or is about to write, is left to it before its end is
-/// waited for: a write takes some microseconds, and waking another thread takes longer.
+/// Number of times a task yields to the task that writes, or is about to write, the line before it
+/// waits for the lock. A write takes microseconds; waking another thread takes longer.
 const TURNS: u32 = 16;
 
-/// Where a device writes.
+/// The destination of a device's lines.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     /// A file that the operator named, of any type.
     File(PathBuf),
-    /// An ordinary file directly in the directory that the operator left to the API.
+    /// A regular file directly in the directory reserved for the API.
     Within { directory: PathBuf, name: String },
-    /// Nowhere, for a reason.
+    /// No destination, with the reason.
     Nowhere(String),
 }
 
-/// A file that lines are appended to. Lines of requests that are served at the same time are
-/// written in one go.
+/// An append-only file of lines. Lines of concurrent requests are written in a single call.
 pub(super) struct LineFile {
     place: Place,
-    /// 0 leaves the permissions of a file that exists.
+    /// Permissions of the file; 0 leaves the permissions of an existing file.
     mode: u32,
-    /// `Some` when lines are flushed before they count.
+    /// `Some` if a line counts only once flushed to the disk.
     flushing: Option<Flushing>,
-    /// Lines that no task has begun to write. Locked for moments only.
+    /// Lines that no task has begun to write. The lock is held only briefly.
     gathered: std::sync::Mutex<Group>,
-    /// Lines that were written whole, of all files so far.
+    /// Number of complete lines written so far, in all files.
     written: AtomicU64,
     held: Mutex<Held>,
 }
 
-/// The task that has it is the only one that writes.
+/// The state of the writer. The task that holds the lock is the only writer.
 #[derive(Default)]
 struct Held {
-    /// `None` until it can be opened.
+    /// `None` until the file can be opened.
     file: Option<Arc<File>>,
-    /// The last line has no end.
+    /// True if the last line of the file has no line break.
     torn: bool,
-    /// What is being written, and how many bytes of it are. A task that finds something here
-    /// follows one who gave up.
+    /// The group being written, and the number of its bytes already written. If a task finds a
+    /// group here, the previous writer was dropped in the middle of a write.
     begun: Option<(Group, usize)>,
-    /// What the last lines stood in.
+    /// The buffer of the previous group, for reuse.
     used: Group,
 }
 
 impl LineFile {
-    /// A file that is opened by the first line, or by [`LineFile::reopen`].
+    /// Returns a file that the first line, or [`LineFile::reopen`], opens.
     pub(super) fn new(place: Place, mode: u32, sync: bool) -> Self {
         let flushing = sync.then(Flushing::default);
         let (gathered, written, held) =
@@ -74,29 +73,31 @@ impl LineFile {
         Self { place, mode, flushing, gathered, written, held }
     }
 
-    /// Opens the file at its place, and goes over to it if that worked. Where lines are flushed,
-    /// those of the old file are flushed first.
+    /// Opens the file at its path and replaces the old file. If lines are flushed, the lines of the
+    /// old file are flushed first.
     ///
     /// # Errors
-    /// Why it cannot be opened; the old one is kept then.
+    /// The file cannot be opened. The old file stays in use.
     pub(super) async fn reopen(&self) -> io::Result<()> {
         let file = self.open()?;
         let mut held = self.held.lock().await;
         self.settle(&mut held, None);
         if let (Some(flushing), Some(old)) = (&self.flushing, &held.file) {
             let written = self.written.load(Ordering::Acquire);
-            // A failure is for those who wait for these lines, and the more reason to go elsewhere.
+            // A failed flush fails the requests that wait for these lines; the new file is used all
+            // the same.
             let _ = flushing.until(written, || written, Arc::clone(old)).await;
         }
         held.take(file)
     }
 
-    /// Appends `parts` and a line break as one line, opening the file where that is still to do.
-    /// May be dropped at any moment: what it began is closed by the next line.
+    /// Appends `parts` and a line break as one line. Opens the file if it is not open.
+    ///
+    /// The future may be dropped at any moment: the next line finishes or terminates a partial
+    /// line.
     ///
     /// # Errors
-    /// Why the line is not in the file, or not known to be on the disk; timed out when that took
-    /// longer than `patience`.
+    /// The line is not in the file, or is not known to be on the disk. `TimedOut` after `patience`.
     pub(super) async fn append(&self, parts: &[&[u8]], patience: Duration) -> io::Result<()> {
         let line = self.lock_group().add(parts);
         let held = self.write_in_turn(&line).await;
@@ -105,13 +106,13 @@ impl LineFile {
         {
             return outcome.map(drop);
         }
-        // Only who has to wait pays for a timer.
+        // Only a task that has to wait pays for a timer.
         let ended = tokio::time::timeout(patience, Box::pin(self.end(&line, held))).await;
         ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Lets other tasks with a line ready add it, then writes them all, unless another has done it.
-    /// Returns the file where it is full for the moment.
+    /// Lets other tasks add their lines, then writes all lines, unless another task has written
+    /// them. Returns the lock on the writer if the file is full for the moment.
     async fn write_in_turn(&self, line: &Line) -> Option<MutexGuard<'_, Held>> {
         for _ in 0..TURNS {
             tokio::task::yield_now().await;
@@ -126,7 +127,7 @@ impl LineFile {
         None
     }
 
-    /// Waits for the end of `line`, and writes it where no other task does.
+    /// Waits until `line` is written, and writes it if no other task does.
     async fn end(&self, line: &Line, held: Option<MutexGuard<'_, Held>>) -> io::Result<()> {
         let mut held = held;
         while line.outcome().is_none() {
@@ -158,15 +159,15 @@ impl LineFile {
         }
     }
 
-    /// Takes the lines that were gathered, after closing those that a task gave up.
+    /// Closes a group that a dropped task left, then takes the gathered lines.
     fn begin(&self, held: &mut Held) {
         self.settle(held, None);
         let next = Group::reusing(std::mem::take(&mut held.used));
         held.begun = Some((std::mem::replace(&mut *self.lock_group(), next), 0));
     }
 
-    /// Writes what was begun, as far as the file takes it now. Returns the file where it is full
-    /// for the moment.
+    /// Writes the begun group as far as the file takes bytes now. Returns the file if the file is
+    /// full for the moment.
     fn write(&self, held: &mut Held) -> Option<Arc<File>> {
         let opened =
             if held.file.is_none() { self.open().and_then(|file| held.take(file)) } else { Ok(()) };
@@ -179,7 +180,7 @@ impl LineFile {
         }
     }
 
-    /// Tells those who wait what became of the lines that were begun.
+    /// Reports the outcome of the begun lines to the tasks that wait.
     fn settle(&self, held: &mut Held, cause: Option<io::Error>) {
         let Some((group, done)) = held.begun.take() else { return };
         if done > 0 {
@@ -197,7 +198,7 @@ impl LineFile {
     }
 
     fn open(&self) -> io::Result<File> {
-        // Never waits for the other end of a pipe: neither here nor at a write.
+        // The open call and the writes never wait for the other end of a pipe.
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK;
         let flags = flags | OFlags::NOCTTY | OFlags::CLOEXEC;
         let mode =
@@ -223,7 +224,7 @@ impl LineFile {
     }
 }
 
-/// The directory that is left to the API, made when it is missing.
+/// Opens the directory reserved for the API; creates the directory if it is missing.
 fn open_directory(path: &PathBuf) -> io::Result<rustix::fd::OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags, Mode::empty()) {
@@ -236,7 +237,7 @@ fn open_directory(path: &PathBuf) -> io::Result<rustix::fd::OwnedFd> {
 }
 
 impl Held {
-    /// Goes on in `file`, whose last line may be one that a dead process did not finish.
+    /// Replaces the file. A dead process may have left an incomplete last line in the new file.
     fn take(&mut self, file: File) -> io::Result<()> {
         let length = file.metadata()?.len();
         self.torn = length > 0 && !ends_with_a_line(&file, length);
@@ -244,7 +245,7 @@ impl Held {
         Ok(())
     }
 
-    /// Writes what was begun, in one go wherever the system takes it so.
+    /// Writes the begun group, in a single call if the system accepts it.
     fn write(&mut self) -> io::Result<()> {
         let Some(file) = &self.file else { return Err(io::Error::other("the file is not open")) };
         if self.torn {
@@ -272,14 +273,13 @@ fn write(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// Waits until the reader of a pipe, or of another file that can be full for a while, has made
-/// room.
+/// Waits until a full pipe, or another file that can be full for a while, has room.
 async fn writable(file: &File) -> io::Result<()> {
     Sender::from_file_unchecked(file.try_clone()?)?.writable().await
 }
 
-/// Whether the last of `length` bytes ends a line. Where it cannot be read, a line break too many
-/// is the lesser evil.
+/// Returns whether the last of `length` bytes ends a line. Returns `false` if the file cannot be
+/// read, because a superfluous line break is harmless.
 fn ends_with_a_line(file: &File, length: u64) -> bool {
     let mut last = [0];
     let same = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()));

@@ -1,35 +1,37 @@
-//! Flushes of an audit file, shared: one puts every line on the disk that was written before it
-//! began.
+//! Shared flushes of an audit file: a flush puts every line on the disk that was written before the
+//! flush began.
 //!
-//! The fault this file stops: a failed flush that the next one makes forgotten. The system reports
-//! it once and then calls the lost lines written; here they stay lost for every request that waits
-//! for them.
+//! Prevents a later flush from hiding a failed flush. The operating system reports a failed flush
+//! once and then treats the lost lines as written; this file keeps the failure for every request
+//! that waits for a lost line.
 
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// How far lines are on the disk, counted from 1.
+/// How many lines are on the disk, counted from 1.
 #[derive(Default)]
 struct Flushed {
-    /// Up to here all went well.
+    /// Number of the last line that was flushed.
     until: u64,
-    /// Up to here it is not known what the disk has.
+    /// Number of the last line that a failed flush covered. The disk may or may not have the lines
+    /// up to here.
     lost_until: u64,
 }
 
-/// The flushes of one device.
+/// The flushes of a device.
 #[derive(Default)]
 pub(super) struct Flushing(Arc<Mutex<Flushed>>);
 
 impl Flushing {
-    /// Returns once the line `number` is on the disk. `written` is the number of lines that are in
-    /// `file` or in those before it, and at least `number`. A request that stops waiting stops no
-    /// flush.
+    /// Returns once line `number` is on the disk.
+    ///
+    /// `written` returns the number of lines in `file` and in earlier files, which is at least
+    /// `number`. Dropping the future does not stop the flush.
     ///
     /// # Errors
-    /// The flush's, also for those who did not ask for that one.
+    /// The flush failed; every request that waits for a line of this flush gets the error.
     pub(super) async fn until(
         &self,
         number: u64,

@@ -1,41 +1,41 @@
-//! Lines that are written together, and what became of each.
+//! Lines that are written together, and the outcome of each line.
 
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-/// Bytes that are kept allocated for the next lines.
+/// Maximum number of bytes that stay allocated for the next group.
 const KEPT: usize = 64 << 10;
 
-/// Lines in the order in which they came.
+/// Lines in order of arrival.
 #[derive(Default)]
 pub(super) struct Group {
     bytes: Vec<u8>,
-    /// Where each ends in `bytes`, its line break included.
+    /// The end of each line in `bytes`, including the line break.
     ends: Vec<usize>,
     outcome: Arc<OnceLock<Outcome>>,
 }
 
-/// One of the lines, for the task that waits for it.
+/// A line of a group, for the task that waits for the outcome.
 pub(super) struct Line {
     index: usize,
     outcome: Arc<OnceLock<Outcome>>,
 }
 
-/// What became of lines that were written together.
+/// The outcome of a group of lines.
 pub(super) struct Outcome {
-    /// So many of them, from the first, are in the file.
+    /// Number of lines, counted from the first, that are completely in the file.
     pub(super) whole: usize,
-    /// Lines that are in the file or in those before it, these included.
+    /// Number of lines in the file and in earlier files, including these lines.
     pub(super) written: u64,
-    /// The file, if it could be had.
+    /// The file, if it could be opened.
     pub(super) file: Option<Arc<File>>,
-    /// Why the others are not in it.
+    /// The reason why the other lines are missing.
     pub(super) cause: Option<io::Error>,
 }
 
 impl Group {
-    /// None yet, to stand where `used` stood.
+    /// Returns an empty group that reuses the buffers of `used`.
     pub(super) fn reusing(used: Self) -> Self {
         let (mut bytes, mut ends) = (used.bytes, used.ends);
         bytes.clear();
@@ -52,33 +52,34 @@ impl Group {
         Line { index: self.ends.len() - 1, outcome: Arc::clone(&self.outcome) }
     }
 
-    /// What is left when `done` bytes are written.
+    /// Returns the rest of the group after `done` bytes.
     pub(super) fn after(&self, done: usize) -> &[u8] {
         self.bytes.get(done..).unwrap_or_default()
     }
 
-    /// How many lines stand whole in the first `done` bytes.
+    /// Returns the number of lines that are complete within the first `done` bytes.
     pub(super) fn whole(&self, done: usize) -> usize {
         self.ends.partition_point(|end| *end <= done)
     }
 
-    /// Whether a line is cut after `done` bytes.
+    /// Returns whether position `done` lies inside a line.
     pub(super) fn is_cut(&self, done: usize) -> bool {
         done > 0 && self.ends.binary_search(&done).is_err()
     }
 
-    /// Tells every task that waits.
+    /// Sets the outcome for every task that waits.
     pub(super) fn settle(&self, outcome: Outcome) {
-        // Only the writer settles, and no lines are written twice.
+        // Only the writer settles, and only once for each group.
         let _ = self.outcome.set(outcome);
     }
 }
 
 impl Line {
-    /// The number of lines and the file that it is in; `None` while it is not written.
+    /// Returns the number of lines written so far and the file; `None` while the line is not
+    /// written.
     ///
     /// # Errors
-    /// Why it is not written whole.
+    /// The reason why the line is not completely in the file.
     pub(super) fn outcome(&self) -> Option<io::Result<(u64, &Arc<File>)>> {
         let Outcome { whole, written, file, cause } = self.outcome.get()?;
         Some(match (file, cause) {

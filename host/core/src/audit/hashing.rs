@@ -1,8 +1,9 @@
-//! How a device names a value without showing it: HMAC-SHA256 under a key of its own.
+//! Hashes of values in audit lines: HMAC-SHA256 under a key of the device.
 //!
-//! The attack this file stops: values guessed from their hashes, and one device's hashes compared
-//! with another's. The key follows from the cluster and the device's name, so that the same value
-//! has the same hash for as long as both live, even where keys are rotated, restarted or made anew.
+//! Prevents a reader from guessing values from hashes, and from comparing the hashes of two
+//! devices. The key is derived from the cluster and the device's name, so the same value keeps the
+//! same hash across restarts and key rotations, and even if the device is deleted and created
+//! again.
 
 use aws_lc_rs::hmac;
 use bulkhead_store::Store;
@@ -10,46 +11,46 @@ use bulkhead_wire::hexadecimal;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 
-/// Stands in front of every hash, so that readers can tell it from a value.
+/// Prefix of every hash, so that readers can tell a hash from a value.
 const MARK: &[u8] = b"hmac-sha256:";
-/// Bytes of a hash.
+/// Length of a hash in bytes.
 const LENGTH: usize = MARK.len() + 64;
 
-/// The hashes of one device.
+/// The hashing key of a device.
 pub(crate) struct Hashing(hmac::Key);
 
 impl Hashing {
-    /// The hashes of the device `name` in the cluster of `store`.
+    /// Returns the hashing of the device `name` in the cluster of `store`.
     pub(super) fn of(store: &Store, name: &str) -> Self {
         Self::new(store.keyed_hash(&format!("audit/{name}"), b"salt").as_bytes())
     }
 
-    /// Hashes under `key`. It is scheduled here, once, and not at each value.
+    /// Returns a hashing under `key`. Prepares the key schedule once instead of for each value.
     pub(super) fn new(key: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// `hmac-sha256:<64 hexadecimal digits>` of `value`.
+    /// Returns `hmac-sha256:<64 hexadecimal digits>` of `value`.
     pub(crate) fn hash(&self, value: &str) -> String {
         let mut text = Vec::with_capacity(LENGTH);
         self.push(value.as_bytes(), &mut text);
         text.into_iter().map(char::from).collect()
     }
 
-    /// Appends the same to `out`.
+    /// Appends the hash of `value` to `out`, in the same form.
     pub(super) fn push(&self, value: &[u8], out: &mut Vec<u8>) {
         out.reserve(LENGTH);
         out.extend_from_slice(MARK);
         hexadecimal::push(hmac::sign(&self.0, value).as_ref(), out);
     }
 
-    /// The hash of the JSON of `value`: without spaces, and with the keys of objects in the order
-    /// of their bytes. That JSON is not built in memory.
+    /// Hashes the JSON of `value`, without spaces and with object keys in byte order. Does not
+    /// build the JSON in memory.
     pub(super) fn hash_json(&self, value: &(impl Serialize + ?Sized)) -> String {
         let mut hashed = BufWriter::new(Hashed(hmac::Context::with_key(&self.0)));
         let mut text = Vec::with_capacity(LENGTH);
         text.extend_from_slice(MARK);
-        // A context takes every byte, and keys are texts: neither of both can fail.
+        // Neither step can fail: the writer takes every byte, and all keys are texts.
         let written = serde_json::to_writer(&mut hashed, value).is_ok();
         if let (true, Ok(Hashed(context))) = (written, hashed.into_inner()) {
             hexadecimal::push(context.sign().as_ref(), &mut text);
@@ -58,7 +59,7 @@ impl Hashing {
     }
 }
 
-/// What is written here is hashed.
+/// A writer that hashes all bytes.
 struct Hashed(hmac::Context);
 
 impl Write for Hashed {

@@ -1,20 +1,20 @@
-//! JSON, written straight into the bytes of a line: no value is built that would be thrown away.
+//! JSON, written directly into the bytes of a line without intermediate values.
 
 use serde::Serialize;
 use std::io;
 
-/// A value as JSON. What is written here cannot fail: its keys are texts, and memory takes every
-/// byte.
+/// Writes a value as JSON. Cannot fail: all keys are texts, and a vector takes every byte.
 pub(super) fn value(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
     let before = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
-        // Half a value would spoil the line.
+        // Part of a value would corrupt the line.
         out.truncate(before);
         out.extend_from_slice(b"null");
     }
 }
 
-/// A value as JSON of at most `most` bytes. `false`, and nothing written, where it is longer.
+/// Writes a value as JSON of at most `most` bytes. If the JSON is longer, returns `false` and
+/// writes nothing.
 pub(super) fn value_within(
     value: &(impl Serialize + ?Sized),
     most: usize,
@@ -28,7 +28,7 @@ pub(super) fn value_within(
     fits
 }
 
-/// Takes so many bytes, and fails at the next one.
+/// A writer that fails when more than `left` bytes are written.
 struct Limited<'a> {
     out: &'a mut Vec<u8>,
     left: usize,
@@ -47,26 +47,27 @@ impl io::Write for Limited<'_> {
     }
 }
 
-/// An object, member after member.
+/// An object, written member after member.
 pub(super) struct Object<'a> {
     out: &'a mut Vec<u8>,
     is_empty: bool,
 }
 
-/// A place between two members of an object.
+/// A position between two members of an object.
 pub(super) struct Mark {
     written: usize,
     is_empty: bool,
 }
 
 impl<'a> Object<'a> {
-    /// Opens it.
+    /// Opens the object.
     pub(super) fn begin(out: &'a mut Vec<u8>) -> Self {
         out.push(b'{');
         Self { out, is_empty: true }
     }
 
-    /// Writes a key that a caller or a component chose; its value is to follow in what is returned.
+    /// Writes a key that a caller or a component chose. The caller then writes the value to the
+    /// returned buffer.
     pub(super) fn key(&mut self, name: &str) -> &mut Vec<u8> {
         self.separate();
         value(name, self.out);
@@ -74,7 +75,8 @@ impl<'a> Object<'a> {
         self.out
     }
 
-    /// Writes a key of ours, which needs no escapes; its value is to follow in what is returned.
+    /// Writes a key of the program, which needs no escapes. The caller then writes the value to the
+    /// returned buffer.
     pub(super) fn own_key(&mut self, name: &'static str) -> &mut Vec<u8> {
         self.separate();
         self.out.push(b'"');
@@ -95,35 +97,35 @@ impl<'a> Object<'a> {
         value(what, self.own_key(name));
     }
 
-    /// Writes a member that is left out where there is nothing to say.
+    /// Writes a member, unless the text is empty.
     pub(super) fn text(&mut self, name: &'static str, text: &str) {
         if !text.is_empty() {
             self.member(name, text);
         }
     }
 
-    /// Writes a member whose value is JSON already.
+    /// Writes a member whose value is already JSON.
     pub(super) fn json(&mut self, name: &'static str, json: &[u8]) {
         self.own_key(name).extend_from_slice(json);
     }
 
-    /// Where the next member begins, for [`Object::cut`].
+    /// Returns the position of the next member, for [`Object::cut`].
     pub(super) fn mark(&self) -> Mark {
         Mark { written: self.out.len(), is_empty: self.is_empty }
     }
 
-    /// Takes back the members that were written after the mark.
+    /// Removes the members written after the mark.
     pub(super) fn cut(&mut self, mark: Mark) {
         self.out.truncate(mark.written);
         self.is_empty = mark.is_empty;
     }
 
-    /// How many bytes there are so far, before the comma of the next member.
+    /// Returns the length of the buffer in bytes, before the comma of the next member.
     pub(super) fn written(&self) -> usize {
         self.out.len()
     }
 
-    /// Appends members that were written before, by another object.
+    /// Appends members that another object wrote.
     pub(super) fn members(&mut self, written: &[u8]) {
         if written.is_empty() {
             return;
@@ -132,7 +134,7 @@ impl<'a> Object<'a> {
         self.out.extend_from_slice(written);
     }
 
-    /// Closes it.
+    /// Closes the object.
     pub(super) fn end(self) {
         self.out.push(b'}');
     }

@@ -1,7 +1,7 @@
-//! The lines of a request and of its answer, as one device writes them (decision H20).
+//! The lines of a request and of its answer, as written to a device (decision H20).
 //!
-//! Both lines begin with who asked and what, so that this is written once and its hashes are made
-//! once.
+//! Both lines start with the same text about caller and request, so the text is written and hashed
+//! only once.
 
 use super::device::Device;
 use super::refusal::Refusal;
@@ -10,21 +10,21 @@ use super::writer::Writer;
 use bulkhead_wire::response::Response;
 use std::ops::Range;
 
-/// What an ordinary request takes, so that its text grows once.
+/// Usual length of a line in bytes, allocated at once.
 const USUAL: usize = 2 << 10;
 
-/// What a hash takes, with its quotes.
+/// Length of a hash with quotes.
 const HASH: usize = 80;
 
-/// What both lines of a request say, on one device.
+/// The text that both lines of a request share, for a single device.
 pub(crate) struct Entry {
     text: Vec<u8>,
-    /// The members that tell the mount.
+    /// Position of the mount's members in `text`.
     mount: Range<usize>,
 }
 
 impl Entry {
-    /// Writes who asks and what.
+    /// Writes the caller and the request.
     pub(crate) fn of(device: &Device, subject: &Subject<'_>) -> Self {
         let writer = Writer { device, subject };
         let mut text = Vec::with_capacity(USUAL);
@@ -44,7 +44,8 @@ impl Entry {
         Self { text, mount }
     }
 
-    /// Records the request, with the reason where it is refused. `false` when it is not recorded.
+    /// Records the request, with the reason if it is refused. Returns `false` if nothing was
+    /// recorded.
     pub(crate) async fn request(
         &self,
         device: &Device,
@@ -64,7 +65,7 @@ impl Entry {
             .await
     }
 
-    /// Records the answer. `false` when it is not recorded.
+    /// Records the answer. Returns `false` if nothing was recorded.
     pub(crate) async fn response(
         &self,
         device: &Device,

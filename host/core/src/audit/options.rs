@@ -1,9 +1,8 @@
-//! The options of a device that is made by the API. They come as texts, and are stored as they
-//! came.
+//! The options of a device that the API makes. The options arrive as texts and are stored
+//! unchanged.
 //!
-//! The attacks this file stops: a file outside of the directory that the operator left to the API,
-//! a file that can be executed, and an option that is not honoured while its sender believes
-//! otherwise.
+//! Prevents a file outside the directory reserved for the API, an executable file, and an option
+//! that is silently ignored.
 
 use super::file::Place;
 use super::settings::{self, DeviceSettings};
@@ -14,8 +13,7 @@ use bulkhead_wire::name::is_name;
 use serde_json::{Map, Value};
 use std::path::{Component, Path};
 
-/// What may be asked of a file (decision H19). The two at the end are there to be refused by
-/// name.
+/// Returns the options of a file device (decision H19). The last two exist to give a clear refusal.
 pub(crate) fn option_fields() -> Vec<Field> {
     let flag = |name, default: bool| Field {
         default: Some(default.into()),
@@ -38,10 +36,11 @@ pub(crate) fn option_fields() -> Vec<Field> {
     ]
 }
 
-/// The settings that `options` ask for, for the device `name` in `directory`, and where it writes.
+/// Returns the settings and the destination that `options` request for device `name` in
+/// `directory`.
 ///
 /// # Errors
-/// 400 for an option that is unknown or cannot be honoured.
+/// 400 for an option that is unknown or not supported.
 pub(super) fn read(
     name: &str,
     options: &Map<String, Value>,
@@ -82,10 +81,10 @@ pub(super) fn read(
     Ok((settings, Place::Within { directory: directory.to_path_buf(), name: file }))
 }
 
-/// The name of a file that lies directly in `directory`. That it is no link is seen when it is
-/// opened.
+/// Returns the name of a file that lies directly in `directory`. The check that the file is not a
+/// link happens when the file is opened.
 fn within(directory: &Path, file: &str) -> Result<String, Failure> {
-    // Words that other servers do not take for files.
+    // Other servers treat these words as special destinations, not as files.
     let is_file = !["stdout", "discard"].contains(&file) && !file.ends_with('/');
     let path = Path::new(file);
     let inside = if path.is_absolute() { path.strip_prefix(directory).ok() } else { Some(path) };

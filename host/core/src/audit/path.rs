@@ -1,24 +1,24 @@
-//! How a line shows the path of a request: with hashes in place of its secrets.
+//! The path of a request as a line shows it: with hashes in place of secrets.
 //!
-//! The attacks this file stops: a token that a caller put into a path, read there; and a path of
-//! nothing but tokens, of which each takes five bytes in the request and eighty in a line, or that
-//! takes time in the square of its length.
+//! Prevents the disclosure of a token that a caller put into the path. Also bounds paths full of
+//! tokens: each token takes 5 bytes in the request and 80 in a line, and a naive search would take
+//! time quadratic in the length of the path.
 
 use super::bounds;
 use super::hashing::Hashing;
 use super::subject::Subject;
 use std::borrow::Cow;
 
-/// How tokens of ours begin (decision P16).
+/// Prefixes of Bulkhead's tokens (decision P16).
 const TOKENS: [&str; 3] = ["bhs.", "bhb.", "bhr."];
 
-/// Below it peers take tokens in paths, which some are still sent to; here no row answers to them.
+/// Prefix below which other servers accept tokens in the path; some clients still send such paths.
+/// Bulkhead has no such endpoint.
 const UNSERVED: &str = "auth/token/";
-/// Segments of such a path that name what is asked.
+/// Number of leading segments of such a path that name the operation.
 const UNSERVED_NAMES: usize = 3;
 
-/// A path of a request, and what of it no reader may see: captures that are marked secret, and
-/// tokens.
+/// The path of a request, with the parts to hide: captures that are marked secret, and tokens.
 pub(super) struct SentPath<'a> {
     text: &'a str,
     captures: Vec<&'a str>,
@@ -27,7 +27,7 @@ pub(super) struct SentPath<'a> {
 }
 
 impl<'a> SentPath<'a> {
-    /// The path of `subject`'s request.
+    /// Returns the path of the request of `subject`.
     pub(super) fn of(subject: &'a Subject<'_>) -> Self {
         let text = subject.request.path.as_str();
         let captures = subject.route.iter().flat_map(|route| {
@@ -39,7 +39,7 @@ impl<'a> SentPath<'a> {
         Self { text, captures: captures.collect(), is_unserved, most }
     }
 
-    /// Whether anything of it is hidden.
+    /// Returns whether any part of the path is hidden.
     pub(super) fn has_secrets(&self) -> bool {
         !self.captures.is_empty()
             || self.text.split('/').enumerate().any(|(index, part)| self.is_secret(index, part))
@@ -51,12 +51,12 @@ impl<'a> SentPath<'a> {
             || (self.is_unserved && index >= UNSERVED_NAMES)
     }
 
-    /// The path as it is shown, and the number of its bytes that are not shown in any form.
+    /// Returns the path for display, and the number of its bytes that are left out.
     pub(super) fn shown(&self, hashing: &Hashing) -> (Cow<'a, str>, usize) {
         if self.text.len() <= self.most && !self.has_secrets() {
             return (self.text.into(), 0);
         }
-        // A capture of several segments is the end of its path.
+        // A capture of several segments is always the end of the path.
         let several = self.captures.iter().find(|capture| capture.contains('/'));
         let before = several.and_then(|capture| self.text.strip_suffix(*capture));
         let (mut shown, mut read) = (String::new(), 0);

@@ -1,13 +1,13 @@
-//! What of a request's and an answer's data may be read in a line.
+//! Redaction of the data of a request or an answer.
 //!
-//! The attack this file stops: a secret in the audit file, wherever it was put. Every text is
-//! hashed, however deep it lies. Of a member that the mount's route table marks secret, in any of
-//! its rows and under any of its names, numbers, booleans and keys are hashed, too, by the
-//! mount or the device would show.
+//! Prevents a secret in the audit file, at any depth of the data. Every text is hashed. If the
+//! mount's route table marks a member secret, in any row and under any alias, numbers, booleans and
+//! keys of the member are hashed too, even if the mount or the device would show the member.
 //!
-//! And a line that is longer than the request that it tells of: a hash takes eighty bytes where an
-//! empty text takes three. The data of a line have a bound ([`super::bounds`]). A member that is
-//! too long stands as one digest, and members for which there is no room are told by their number.
+//! Also prevents a line much longer than its request: a hash takes 80 bytes where an empty text
+//! takes
+//! 3. The data of a line are bounded ([`super::bounds`]). A member that is too long becomes a
+//!    single digest, and members without room are only counted.
 
 use super::bounds::{MEMBER, NAME};
 use super::digests::Digests;
@@ -19,36 +19,36 @@ use std::borrow::Cow;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// How much of a value may be read.
+/// The readable part of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
-    /// All of it.
+    /// The whole value.
     Clear,
-    /// Numbers, booleans, keys and points in time; texts as hashes.
+    /// Numbers, booleans, keys and timestamps; other texts are hashed.
     Values,
-    /// Nothing but its shape.
+    /// Only the structure.
     Nothing,
 }
 
-/// The rules for the data of one request or answer on one device.
+/// The redaction rules for the data of a single request or answer on a single device.
 pub(super) struct Redaction<'a> {
     pub(super) hashing: &'a Hashing,
-    /// Knows which names are secret. Without one nothing is known of the data, and nothing but keys
-    /// is shown.
+    /// The route table, which marks secret names. Without a table, only the names of top-level
+    /// members are shown.
     pub(super) table: Option<&'a Table>,
     /// Members that the mount shows: its `audit_non_hmac_request_keys` or
     /// `audit_non_hmac_response_keys`.
     pub(super) clear: &'a [String],
-    /// The device shows what is not marked secret.
+    /// True if the device shows all members that are not marked secret.
     pub(super) raw: bool,
 }
 
 /// The members that the data of a line leave out.
 #[derive(Default)]
 pub(super) struct LeftOut {
-    /// Members of which the line has nothing.
+    /// Number of members that left no trace in the line.
     pub(super) members: usize,
-    /// Members that are too long.
+    /// Digests of the members that are too long.
     pub(super) digests: Digests,
 }
 
@@ -56,8 +56,8 @@ pub(super) struct LeftOut {
 struct Full;
 
 impl Redaction<'_> {
-    /// Writes the members of `data` as an object, from the first on as many as fit into `most`
-    /// bytes. Returns what is left out: the digests take their bytes of `most`, too.
+    /// Writes the members of `data` as an object, in order, until `most` bytes are used. Returns
+    /// the omitted members. Digests count towards `most`.
     pub(super) fn object<'a>(
         &self,
         data: impl IntoIterator<Item = (&'a String, &'a Value)>,
@@ -68,7 +68,7 @@ impl Redaction<'_> {
         let mut left_out = LeftOut::default();
         let mut object = json::Object::begin(out);
         for (name, value) in data {
-            // Behind the first one that does not fit nothing is looked at.
+            // After the first member that does not fit, no further member is inspected.
             if left_out.members > 0 || !self.member((name, value), end, &mut object, &mut left_out)
             {
                 left_out.members += 1;
@@ -78,7 +78,7 @@ impl Redaction<'_> {
         left_out
     }
 
-    /// Writes one member, or its digest. `false` where neither fits before `end`.
+    /// Writes a member, or its digest. Returns `false` if neither fits before `end`.
     fn member(
         &self,
         (name, value): (&str, &Value),
@@ -95,7 +95,8 @@ impl Redaction<'_> {
         }
         object.cut(mark);
         match value {
-            // That of a text is its hash, by which it is looked for.
+            // The digest of a text is the plain hash of the text, so that readers can search for
+            // it.
             Value::String(text) => {
                 left_out.digests.add_hash(&self.hashing.hash(text), &shown_name, 1);
             }
@@ -108,7 +109,7 @@ impl Redaction<'_> {
         fits
     }
 
-    /// A name as it is shown: a long one is most likely no name.
+    /// Returns the name for display. A long name is hashed, because it is most likely not a name.
     fn name<'n>(&self, name: &'n str) -> Cow<'n, str> {
         shown_name(self.hashing, name)
     }
@@ -122,7 +123,7 @@ impl Redaction<'_> {
         }
     }
 
-    /// Writes a value that is to end before `end`. Where it does not, part of it may be written.
+    /// Writes a value that must end before `end`. On [`Full`], part of the value may be written.
     fn value(
         &self,
         value: &Value,
@@ -188,12 +189,12 @@ impl Redaction<'_> {
     }
 }
 
-/// The name of a member as a line shows it: a long one stands as its hash.
+/// Returns a member's name as a line shows it. A long name is hashed.
 pub(super) fn shown_name<'n>(hashing: &Hashing, name: &'n str) -> Cow<'n, str> {
     if name.len() <= NAME { name.into() } else { hashing.hash(name).into() }
 }
 
-/// The number of values inside a value, empty lists and objects included.
+/// Returns the number of values inside a value. An empty list or object counts as 1.
 fn count(value: &Value) -> usize {
     match value {
         Value::Array(list) => list.iter().map(count).sum::<usize>().max(1),
@@ -202,9 +203,9 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Whether `text` is a point in time as RFC 3339 writes it, which is shown (decision H20).
+/// Returns whether `text` is an RFC 3339 timestamp, which is shown (decision H20).
 fn is_timestamp(text: &str) -> bool {
-    // Nearly every text is something else, which two bytes tell.
+    // Two bytes rule out nearly every other text.
     let bytes = text.as_bytes();
     bytes.get(4) == Some(&b'-')
         && bytes.get(10) == Some(&b'T')

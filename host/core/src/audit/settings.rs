@@ -1,59 +1,59 @@
-//! What the operator asks of the audit: the devices that are always there, and where the API may
-//! make others.
+//! The operator's audit settings: the permanent devices, and the directory for devices that the API
+//! makes.
 //!
-//! The attack this file stops: a device that makes a program of what clients send. No mode may let
-//! a file be executed.
+//! Prevents an executable audit file, which would run text that clients send. No mode may include
+//! an execute bit.
 
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::name::is_name;
 use std::path::{Path, PathBuf};
 
-/// Permissions that an audit file may have: one that could be executed would be a program that the
-/// senders of requests write.
+/// Permission bits allowed for an audit file. Clients determine the content of the file, so an
+/// executable file would be a program of theirs.
 const MODES: u32 = 0o666;
 
-/// The audit as the configuration declares it. The default is none at all.
+/// The audit as the configuration declares it. The default has no device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditSettings {
     /// Devices that the API cannot remove.
     pub devices: Vec<DeviceSettings>,
-    /// The directory in which devices made by the API write; `None` where the API may make none.
+    /// Directory of the devices that the API makes; `None` if the API may make no devices.
     pub api_directory: Option<PathBuf>,
 }
 
-/// A file to which every request and every answer is written.
+/// A file that receives a line for every request and every answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSettings {
-    /// Names the device in `sys/audit`, without a slash: `main`. Its hashes depend on it.
+    /// Name of the device in `sys/audit`, without a slash, such as `main`. The hashes depend on the
+    /// name.
     pub name: String,
-    /// The file, made when it is missing.
+    /// Path of the file, which is created if it is missing.
     pub file: PathBuf,
-    /// Permissions that the file gets; 0 leaves them as they are, or as the process makes files.
+    /// Permissions of the file. 0 keeps the permissions of an existing file; a new file gets 0600.
     pub mode: u32,
-    /// Write values in clear. Tokens, and what a route table marks secret, are hashed all the
-    /// same.
+    /// Writes values in clear. Tokens and members marked secret are still hashed.
     pub log_raw: bool,
-    /// Hash accessors of tokens, too.
+    /// Hashes the accessors of tokens too.
     pub hmac_accessor: bool,
-    /// Of a listing write only how many names it has.
+    /// Writes only the number of names of a listing.
     pub elide_list_responses: bool,
-    /// Flush lines to the disk before their answer leaves, many at a time (decision P17).
+    /// Flushes lines to the disk before the answer leaves, many lines at a time (decision P17).
     pub sync: bool,
 }
 
-/// For the owner alone: lines tell who does what, where and when.
+/// Default permissions: readable for the owner only, because lines tell all activity.
 pub(crate) const MODE: u32 = 0o600;
 
-/// What of a declared device its operator has to change, and why.
+/// The setting of a declared device that the operator has to change, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceRefusal {
-    /// Which setting.
+    /// The setting.
     pub setting: DeviceSetting,
-    /// What is wrong with it, and what to do.
+    /// The fault and the remedy.
     pub why: String,
 }
 
-/// A setting that a declared device can be refused for.
+/// A setting for which a declared device can be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceSetting {
     /// [`DeviceSettings::name`].
@@ -65,7 +65,7 @@ pub enum DeviceSetting {
 }
 
 impl DeviceSettings {
-    /// A device that writes to `file`, with nothing else said of it.
+    /// Returns a device that writes to `file`, with default settings.
     #[must_use]
     pub fn new(name: &str, file: PathBuf) -> Self {
         Self {
@@ -79,10 +79,10 @@ impl DeviceSettings {
         }
     }
 
-    /// Checks a device that is declared after `others`: its name, its file and its permissions.
+    /// Checks the name, file and permissions of a device that is declared after `others`.
     ///
     /// # Errors
-    /// The first setting that no audit could follow.
+    /// The first invalid setting.
     pub fn check(&self, others: &[Self]) -> Result<(), DeviceRefusal> {
         let refused = |setting, why| Err(DeviceRefusal { setting, why });
         let name = quoted(&self.name);
@@ -110,14 +110,14 @@ impl DeviceSettings {
     }
 }
 
-/// Whether an audit file may have these permissions.
+/// Returns whether an audit file may have these permissions.
 pub(super) fn may_be_mode(mode: u32) -> bool {
     mode & !MODES == 0
 }
 
 impl AuditSettings {
-    /// What a server in dev mode audits to: `audit.log` in its data directory, and beside it
-    /// what the API asks for.
+    /// Returns the audit of a server in dev mode: `audit.log` in the data directory, and devices of
+    /// the API in its subdirectory `audit`.
     #[must_use]
     pub fn within(data: &Path) -> Self {
         let device = DeviceSettings::new("file", data.join("audit.log"));

@@ -1,4 +1,4 @@
-//! Devices that the API made, as they are stored: each unsealing opens them again.
+//! Stored records of the devices that the API made. Each unsealing opens the devices again.
 
 use bulkhead_store::{Address, Index, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 const PREFIX: &str = "audit/";
 
-/// What was asked for.
+/// A device as the API requested it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredDevice {
     pub(crate) name: String,
     pub(crate) description: String,
-    /// Kept and shown, without effect: nothing is replicated.
+    /// Stored and shown, without effect: nothing is replicated.
     pub(crate) local: bool,
     pub(crate) options: Map<String, Value>,
 }
@@ -23,24 +23,24 @@ pub(crate) struct StoredDevice {
 stored!(StoredDevice, "audit-device", reads_stored_devices);
 
 impl StoredDevice {
-    /// Writes it into the unit.
+    /// Writes the record into the unit.
     pub(super) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
         unit.put(address(&self.name), self.to_bytes()?, Index::default());
         Ok(())
     }
 }
 
-/// Whether a device of that name is stored.
+/// Returns whether a device of that name is stored.
 pub(super) async fn is_stored(unit: &mut Unit, name: &str) -> Result<bool, Failure> {
     Ok(unit.get(&address(name)).await?.is_some())
 }
 
-/// Removes it in the unit.
+/// Deletes the record within the unit.
 pub(super) fn delete(unit: &mut Unit, name: &str) {
     unit.delete(address(name));
 }
 
-/// All stored devices: the name, and what could be read of the record.
+/// Returns all stored devices: the name, and the record or the reason why it is unreadable.
 pub(super) async fn all(
     store: &Arc<Store>,
 ) -> Result<Vec<(String, Result<StoredDevice, Failure>)>, Failure> {

@@ -1,17 +1,17 @@
-//! Attempts to unseal that were refused while the audit was not open, because its keys were sealed.
+//! Refused unseal attempts while the audit was closed because its keys were sealed.
 //!
-//! The attack this file stops: shares that are guessed without a trace. The attempts are kept in
-//! memory, few of them and the number of the rest, and are recorded as soon as there is an audit.
+//! Prevents guessing key shares without a trace. A bounded number of attempts and the count of the
+//! rest stay in memory, and are recorded as soon as the audit is open.
 
 use super::json::Object;
 use super::{Audit, subject};
 use crate::random;
 use std::net::IpAddr;
 
-/// Attempts that are kept; of the others the number is told.
+/// Maximum number of attempts kept in full. Further attempts are only counted.
 const KEPT: usize = 64;
 
-/// Attempts that were refused since there was an audit.
+/// Unseal attempts refused since the audit was last open.
 #[derive(Default)]
 pub(crate) struct RefusedUnseals {
     kept: Vec<Refused>,
@@ -26,8 +26,8 @@ struct Refused {
 }
 
 impl RefusedUnseals {
-    /// Keeps one that was refused at store time `at`, in milliseconds. `cause` repeats nothing of
-    /// the share.
+    /// Adds an attempt that was refused at store time `at`, in milliseconds. `cause` must not
+    /// repeat any part of the share.
     pub(crate) fn add(&mut self, at: u64, remote: IpAddr, cause: String) {
         if self.kept.len() < KEPT {
             self.kept.push(Refused { at, remote, cause });
@@ -38,8 +38,8 @@ impl RefusedUnseals {
 }
 
 impl Audit {
-    /// Records them on every device, with the time at which they came. Where none records them the
-    /// server's log has them.
+    /// Records the attempts on every device, with their time. If no device records an attempt, only
+    /// the server's log has it.
     pub(crate) async fn record_refused_unseals(&self, refused: &RefusedUnseals) {
         let last = refused.kept.len().saturating_sub(1);
         for (index, one) in refused.kept.iter().enumerate() {
@@ -58,7 +58,7 @@ fn line(refused: &Refused, others: u64) -> Vec<u8> {
     entry.member("time", &subject::time(refused.at));
     entry.member("type", "request");
     let mut request = Object::begin(entry.own_key("request"));
-    // Without randomness there would be no keys either: the line is worth more than its number.
+    // If randomness fails, the line is recorded without an id.
     request.text("id", &random::uuid().unwrap_or_default());
     request.member("operation", "update");
     request.member("path", "sys/unseal");

@@ -1,10 +1,11 @@
-//! What stands in a line: who asks, what is asked, what was answered.
+//! The content of a line: the caller, the request and the answer.
 //!
-//! The attack this file stops: a token in a place that is not data. Tokens and accessors are hashed
-//! wherever they stand, in a path and in what was handed out, too, also where the device shows the
-//! rest; no header is written. And a disk that fills up from outside: each part of a line has its
-//! bound ([`super::bounds`]). A list that is longer stands as one digest, a text as its hash, and
-//! the rest is told by its number. Fields that no endpoint reads are told by their names.
+//! Prevents the disclosure of a token outside the data. Tokens and accessors are hashed everywhere,
+//! including paths and answers, even on a device that shows other values; no header is written.
+//!
+//! Also prevents clients from filling the disk: each part of a line is bounded ([`super::bounds`]).
+//! A longer list becomes a digest, a longer text is hashed, and the line counts the rest. For
+//! fields that no endpoint reads, the line shows only the names.
 
 mod token;
 
@@ -24,21 +25,21 @@ use bulkhead_wire::response::{Body, Response};
 use serde_json::{Map, Value, json};
 use std::ops::Range;
 
-/// Of a request whose sender is not trusted, more than so many bytes of body are told by their
-/// number only: hashing them takes time.
+/// Maximum body size, in bytes, that is examined for an untrusted sender. A line shows only the
+/// length of a larger body, because hashing takes time.
 const MOST_OF_A_BODY: u64 = 64 << 10;
 
-/// One device's manner of writing one request.
+/// A writer of a single request for a single device.
 pub(super) struct Writer<'a> {
     pub(super) device: &'a Device,
     pub(super) subject: &'a Subject<'a>,
 }
 
-/// The token that was sent and its accessor, as they are written.
+/// The caller's token and its accessor, as the line shows them.
 pub(super) type Credential<'a> = (&'a [u8], &'a [u8]);
 
 impl Writer<'_> {
-    /// What is asked. Returns where the members are that tell the mount.
+    /// Writes the request. Returns the position of the mount's members.
     pub(super) fn request(
         &self,
         (token, accessor): Credential<'_>,
@@ -48,7 +49,7 @@ impl Writer<'_> {
         let mut object = Object::begin(out);
         object.member("id", &request.id);
         object.member("operation", operation.word());
-        // Behind the comma.
+        // The position after the comma.
         let begin = object.written() + 1;
         if let Some(route) = &self.subject.route {
             self.mount(route, &mut object);
@@ -68,7 +69,7 @@ impl Writer<'_> {
         mount
     }
 
-    /// The path, and how much of it is not shown.
+    /// Writes the path, and the number of its bytes that are left out.
     fn path(&self, object: &mut Object<'_>) {
         let (path, elided) = SentPath::of(self.subject).shown(&self.device.hashing);
         object.member("path", &path);
@@ -77,7 +78,8 @@ impl Writer<'_> {
         }
     }
 
-    /// What was sent: of fields that no endpoint reads the names, of a body of bytes the length.
+    /// Writes the fields that the endpoint reads, the names of all other fields, and the body
+    /// length of a raw, unread or partly shown body.
     fn fields(&self, object: &mut Object<'_>) {
         let Subject { request, .. } = self.subject;
         let is_trusted = self.subject.is_trusted();
@@ -106,7 +108,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The names of fields that no endpoint reads. Returns how many are left out.
+    /// Writes the names of fields that no endpoint reads. Returns the number of names left out.
     fn unknown_fields<'a>(
         &self,
         names: impl Iterator<Item = &'a String>,
@@ -132,7 +134,7 @@ impl Writer<'_> {
         left_out
     }
 
-    /// What was answered.
+    /// Writes the answer.
     pub(super) fn response(&self, response: &Response, mount: &[u8], out: &mut Vec<u8>) {
         let mut object = Object::begin(out);
         object.members(mount);
@@ -151,7 +153,8 @@ impl Writer<'_> {
                 data.member("status", &response.status);
                 data.end();
             }
-            // A document that is the same for every caller, or nothing.
+            // These bodies are the same for every caller, are errors (written as the line's error),
+            // or are empty.
             Body::Empty
             | Body::Bare(_)
             | Body::Published { .. }
@@ -178,7 +181,7 @@ impl Writer<'_> {
             }
         }
         if !envelope.warnings.is_empty() {
-            // They may repeat what was sent, as errors may.
+            // Warnings may repeat values of the request, like errors.
             let hash = |warning: &String| self.device.hashing.hash(warning);
             let shown = envelope.warnings.iter().take(bounds::WARNINGS);
             object.member("warnings", &shown.map(hash).collect::<Vec<_>>());
@@ -192,7 +195,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The data of a listing: as any other data, or as digests of its texts where it is long.
+    /// Writes the data of a listing: like any other data; as digests of the texts if the listing is
+    /// long; as counts if the device elides listings.
     fn listing(&self, listing: &Listing, object: &mut Object<'_>) {
         let is_elided = self.device.settings.elide_list_responses;
         let data = match listing.bytes() > bounds::DATA || is_elided {
@@ -216,7 +220,7 @@ impl Writer<'_> {
         digests.write(object);
     }
 
-    /// The data of an answer. Returns what is left out.
+    /// Writes the data of an answer. Returns the omitted members.
     fn data(&self, data: &Map<String, Value>, out: &mut Vec<u8>) -> LeftOut {
         let redaction = self.redaction(shown_of_responses);
         let most = match self.subject.caller {
@@ -238,7 +242,8 @@ impl Writer<'_> {
         redaction.object(&data.iter().map(elided).collect::<Map<_, _>>(), most, out)
     }
 
-    /// The wrapping token hides what it wraps, and is hidden itself.
+    /// Writes the wrapping information. The wrapping token hides the wrapped answer, and is itself
+    /// hashed.
     fn wrapping(&self, wrapped: &Value, out: &mut Vec<u8>) {
         let mut object = Object::begin(out);
         for (name, value) in wrapped.as_object().into_iter().flatten() {
@@ -254,7 +259,7 @@ impl Writer<'_> {
         object.end();
     }
 
-    /// The members that tell who serves a request.
+    /// Writes the members that describe the mount.
     fn mount(&self, route: &Described<'_>, object: &mut Object<'_>) {
         let MountRecord { path, kind, accessor, .. } = route.mount;
         self.text(object, "mount_point", path.as_str());
@@ -267,7 +272,7 @@ impl Writer<'_> {
         object.member("mount_class", if path.is_auth() { "auth" } else { "secret" });
     }
 
-    /// A text that is no data.
+    /// Writes a text that is not data.
     pub(super) fn text(&self, object: &mut Object<'_>, name: &'static str, text: &str) {
         self.text_within(bounds::TEXT, text, object.own_key(name));
     }
@@ -278,7 +283,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The rules for the data; `clear` tells which members a mount shows.
+    /// Returns the redaction rules; `clear` returns the members that a mount shows.
     fn redaction(&self, clear: fn(&MountRecord) -> &[String]) -> Redaction<'_> {
         let route = self.subject.route.as_ref();
         let clear = route.map_or(&[][..], |route| clear(route.mount));
@@ -287,8 +292,9 @@ impl Writer<'_> {
         Redaction { hashing: &device.hashing, table, clear, raw: device.settings.log_raw }
     }
 
-    /// Ends a line, with what is wrong where something is: what may be read of it, and a hash of
-    /// what the caller was told beside. A text that may repeat a secret of the path is not shown.
+    /// Ends a line. Adds the reason of a refusal: the readable part, and a hash of the rest of the
+    /// message. If the path contains a secret, the reason is not shown, because it may repeat the
+    /// secret.
     pub(super) fn end(&self, refusal: &Refusal, out: &mut Vec<u8>) {
         let error = match (refusal.shown.as_str(), refusal.hashed.as_str()) {
             (shown, "") => shown.to_owned(),
@@ -321,19 +327,19 @@ impl Writer<'_> {
     }
 }
 
-/// A short listing as the data that it is.
+/// Returns the data of a short listing.
 fn read_listing(listing: &Listing) -> Option<Map<String, Value>> {
     let mut text = Vec::with_capacity(bounds::DATA);
     listing.write(&mut text);
     bulkhead_wire::json::object(&text).ok()
 }
 
-/// Members of requests that the mount has shown.
+/// Returns the members of requests that the mount shows.
 fn shown_of_requests(mount: &MountRecord) -> &[String] {
     &mount.settings.audit_non_hmac_request_keys
 }
 
-/// Members of answers that the mount has shown.
+/// Returns the members of answers that the mount shows.
 fn shown_of_responses(mount: &MountRecord) -> &[String] {
     &mount.settings.audit_non_hmac_response_keys
 }

@@ -1,5 +1,4 @@
-//! What a line says of tokens: the one that asks, with what policy says of it, and the one that is
-//! handed out.
+//! The tokens in a line: the caller's token with the policy decision, and an issued token.
 
 use super::{Credential, Writer};
 use crate::audit::bounds;
@@ -14,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Writer<'_> {
-    /// Who asks, as far as a token of ours tells.
+    /// Writes the caller, as described by the token.
     pub(in crate::audit) fn caller(
         &self,
         caller: &Caller,
@@ -55,7 +54,7 @@ impl Writer<'_> {
         auth.end();
     }
 
-    /// A token that was handed out or renewed.
+    /// Writes a token that was issued or renewed.
     pub(super) fn auth(&self, auth: &Auth, out: &mut Vec<u8>) {
         let (mut object, mut digests) = (Object::begin(out), Digests::default());
         self.write_hashed(auth.client_token.expose(), object.own_key("client_token"));
@@ -80,7 +79,7 @@ impl Writer<'_> {
         object.end();
     }
 
-    /// What policy says, and which policies say so.
+    /// Writes the policy decision and the policies that grant the request.
     fn results(&self, verdict: &Verdict, out: &mut Vec<u8>) {
         let mut results = Object::begin(out);
         match verdict {
@@ -101,7 +100,8 @@ impl Writer<'_> {
         results.end();
     }
 
-    /// A list of policies, or metadata, with the number of its members.
+    /// Writes a list of policies, or metadata. A list that is too long becomes a digest with its
+    /// length.
     fn list(
         &self,
         object: &mut Object<'_>,
