@@ -1,18 +1,19 @@
-//! Identity: the one person or machine behind logins, and the groups that it is in.
+//! Identity: the person or machine behind logins, and its groups.
 //!
-//! An [`Entity`] is known to auth methods by its aliases: one name at one mount is one entity, for
-//! as long as the alias stands. Groups hold entities and other groups; an external group holds
-//! those whom an auth method says to be in it. A token names its entity, and what entity and groups
-//! may do counts in every decision about the token, as it is at that moment ([`standing`]).
+//! Auth methods know an [`Entity`] by its aliases: an alias (a name at a mount) belongs to a single
+//! entity as long as the alias exists. Groups contain entities and other groups; the auth method
+//! decides who is in an external group. A token refers to its entity, and the present rights of the
+//! entity and its groups count in every decision about the token ([`standing`]).
 //!
-//! Each question is answered by reading records by their keys ([`index`]): neither a login nor a
-//! request looks through all entities or all groups. Never knows tokens, nor what a policy says.
+//! Every lookup reads records by key ([`index`]): neither a login nor a request scans all entities
+//! or all groups. This module knows neither tokens nor the content of policies.
 //!
-//! The attacks these files stop: two entities for one alias, which would give one caller the rights
-//! of two (the alias is read and written in the login's own unit of work, so that of two first
-//! logins one begins anew); and a caller who stays what it was after it was taken out of a group,
-//! disabled or deleted (nothing of it is kept besides what is stored). A token uses
-//! the groups and alias metadata of its own login, never those of another login ([`proof`]).
+//! Prevents two entities for the same alias, which would give a caller the rights of two: the login
+//! reads and writes the alias in its own unit of work, so the second of two concurrent first logins
+//! fails with a conflict and is retried. Also prevents a caller from keeping rights after removal
+//! from a group, or after its entity was disabled or deleted: nothing is cached besides the stored
+//! records. A token uses the groups and alias metadata of its own login, never of another login
+//! ([`proof`]).
 
 mod alias;
 mod alias_change;

@@ -1,11 +1,10 @@
-//! OIDC: named keys, the issuer, and the tokens by which mounts and callers show others who they
-//! are.
+//! OIDC: named keys, the issuer, and signed identity tokens for mounts and callers.
 //!
-//! Knows keys, the documents in which their public halves are published, and what a token says.
-//! Never knows who may ask for one: that is for grants and policies to say.
+//! Knows keys, the published documents with the public keys, and the claims of tokens. Does not
+//! decide who may request a token; grants and policies decide.
 //!
-//! The attacks this room stops: a private key that leaves the sealed store, a token that outlives
-//! the key by which it can be checked, and a mount that speaks as another.
+//! Prevents a private key from leaving the sealed store, a token from outliving the key that
+//! verifies it, and a mount from impersonating another mount.
 
 mod algorithm;
 mod claims;

@@ -93,8 +93,8 @@ impl LineFile {
 
     /// Appends `parts` and a line break as one line. Opens the file if it is not open.
     ///
-    /// The future may be dropped at any moment: the next line finishes or terminates a partial
-    /// line.
+    /// The future may be dropped at any moment: the next line ends a partial line with a line
+    /// break.
     ///
     /// # Errors
     /// The line is not in the file, or is not known to be on the disk. `TimedOut` after `patience`.

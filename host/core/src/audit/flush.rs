@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// How many lines are on the disk, counted from 1.
+/// The progress of flushing, in line numbers counted from 1.
 #[derive(Default)]
 struct Flushed {
     /// Number of the last line that was flushed.

@@ -1,21 +1,22 @@
-//! What an entity or a group is called at one mount.
+//! Aliases: the name of an entity or a group at a mount.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The mount at which something has an alias.
+/// The mount of an alias.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AliasMount {
-    /// Stays when the mount moves; the aliases go by it.
+    /// Accessor of the mount. Aliases refer to the accessor, because it stays the same when the
+    /// mount moves.
     pub(crate) accessor: String,
-    /// Where it was when the alias was written, with its slash at the end and `auth/` in front.
+    /// Path of the mount when the alias was written, with `auth/` in front and a slash at the end.
     pub(crate) path: String,
-    /// Its type.
+    /// Type of the mount.
     pub(crate) kind: String,
 }
 
-/// Evidence of one membership in an external group. The membership ends when the group loses this
-/// alias or gets another name for it.
+/// Proof of a membership in an external group. The membership ends when the group loses the alias
+/// or the alias gets another name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GroupProof {
     /// Id of the group's alias.
@@ -24,45 +25,45 @@ pub(crate) struct GroupProof {
     pub(crate) name: String,
 }
 
-/// External groups, by group id.
+/// External groups and the proof of each membership, by group id.
 pub(crate) type ProvenGroups = BTreeMap<String, GroupProof>;
 
-/// A name at one mount. Times are in milliseconds of store time.
+/// A name at a mount. Times are in milliseconds of store time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Alias {
-    /// Never given to another one.
+    /// Unique id, never reused.
     pub(crate) id: String,
-    /// As the auth method proves it, letter by letter.
+    /// Name exactly as the auth method proves it.
     pub(crate) name: String,
     pub(crate) mount: AliasMount,
-    /// As the auth method proved it at the latest login.
+    /// Metadata that the auth method proved at the latest login.
     pub(crate) metadata: BTreeMap<String, String>,
-    /// External groups of the latest login that spoke of groups. Always empty in the alias of a
+    /// External groups from the latest login that named groups. Always empty for the alias of a
     /// group.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) groups: ProvenGroups,
-    /// As operators wrote it.
+    /// Metadata that operators wrote.
     pub(crate) custom_metadata: BTreeMap<String, String>,
     pub(crate) created: u64,
     pub(crate) updated: u64,
-    /// Entities that had it before they were merged.
+    /// Ids of the entities that had the alias before they were merged.
     pub(crate) merged_from: Vec<String>,
 }
 
 impl Alias {
-    /// A new alias, made at `now`.
+    /// Returns a new alias, created at `now`.
     pub(crate) fn new(id: String, mount: AliasMount, name: &str, now: u64) -> Self {
         let name = name.to_owned();
         Self { id, name, mount, created: now, updated: now, ..Self::default() }
     }
 
-    /// Drops metadata and groups, which logins proved for another name or mount.
+    /// Drops the metadata and groups that logins proved for another name or mount.
     pub(super) fn forget_proven(&mut self) {
         self.metadata.clear();
         self.groups.clear();
     }
 
-    /// Is it that name at that mount?
+    /// Returns whether the alias is `name` at the mount with this accessor.
     pub(crate) fn is(&self, accessor: &str, name: &str) -> bool {
         self.mount.accessor == accessor && self.name == name
     }

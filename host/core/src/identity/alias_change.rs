@@ -1,8 +1,8 @@
-//! What operators write of aliases: which name at which mount is which entity or external group.
+//! Operators' changes of aliases: they assign a name at a mount to an entity or an external group.
 //!
-//! Prevents rights that outlive the alias by which a login proved them. An alias owns the external
-//! groups and the metadata of its logins: they move with the alias to another entity, and end when
-//! the alias is deleted or renamed.
+//! Prevents rights that outlive the alias of the login that proved the rights. An alias owns the
+//! external groups and the metadata of its logins: both move with the alias to another entity, and
+//! end when the alias is deleted or renamed.
 
 use super::alias::{Alias, AliasMount};
 use super::bounds::{check_metadata, check_name};
@@ -17,23 +17,23 @@ use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is to be written of an alias. `None` leaves what is there.
+/// A change of an alias. `None` leaves a field unchanged.
 pub(crate) struct AliasChange {
-    /// Of the alias that is meant; `None` for the one of that name at that mount, or a new one.
+    /// Id of an existing alias; `None` for the alias with this name and mount, or a new alias.
     pub(crate) id: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) mount: Option<AliasMount>,
-    /// The id of the entity or group whose alias it is to be.
+    /// Id of the entity or group that gets the alias.
     pub(crate) canonical_id: Option<String>,
     pub(crate) custom_metadata: Option<BTreeMap<String, String>>,
 }
 
-/// Writes an alias of an entity; without a `canonical_id` a new alias makes its entity. Gives the
-/// alias, and the entity that has it. `now` is store time in milliseconds.
+/// Writes an alias of an entity. Without a `canonical_id`, a new alias creates its entity. Returns
+/// the alias and the id of its entity. `now` is store time in milliseconds.
 ///
 /// # Errors
-/// 400 for an alias or entity that does not exist, and where another has the alias, or the entity
-/// has another one at the mount.
+/// 400 if the alias or the entity does not exist, if the name at the mount is taken, or if the
+/// entity has another alias at the mount.
 pub(crate) async fn change_entity_alias(
     unit: &mut Unit,
     now: u64,
@@ -70,12 +70,12 @@ pub(crate) async fn change_entity_alias(
     Ok((alias, after.id))
 }
 
-/// Writes the alias of an external group. Gives the alias, and the group that has it. `now` is
-/// store time in milliseconds.
+/// Writes the alias of an external group. Returns the alias and the id of its group. `now` is store
+/// time in milliseconds.
 ///
 /// # Errors
-/// 400 for an alias or group that does not exist, a group that is not external or has another
-/// alias, and where another group has the alias.
+/// 400 if the alias or the group does not exist, if the group is not external or has another alias,
+/// or if the name at the mount is taken.
 pub(crate) async fn change_group_alias(
     unit: &mut Unit,
     now: u64,
@@ -105,18 +105,18 @@ pub(crate) async fn change_group_alias(
     Ok((alias, after.id))
 }
 
-/// Deletes the alias of an entity with that id; success also where there is none.
+/// Deletes the alias of an entity with this id. An unknown id is not an error.
 pub(crate) async fn delete_entity_alias(unit: &mut Unit, id: &str) -> Result<(), Failure> {
     forget_entity_alias(unit, id).await
 }
 
-/// Deletes the alias of a group with that id; success also where there is none. Its entities leave
-/// the group.
+/// Deletes the alias of a group with this id, and with it all memberships in the group. An unknown
+/// id is not an error.
 pub(crate) async fn delete_group_alias(unit: &mut Unit, id: &str) -> Result<(), Failure> {
     forget_group_alias(unit, id).await
 }
 
-/// The group that is to have the alias.
+/// Returns the group that gets the alias.
 async fn external_group(
     unit: &mut Unit,
     canonical_id: Option<&str>,
@@ -140,15 +140,15 @@ async fn external_group(
     Ok(group)
 }
 
-/// What has aliases, and is found by them.
+/// An owner of aliases: an entity or a group.
 trait Owner: Sized {
-    /// The one that has the alias of that id.
+    /// Returns the owner of the alias with this id.
     fn by_alias_id(
         unit: &mut Unit,
         id: &str,
     ) -> impl Future<Output = Result<Option<Arc<Self>>, Failure>> + Send;
 
-    /// The one that has the alias of that name at the mount of that accessor.
+    /// Returns the owner of the alias `name` at the mount with this accessor.
     fn by_alias(
         unit: &mut Unit,
         accessor: &str,
@@ -185,10 +185,10 @@ impl Owner for Group {
 }
 
 impl AliasChange {
-    /// Which of them has the alias that is meant; none where it is a new one.
+    /// Returns the owner of the alias to change; `None` for a new alias.
     ///
     /// # Errors
-    /// 400 for an id that no alias has.
+    /// 400 for an unknown alias id.
     async fn owner<T: Owner>(&self, unit: &mut Unit) -> Result<Option<Arc<T>>, Failure> {
         match (&self.id, &self.name, &self.mount) {
             (Some(id), ..) => {
@@ -200,7 +200,7 @@ impl AliasChange {
         }
     }
 
-    /// Is it this alias that is meant?
+    /// Returns whether `alias` is the alias to change.
     fn is_of(&self, alias: &Alias) -> bool {
         match (&self.id, &self.name, &self.mount) {
             (Some(id), ..) => alias.id == *id,
@@ -209,7 +209,7 @@ impl AliasChange {
         }
     }
 
-    /// The alias as it is to be.
+    /// Returns the changed or new alias.
     fn apply(&self, now: u64, known: Option<Alias>) -> Result<Alias, Failure> {
         if let Some(name) = &self.name {
             check_name("name", name)?;
@@ -239,7 +239,7 @@ impl AliasChange {
     }
 }
 
-/// Refuses an alias that is there under another id.
+/// Refuses an alias if an alias with the same name and mount exists under another id.
 fn refuse_taken<'a>(
     mut others: impl Iterator<Item = &'a Alias>,
     alias: &Alias,

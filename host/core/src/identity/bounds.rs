@@ -1,28 +1,29 @@
-//! How much there may be of what callers and auth methods say of entities and groups.
+//! Bounds of the fields that callers and auth methods set for entities and groups.
 //!
-//! The attack this file stops: a record that grows with every request that writes it, until each
-//! request of its entity takes its time to read it, or until no commit can remove it any more. What
-//! one entity or group is found by, all of it, fits into one commit.
+//! Prevents a record that grows with every request, until every request of its entity becomes slow,
+//! or until no commit can delete the record. All records that lead to an entity or a group fit into
+//! a single commit.
 
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 
-/// Aliases of an entity.
+/// Maximum number of aliases of an entity.
 pub(super) const MOST_ALIASES: usize = 128;
-/// Groups that an entity is in by itself, not through another group.
+/// Maximum number of groups of which an entity is a direct member.
 pub(super) const MOST_GROUPS: usize = 512;
-/// Entities that were merged into one.
+/// Maximum number of entities merged into an entity.
 pub(super) const MOST_MERGED: usize = 512;
-/// Policies of an entity or a group.
+/// Maximum number of policies of an entity or a group.
 const MOST_POLICIES: usize = 256;
-/// Bytes of a name.
+/// Maximum length of a name, in bytes.
 const LONGEST_NAME: usize = 512;
-/// Members of a map of metadata, and the bytes of a key and of a value.
+/// Maximum number of metadata members, followed by the maximum lengths of a key and a value, in
+/// bytes.
 const MOST_METADATA: usize = 64;
 const LONGEST_KEY: usize = 128;
 const LONGEST_VALUE: usize = 1_024;
 
-/// Refuses more than `most` of what `of` has.
+/// Refuses a count of more than `most`; `of` names the counted things.
 ///
 /// # Errors
 /// 400.
@@ -33,7 +34,7 @@ pub(super) fn at_most(found: usize, most: usize, of: &str) -> Result<(), Failure
     Err(Failure::invalid(format!("{of} would be {found}; at most {most} are possible")))
 }
 
-/// Refuses a name that is empty, too long, or holds a control character.
+/// Refuses a name that is empty, too long, or contains a control character.
 ///
 /// # Errors
 /// 400; `what` is the field.
@@ -53,10 +54,10 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses metadata of too many or too long members.
+/// Refuses metadata with too many members, or with keys or values of a wrong length.
 ///
 /// # Errors
-/// 400 that names neither key nor value; `what` is the field.
+/// 400 without the key and the value; `what` is the field.
 pub(crate) fn check_metadata(
     what: &str,
     metadata: &BTreeMap<String, String>,
@@ -79,7 +80,7 @@ pub(crate) fn check_metadata(
     Ok(())
 }
 
-/// Refuses more policies than an entity or a group can have.
+/// Refuses more policies than an entity or a group may have.
 ///
 /// # Errors
 /// 400.

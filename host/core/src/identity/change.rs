@@ -1,4 +1,4 @@
-//! What operators write of entities and groups. `None` of a change leaves what is there.
+//! Operators' changes of entities and groups. `None` leaves a field unchanged.
 
 use super::bounds::{check_metadata, check_name, check_policies};
 use super::entity::{self, Entity};
@@ -12,16 +12,16 @@ use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What entities and groups have in common.
+/// A change of the fields that entities and groups share.
 #[derive(Default)]
 pub(crate) struct Change {
     pub(crate) name: Option<String>,
     pub(crate) metadata: Option<BTreeMap<String, String>>,
-    /// As they were sent.
+    /// Policies as the caller sent them.
     pub(crate) policies: Option<Vec<String>>,
 }
 
-/// Of a group.
+/// A change of a group.
 #[derive(Default)]
 pub(crate) struct GroupChange {
     pub(crate) common: Change,
@@ -30,11 +30,11 @@ pub(crate) struct GroupChange {
     pub(crate) groups: Option<BTreeSet<String>>,
 }
 
-/// Writes an entity: the `known` one, or a new one. Gives it as it is now. `now` is store time in
-/// milliseconds.
+/// Writes an entity: `known`, or a new entity. Returns the entity after the change. `now` is store
+/// time in milliseconds.
 ///
 /// # Errors
-/// 400 for a name that another has, and for what no entity can have.
+/// 400 if the name is taken, or if a field has an invalid value.
 pub(crate) async fn change_entity(
     unit: &mut Unit,
     now: u64,
@@ -55,12 +55,12 @@ pub(crate) async fn change_entity(
     Ok(after)
 }
 
-/// Writes a group: the `known` one, or a new one. Gives it as it is now. `now` is store time in
-/// milliseconds.
+/// Writes a group: `known`, or a new group. Returns the group after the change. `now` is store time
+/// in milliseconds.
 ///
 /// # Errors
-/// 400 for a name that another has, members that cannot be, another kind than it has, and for what
-/// no group can have; 413 for too many new members at once.
+/// 400 if the name is taken, a member is invalid, the kind would change, or a field has an invalid
+/// value; 413 if too many members change at once.
 pub(crate) async fn change_group(
     unit: &mut Unit,
     now: u64,
@@ -95,15 +95,15 @@ pub(crate) async fn change_group(
     Ok(after)
 }
 
-/// Deletes a group. It holds nothing from the commit on; its entities leave it behind that
-/// ([`membership::all_leave`]).
+/// Deletes a group. The group gives no rights from the commit on; memberships are removed after the
+/// commit ([`membership::all_leave`]).
 pub(crate) async fn delete_group(unit: &mut Unit, group: &Group) -> Result<(), Failure> {
     hierarchy::detach(unit, group).await?;
     group::remove(unit, group)?;
     membership::let_all_leave(unit, &group.id)
 }
 
-/// Who is in an external group is said by its auth method.
+/// Refuses members of an external group, because its auth method decides the members.
 fn check_settable(
     kind: GroupKind,
     entities: Option<&BTreeSet<String>>,
@@ -122,8 +122,8 @@ fn check_settable(
     }
 }
 
-/// The name that was sent, unless another has it; or else the one before, or where there was none
-/// one that is drawn.
+/// Returns the name that was sent, if it is free. Without a sent name, returns the previous name or
+/// draws a new name.
 async fn name(
     unit: &mut Unit,
     noun: Noun,
@@ -145,7 +145,7 @@ async fn name(
 }
 
 impl Change {
-    /// The same, in canonical form.
+    /// Checks the change and brings policies into canonical form.
     fn checked(self) -> Result<Self, Failure> {
         if let Some(name) = &self.name {
             check_name("name", name)?;

@@ -1,4 +1,4 @@
-//! Entities as they are stored. Times are in milliseconds of store time.
+//! Stored entities. Times are in milliseconds of store time.
 
 use super::alias::Alias;
 use super::bounds::{MOST_ALIASES, MOST_GROUPS, MOST_MERGED, at_most};
@@ -11,49 +11,50 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// One person or machine.
+/// A person or a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entity {
-    /// Never given to another one.
+    /// Unique id, never reused.
     pub(crate) id: String,
-    /// For people. No two have the same one, in any case of its letters.
+    /// Name for people to read. Unique, ignoring case.
     pub(crate) name: String,
     pub(crate) metadata: BTreeMap<String, String>,
-    /// In canonical form and in order.
+    /// Policies in canonical form and sorted.
     pub(crate) policies: Vec<String>,
-    /// None of its tokens can be used.
+    /// True if no token of the entity can be used.
     pub(crate) is_disabled: bool,
     pub(crate) created: u64,
     pub(crate) updated: u64,
-    /// At most one a mount.
+    /// Aliases, at most one for each mount.
     pub(crate) aliases: Vec<Alias>,
     /// Ids of internal groups with this entity as a direct member. Ids of deleted groups may stay
     /// for a while. Ids of external groups come from earlier releases and give no rights; external
-    /// groups are kept in the alias whose login proved them.
+    /// groups are stored in the alias whose login proved them.
     pub(crate) groups: BTreeSet<String>,
-    /// Ids of the entities that were merged into it: their tokens are its tokens.
+    /// Ids of entities merged into this entity. Tokens of a merged entity are tokens of this
+    /// entity.
     pub(crate) merged: Vec<String>,
 }
 
 stored!(Entity, "entity", reads_stored_entities);
 
 impl Entity {
-    /// A new one, made at `now`.
+    /// Returns a new entity, created at `now`.
     pub(crate) fn new(id: String, name: String, now: u64) -> Self {
         Self { id, name, created: now, updated: now, ..Self::default() }
     }
 
-    /// Its alias at that mount.
+    /// Returns the entity's alias at the mount with this accessor.
     pub(crate) fn alias_at(&self, accessor: &str) -> Option<&Alias> {
         self.aliases.iter().find(|alias| alias.mount.accessor == accessor)
     }
 
-    /// Ids of all groups with this entity as a direct member, as the record has them.
+    /// Returns the ids of all groups that the record lists with this entity as a direct member.
     fn direct_groups(&self) -> impl Iterator<Item = &String> {
         self.groups.iter().chain(self.aliases.iter().flat_map(|alias| alias.groups.keys()))
     }
 
-    /// All that leads to it.
+    /// Returns all addresses that lead to the entity.
     fn ways(&self, unit: &Unit) -> Ways {
         let mut ways = Ways::from([(Noun::Entity.name(unit, &self.name), String::new())]);
         for alias in &self.aliases {
@@ -75,10 +76,10 @@ impl Entity {
     }
 }
 
-/// Writes an entity in place of what it was `before`, with all that leads to it.
+/// Writes an entity and all records that lead to it. `before` is the entity before the change.
 ///
 /// # Errors
-/// 400 where it would have more than an entity can have.
+/// 400 if the entity exceeds a bound.
 pub(crate) fn put(unit: &mut Unit, before: Option<&Entity>, after: &Entity) -> Result<(), Failure> {
     after.check()?;
     let old = before.map(|before| before.ways(unit)).unwrap_or_default();
@@ -88,7 +89,7 @@ pub(crate) fn put(unit: &mut Unit, before: Option<&Entity>, after: &Entity) -> R
     Ok(())
 }
 
-/// Removes an entity, with all that leads to it. Its tokens are refused from then on.
+/// Deletes an entity and all records that lead to it. Its tokens are refused from the commit on.
 pub(crate) fn delete(unit: &mut Unit, entity: &Entity) -> Result<(), Failure> {
     let ways = entity.ways(unit);
     index::replace(unit, &entity.id, &ways, &Ways::new())?;
@@ -96,7 +97,7 @@ pub(crate) fn delete(unit: &mut Unit, entity: &Entity) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The entity with that id; `None` also for one that was merged into another.
+/// Reads the entity with this id. Returns `None` for an entity that was merged into another.
 pub(crate) async fn read(unit: &mut Unit, id: &str) -> Result<Option<Arc<Entity>>, Failure> {
     if !index::is_id(id) {
         return Ok(None);
@@ -106,7 +107,7 @@ pub(crate) async fn read(unit: &mut Unit, id: &str) -> Result<Option<Arc<Entity>
     parsed.map(Some).map_err(|unreadable| unreadable.of("the record of an entity"))
 }
 
-/// The entity with that id, or the one that it was merged into.
+/// Reads the entity with this id, or the entity into which it was merged.
 pub(crate) async fn current(unit: &mut Unit, id: &str) -> Result<Option<Arc<Entity>>, Failure> {
     match read(unit, id).await? {
         None if index::is_id(id) => led_to(unit, index::merged(id)).await,
@@ -114,13 +115,13 @@ pub(crate) async fn current(unit: &mut Unit, id: &str) -> Result<Option<Arc<Enti
     }
 }
 
-/// The entity of that name, in any case of its letters.
+/// Reads the entity with this name, ignoring case.
 pub(crate) async fn by_name(unit: &mut Unit, name: &str) -> Result<Option<Arc<Entity>>, Failure> {
     let way = Noun::Entity.name(unit, name);
     led_to(unit, way).await
 }
 
-/// The entity that is called so at that mount.
+/// Reads the entity with this alias at the mount.
 pub(crate) async fn by_alias(
     unit: &mut Unit,
     accessor: &str,
@@ -130,7 +131,7 @@ pub(crate) async fn by_alias(
     led_to(unit, way).await
 }
 
-/// The entity that has the alias with that id.
+/// Reads the entity that has the alias with this id.
 pub(crate) async fn by_alias_id(
     unit: &mut Unit,
     alias: &str,

@@ -1,4 +1,4 @@
-//! Groups as they are stored. Times are in milliseconds of store time.
+//! Stored groups. Times are in milliseconds of store time.
 
 use super::alias::{Alias, GroupProof};
 use super::index::{self, Noun, Ways, follow};
@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Who says which entities are in a group.
+/// The authority that decides which entities are in a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum GroupKind {
     /// Operators.
     #[default]
     Internal,
-    /// The auth method at which the group has its alias.
+    /// The auth method at the mount of the group's alias.
     External,
 }
 
 impl GroupKind {
-    /// Reads the word of the API.
+    /// Parses the API's word for a kind.
     ///
     /// # Errors
     /// 400 for any other word.
@@ -37,7 +37,7 @@ impl GroupKind {
         }
     }
 
-    /// The word of the API.
+    /// Returns the API's word.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Internal => "internal",
@@ -49,42 +49,42 @@ impl GroupKind {
 /// A set of entities and of other groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Group {
-    /// Never given to another one.
+    /// Unique id, never reused.
     pub(crate) id: String,
-    /// For people. No two have the same one, in any case of its letters.
+    /// Name for people to read. Unique, ignoring case.
     pub(crate) name: String,
     pub(crate) kind: GroupKind,
     pub(crate) metadata: BTreeMap<String, String>,
-    /// In canonical form and in order.
+    /// Policies in canonical form and sorted.
     pub(crate) policies: Vec<String>,
-    /// Ids of the groups that it is a member of.
+    /// Ids of the groups with this group as a member.
     pub(crate) parents: BTreeSet<String>,
-    /// Ids of the groups that are its members.
+    /// Ids of the groups that are members of this group.
     pub(crate) members: BTreeSet<String>,
-    /// Of an external group, once it has one.
+    /// Alias of an external group, once set.
     pub(crate) alias: Option<Alias>,
     pub(crate) created: u64,
     pub(crate) updated: u64,
-    /// Counts its changes.
+    /// Number of changes.
     pub(crate) modify_index: u64,
 }
 
 stored!(Group, "group", reads_stored_groups);
 
 impl Group {
-    /// A new one, made at `now`.
+    /// Returns a new group, created at `now`.
     pub(crate) fn new(id: String, name: String, kind: GroupKind, now: u64) -> Self {
         Self { id, name, kind, created: now, updated: now, ..Self::default() }
     }
 
-    /// Whether the proof of a login at the mount with that accessor matches the group's present
-    /// alias.
+    /// Returns whether the proof of a login at the mount with this accessor matches the group's
+    /// present alias.
     pub(super) fn is_proven_by(&self, accessor: &str, proof: &GroupProof) -> bool {
         let alias = self.alias.as_ref();
         alias.is_some_and(|alias| alias.is(accessor, &proof.name) && alias.id == proof.alias)
     }
 
-    /// All that leads to it.
+    /// Returns all addresses that lead to the group.
     fn ways(&self, unit: &Unit) -> Ways {
         let mut ways = Ways::from([(Noun::Group.name(unit, &self.name), String::new())]);
         if let Some(alias) = &self.alias {
@@ -96,7 +96,7 @@ impl Group {
     }
 }
 
-/// Writes a group in place of what it was `before`, with all that leads to it.
+/// Writes a group and all records that lead to it. `before` is the group before the change.
 pub(crate) fn put(unit: &mut Unit, before: Option<&Group>, after: &Group) -> Result<(), Failure> {
     let old = before.map(|before| before.ways(unit)).unwrap_or_default();
     let new = after.ways(unit);
@@ -105,7 +105,7 @@ pub(crate) fn put(unit: &mut Unit, before: Option<&Group>, after: &Group) -> Res
     Ok(())
 }
 
-/// Removes the record of a group, with all that leads to it.
+/// Deletes the record of a group and all records that lead to it.
 pub(super) fn remove(unit: &mut Unit, group: &Group) -> Result<(), Failure> {
     let ways = group.ways(unit);
     index::replace(unit, &group.id, &ways, &Ways::new())?;
@@ -113,7 +113,7 @@ pub(super) fn remove(unit: &mut Unit, group: &Group) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The group with that id.
+/// Reads the group with this id.
 pub(crate) async fn read(unit: &mut Unit, id: &str) -> Result<Option<Arc<Group>>, Failure> {
     if !index::is_id(id) {
         return Ok(None);
@@ -123,13 +123,13 @@ pub(crate) async fn read(unit: &mut Unit, id: &str) -> Result<Option<Arc<Group>>
     parsed.map(Some).map_err(|unreadable| unreadable.of("the record of a group"))
 }
 
-/// The group of that name, in any case of its letters.
+/// Reads the group with this name, ignoring case.
 pub(crate) async fn by_name(unit: &mut Unit, name: &str) -> Result<Option<Arc<Group>>, Failure> {
     let way = Noun::Group.name(unit, name);
     led_to(unit, way).await
 }
 
-/// The external group that is called so at that mount.
+/// Reads the external group with this alias at the mount.
 pub(crate) async fn by_alias(
     unit: &mut Unit,
     accessor: &str,
@@ -139,7 +139,7 @@ pub(crate) async fn by_alias(
     led_to(unit, way).await
 }
 
-/// The external group that has the alias with that id.
+/// Reads the external group that has the alias with this id.
 pub(crate) async fn by_alias_id(
     unit: &mut Unit,
     alias: &str,

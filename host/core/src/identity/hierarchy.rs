@@ -1,9 +1,8 @@
-//! Groups in groups.
+//! Groups as members of groups.
 //!
-//! The attacks this file stops: a circle of groups, each a member of itself; and a tree so deep or
-//! so wide that each request of an entity in it takes its time to climb it. A group has at
-//! most [`MOST_ABOVE`] groups above it, and one that becomes a member brings at most
-//! [`MOST_BELOW`] along.
+//! Prevents a cycle of groups, and a tree so deep or so wide that every request of a member becomes
+//! slow. A group has at most [`MOST_ABOVE`] groups above it, and a new member group brings at most
+//! [`MOST_BELOW`] groups along.
 
 use super::bounds::at_most;
 use super::group::{self, Group};
@@ -12,17 +11,17 @@ use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Groups that a group is in, directly or through another.
+/// Maximum number of groups above a group, direct or indirect.
 const MOST_ABOVE: usize = 64;
-/// Groups that are in a group which becomes a member, itself among them; and members that are
-/// groups.
+/// Maximum number of groups in the subtree of a new member group, itself included; also the maximum
+/// number of member groups.
 const MOST_BELOW: usize = 512;
 
-/// Lets the groups `wanted`, and no others, be members of `group`. Their records are written, that
-/// of the group is for the caller.
+/// Makes exactly the groups `wanted` members of `group`. Writes the records of the members; the
+/// caller writes the record of `group`.
 ///
 /// # Errors
-/// 400 for one that does not exist, that would make a circle, or a tree that is too large.
+/// 400 if a member does not exist, would make a cycle, or makes the tree too large.
 pub(super) async fn set_members(
     unit: &mut Unit,
     group: &mut Group,
@@ -46,7 +45,7 @@ pub(super) async fn set_members(
     Ok(())
 }
 
-/// Takes a group that is going to be deleted out of its groups, and its members out of it.
+/// Removes a group from its parents and from its members, before its deletion.
 pub(super) async fn detach(unit: &mut Unit, group: &Group) -> Result<(), Failure> {
     for id in &group.members {
         set_parent(unit, id, |parents| parents.remove(&group.id)).await?;
@@ -71,10 +70,10 @@ async fn set_parent(
     group::put(unit, Some(&before), &child)
 }
 
-/// A group and what it is in.
+/// A group and all groups above it.
 struct Above {
-    /// Each with its name and the group below it, on a way down to the group; of the group itself
-    /// none.
+    /// By group id: its name, and the group below it on the path down to the starting group. The
+    /// starting group itself has no group below.
     ways: BTreeMap<String, (String, Option<String>)>,
 }
 
@@ -95,7 +94,7 @@ impl Above {
         Ok(Self { ways })
     }
 
-    /// Refuses a member that the group is in, or that would bring too much along.
+    /// Refuses a member that is above the group, or whose subtree would make the tree too large.
     async fn check_new_member(
         &self,
         unit: &mut Unit,
@@ -124,7 +123,7 @@ impl Above {
         Ok(())
     }
 
-    /// The member and all groups in it.
+    /// Returns the member and all groups below it.
     async fn subtree(
         &self,
         unit: &mut Unit,
@@ -146,7 +145,7 @@ impl Above {
         Ok(found)
     }
 
-    /// The way from the group to itself by its new member: `"crew" > "night" > "crew"`.
+    /// Returns the cycle that the new member would make: `"crew" > "night" > "crew"`.
     fn circle(&self, group: &Group, member: &str) -> String {
         let mut names = vec![quoted(&group.name)];
         let mut at = Some(member.to_owned());

@@ -1,9 +1,9 @@
-//! By what entities and groups are found: a record for each name, alias and membership that leads
+//! Lookup records of entities and groups: each name, alias and membership has a record that leads
 //! to an id.
 //!
-//! What people are called stands in no key: keys can be read in the database file, so names are
-//! keyed hashes there. Entity and group are written together with all that leads to them
-//! ([`replace`]), so that no way leads to what is not there.
+//! Prevents the disclosure of names in the database file, where keys are readable: keys contain
+//! keyed hashes of names. An entity or group is written together with all records that lead to it
+//! ([`replace`]), so no record leads to a missing entity or group.
 
 use bulkhead_store::{Address, Index, Space, Unit};
 use bulkhead_wire::failure::Failure;
@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Of the keyed hashes. Part of the stored format.
+/// Purposes of the keyed hashes. Part of the stored format.
 const NAME: &str = "identity name";
 const ALIAS: &str = "identity alias";
 
-/// What leads somewhere.
+/// A record that leads to an entity or a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Pointer {
-    /// The id of an entity or a group.
+    /// Id of the entity or group.
     to: String,
 }
 
 stored!(Pointer, "identity-pointer", reads_stored_identity_pointers);
 
-/// Of what an address is.
+/// The kind of record to which an address belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Noun {
     Entity,
@@ -41,31 +41,31 @@ impl Noun {
         }
     }
 
-    /// The record with that id.
+    /// Returns the address of the record with this id.
     pub(super) fn record(self, id: &str) -> Address {
         self.address("", id)
     }
 
-    /// What leads from a name, in any case of its letters.
+    /// Returns the address of the lookup record of a name, ignoring case.
     pub(super) fn name(self, unit: &Unit, name: &str) -> Address {
         let folded = name.to_lowercase();
         let hash = unit.hashes().keyed_hash(NAME, folded.as_bytes());
         self.address("-name", &hash)
     }
 
-    /// What leads from an alias by its id.
+    /// Returns the address of the lookup record of an alias id.
     pub(super) fn alias_id(self, id: &str) -> Address {
         self.address("-alias", id)
     }
 
-    /// What leads from an alias by its mount and name.
+    /// Returns the address of the lookup record of an alias by mount and name.
     pub(super) fn alias(self, unit: &Unit, accessor: &str, name: &str) -> Address {
-        // An accessor holds no space.
+        // An accessor contains no space, so the text is unambiguous.
         let both = format!("{accessor} {name}");
         self.address("-alias-name", &unit.hashes().keyed_hash(ALIAS, both.as_bytes()))
     }
 
-    /// The id of the alias from which the record at `address` leads.
+    /// Returns the alias id in the address of a lookup record.
     pub(super) fn id_of_alias(self, address: &Address) -> Option<&str> {
         address.key.strip_prefix(self.word())?.strip_prefix("-alias/")
     }
@@ -75,27 +75,27 @@ impl Noun {
     }
 }
 
-/// The entities of a group; their ids follow.
+/// Returns the prefix of a group's membership records. The ids of entities follow the prefix.
 pub(super) fn members_prefix(group: &str) -> String {
     format!("group-member/{group}/")
 }
 
-/// That an entity is a member of a group.
+/// Returns the address of the record of a membership.
 pub(super) fn member(group: &str, entity: &str) -> Address {
     Address::new(Space::Core, format!("{}{entity}", members_prefix(group)))
 }
 
-/// Of the groups whose entities are to leave them; their ids follow.
+/// Prefix of the schedule of groups whose memberships are to be removed. The group ids follow.
 pub(super) const LEAVING: &str = "group-leaving/";
 
-/// Writes down that the entities of a group are to leave it.
+/// Schedules the removal of memberships of a group.
 pub(super) fn mark_leaving(unit: &mut Unit, group: &str) -> Result<(), Failure> {
     let body = Pointer { to: group.to_owned() }.to_bytes()?;
     unit.put(leaving(group), body, Index::default());
     Ok(())
 }
 
-/// They left.
+/// Deletes the schedule of a group, after the removal.
 pub(super) fn forget_leaving(unit: &mut Unit, group: &str) {
     unit.delete(leaving(group));
 }
@@ -104,17 +104,17 @@ fn leaving(group: &str) -> Address {
     Address::new(Space::Core, format!("{LEAVING}{group}"))
 }
 
-/// What leads from an entity that was merged to the one that it is now.
+/// Returns the address of the record that leads from a merged entity to its successor.
 pub(super) fn merged(entity: &str) -> Address {
     Address::new(Space::Core, format!("merged-entity/{entity}"))
 }
 
-/// Whether a text can be an id: nothing else is looked up by one.
+/// Returns whether a text can be an id. Other texts are never looked up as ids.
 pub(super) fn is_id(text: &str) -> bool {
     text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// Where the record at `address` leads.
+/// Returns the id to which the record at `address` leads.
 pub(super) async fn follow(unit: &mut Unit, address: &Address) -> Result<Option<String>, Failure> {
     let Some(found) = unit.get(address).await? else { return Ok(None) };
     let parsed: Result<Arc<Pointer>, _> = found.body.parsed(Pointer::from_bytes);
@@ -123,10 +123,11 @@ pub(super) async fn follow(unit: &mut Unit, address: &Address) -> Result<Option<
     Ok(Some(parsed.to.clone()))
 }
 
-/// What leads to an entity or a group: addresses, and by what those are listed.
+/// The addresses that lead to an entity or a group, each with the owner under which it is listed:
+/// the accessor of the alias's mount, or an empty text.
 pub(super) type Ways = BTreeMap<Address, String>;
 
-/// Lets `after` lead to `id`, and nothing of `before` that is not in it.
+/// Writes the records `after`, which lead to `id`, and deletes the other records of `before`.
 pub(super) fn replace(
     unit: &mut Unit,
     id: &str,

@@ -1,8 +1,8 @@
-//! Entities in groups.
+//! Memberships of entities in groups.
 //!
-//! Each membership is a record of its own and stands in the entity's, so that a login that joins a
-//! group is in no other login's way, and a group may be large. What of it changes in one request is
-//! bounded by what one commit can hold.
+//! Each membership has its own record and an entry in the entity's record, so a login that joins a
+//! group does not conflict with other logins, and a group can be large. A bound keeps the changes
+//! of a single request small enough for a single commit.
 
 use super::alias::{Alias, GroupProof};
 use super::bounds::at_most;
@@ -14,17 +14,19 @@ use bulkhead_wire::failure::{Failure, Kind, quoted};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Entities that operators may put into a group, and that a read of a group shows.
+/// Maximum number of entities that operators may put into a group, and that a read of a group
+/// shows.
 pub(crate) const MOST_MEMBERS: usize = 10_000;
-/// Entities that come into a group, or leave it, in one request.
+/// Maximum number of entities that join or leave a group in a single request.
 const MOST_CHANGED: usize = 1_000;
-/// Entities that are taken out of a group in one commit.
+/// Maximum number of entities that are removed from a group in a single commit.
 const PAGE: u32 = 500;
 
-/// Lets the entities `wanted`, and no others, be in the group by themselves.
+/// Makes exactly the entities `wanted` direct members of the group.
 ///
 /// # Errors
-/// 400 for one that does not exist or too many of them, 413 for too many changes at once.
+/// 400 if an entity does not exist or the group would have too many members; 413 if too many
+/// members change at once.
 pub(super) async fn set_members(
     unit: &mut Unit,
     group: &str,
@@ -62,9 +64,9 @@ pub(super) async fn set_members(
     Ok(())
 }
 
-/// The entities that are in the group by themselves, in order, and whether there are more than
-/// [`MOST_MEMBERS`], which are left out. As they are at this moment: a read of a group is not to
-/// begin anew with each login that joins it.
+/// Returns the direct members of the group, sorted, and whether more than [`MOST_MEMBERS`] exist.
+/// The rest is left out. Reads outside the request's unit, so logins that join the group cause no
+/// conflict.
 pub(crate) async fn members(
     store: &Arc<Store>,
     group: &str,
@@ -76,7 +78,7 @@ pub(crate) async fn members(
     Ok((members, more))
 }
 
-/// How many entities are in the group by themselves; counting stops at [`MOST_MEMBERS`].
+/// Returns the number of direct members of the group; counting stops at [`MOST_MEMBERS`].
 pub(crate) async fn count(store: &Store, group: &str) -> Result<u32, Failure> {
     let most = u32::try_from(MOST_MEMBERS).unwrap_or(u32::MAX);
     Ok(store.count(Space::Core, &index::members_prefix(group), most).await?)
@@ -89,13 +91,13 @@ pub(super) fn let_all_leave(unit: &mut Unit, group: &str) -> Result<(), Failure>
     index::mark_leaving(unit, group)
 }
 
-/// The groups whose entities are to leave them.
+/// Returns the groups with scheduled removals.
 pub(crate) async fn leaving(store: &Arc<Store>) -> Result<Vec<String>, Failure> {
     Ok(store.begin().names(Space::Core, index::LEAVING, "", usize::MAX).await?)
 }
 
 /// Removes all memberships that the group's present alias does not prove, page by page, and then
-/// the schedule. A walk that was interrupted may start again from the beginning.
+/// the schedule. An interrupted walk may start again from the beginning.
 pub(crate) async fn all_leave(store: &Arc<Store>, group: &str) -> Result<(), Failure> {
     let changes = group::read(&mut store.begin(), group).await?.map(|group| group.modify_index);
     let mut sweep = Sweep { store, group, changes, after: String::new() };
@@ -109,14 +111,15 @@ struct Sweep<'a> {
     group: &'a str,
     /// Modify index of the group at the start of the walk; `None` for a deleted group.
     changes: Option<u64>,
-    /// Key of the last member of the page before.
+    /// Key of the last member on the previous page.
     after: String,
 }
 
 impl Sweep<'_> {
-    /// Handles one page of members; `true` after the last page. A conflict with a login writes
-    /// nothing, and the page is repeated. If the group changed meanwhile, the walk starts again,
-    /// because members of earlier pages may have to leave now.
+    /// Handles a page of members; returns `true` after the last page.
+    ///
+    /// A conflict with a login writes nothing, and the page is repeated. If the group changed
+    /// meanwhile, the walk starts again, because members of earlier pages may have to leave now.
     async fn some_leave(&mut self) -> Result<bool, Failure> {
         let mut unit = self.store.begin();
         let group = group::read(&mut unit, self.group).await?;
@@ -145,7 +148,7 @@ impl Sweep<'_> {
         Ok(keys.is_empty())
     }
 
-    /// Removes the entity's membership unless it still holds.
+    /// Removes the entity's membership unless the present alias still proves it.
     fn leave(
         &self,
         unit: &mut Unit,

@@ -1,27 +1,29 @@
-//! Several entities become one. Tokens of those that went are tokens of the one that stays.
+//! Merging of entities. Tokens of the merged entities become tokens of the remaining entity.
 
 use super::entity::{self, Entity};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::BTreeSet;
 
-/// Which entities, and what becomes of aliases of which the one that stays could have but one.
+/// A merge of entities, with the choice of aliases if several entities have an alias at a mount.
 pub(crate) struct Merge {
     pub(crate) from: BTreeSet<String>,
     pub(crate) to: String,
-    /// Where both have an alias at a mount, that of the one that stays is kept.
+    /// True if the alias of the remaining entity wins every conflict.
     pub(crate) is_forced: bool,
-    /// Ids of aliases that are kept instead.
+    /// Ids of aliases that win their conflict.
     pub(crate) keep: BTreeSet<String>,
 }
 
-/// Moves aliases, policies and groups of the entities to the one that stays; name and metadata of
-/// that one stay as they are. External groups and metadata follow their alias: a kept alias brings
-/// them along, a dropped alias takes them away. `now` is store time in milliseconds.
+/// Moves the aliases, policies and groups of the entities to the remaining entity, whose name and
+/// metadata stay unchanged.
+///
+/// External groups and alias metadata follow their alias: a kept alias keeps them, a dropped alias
+/// drops them. `now` is store time in milliseconds.
 ///
 /// # Errors
-/// 400 for an entity that does not exist, and for two aliases at one mount of which nothing is
-/// said.
+/// 400 if an entity does not exist, or if two entities have an alias at the same mount and the
+/// request does not decide which to keep.
 pub(crate) async fn merge(unit: &mut Unit, now: u64, merge: &Merge) -> Result<(), Failure> {
     let invalid = |way: &str, id: &str| {
         Failure::invalid(format!(
@@ -54,7 +56,8 @@ pub(crate) async fn merge(unit: &mut Unit, now: u64, merge: &Merge) -> Result<()
     entity::put(unit, Some(&before), &after)
 }
 
-/// Adds what `from` is known by. Accessors of mounts at which both are known go to `conflicts`.
+/// Adds the aliases, policies and groups of `from`. Adds the accessors of mounts with undecided
+/// aliases to `conflicts`.
 fn absorb(after: &mut Entity, from: &Entity, merge: &Merge, conflicts: &mut BTreeSet<String>) {
     for alias in &from.aliases {
         let accessor = &alias.mount.accessor;

@@ -1,4 +1,4 @@
-//! The aliases of a mount that is disabled go with it.
+//! Removal of the aliases of a disabled mount.
 
 use super::entity::{self, Entity};
 use super::group::{self, Group};
@@ -8,14 +8,14 @@ use bulkhead_store::{Address, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// Aliases that are removed in one commit.
+/// Maximum number of aliases that are removed in a single commit.
 const PAGE: u32 = 200;
 
-/// Removes all aliases at the mount with that accessor, of entities and of groups, page by page. It
-/// may be begun again wherever it ended.
+/// Removes all aliases of entities and groups at the mount with this accessor, page by page. An
+/// interrupted removal may start again.
 ///
 /// # Errors
-/// Those of the store.
+/// Errors of the store.
 pub(crate) async fn forget_mount(store: &Arc<Store>, accessor: &str) -> Result<(), Failure> {
     let mut scan = store.scan_owned(Space::Core, accessor).by(PAGE);
     while let Some(page) = scan.page().await? {
@@ -24,7 +24,8 @@ pub(crate) async fn forget_mount(store: &Arc<Store>, accessor: &str) -> Result<(
     Ok(())
 }
 
-/// `false` where another change came in between: nothing was written then.
+/// Removes the aliases of a page. Returns `false` on a conflict with another change; nothing was
+/// written then.
 async fn forget_page(store: &Arc<Store>, page: &[Address]) -> Result<bool, Failure> {
     let mut unit = store.begin();
     for address in page {
@@ -41,7 +42,7 @@ async fn forget_page(store: &Arc<Store>, page: &[Address]) -> Result<bool, Failu
     }
 }
 
-/// Removes the alias with that id, of the entity that has it.
+/// Removes the alias with this id from its entity.
 pub(super) async fn forget_entity_alias(unit: &mut Unit, id: &str) -> Result<(), Failure> {
     let Some(before) = entity::by_alias_id(unit, id).await? else { return Ok(()) };
     let mut after = Entity::clone(&before);
@@ -49,7 +50,8 @@ pub(super) async fn forget_entity_alias(unit: &mut Unit, id: &str) -> Result<(),
     entity::put(unit, Some(&before), &after)
 }
 
-/// Removes the alias with that id, of the group that has it, whose entities leave it.
+/// Removes the alias with this id from its group, and schedules the removal of the group's
+/// memberships.
 pub(super) async fn forget_group_alias(unit: &mut Unit, id: &str) -> Result<(), Failure> {
     let Some(before) = group::by_alias_id(unit, id).await? else { return Ok(()) };
     let modify_index = before.modify_index + 1;

@@ -1,17 +1,17 @@
-//! Names that the server gives where the caller gave none.
+//! Names that the server gives if the caller sends none.
 
 use super::index::{Noun, follow};
 use crate::random;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 
-/// Draws until a name is free. With a thousand million names taken, one draw in four is.
+/// Maximum number of draws of a free name. With 10⁹ names taken, only a quarter of all draws fail.
 const DRAWS: u32 = 32;
 
-/// A name that no other has: `entity_` or `group_` and eight hexadecimal digits.
+/// Draws a free name: `entity_` or `group_` and eight hexadecimal digits.
 ///
 /// # Errors
-/// 500 when the machine gives no randomness.
+/// 500 if the machine provides no randomness, or if no free name was found.
 pub(super) async fn draw(unit: &mut Unit, noun: Noun) -> Result<String, Failure> {
     for _ in 0..DRAWS {
         let name = format!("{}_{}", noun.word(), random::hex::<4>()?);

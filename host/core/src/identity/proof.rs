@@ -1,14 +1,15 @@
-//! Proofs: external groups and alias metadata, as the login of one token established them.
+//! Proofs: external groups and alias metadata, as the login of a token established them.
 //!
 //! Prevents a token from using rights that another login proved. An auth method may give several
-//! callers the same alias (every login by one role), which makes them one entity. Each token
-//! therefore keeps its own [`Proof`]. The entity's record describes the latest login only.
+//! callers the same alias (for example, a common alias for all logins by a role), which gives these
+//! callers the same entity. Each token therefore keeps its own [`Proof`]. The entity's record
+//! describes the latest login only.
 
 use super::alias::{Alias, ProvenGroups};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Facts that the login of one token proved. They count for this token and its descendants.
+/// Facts that the login of a token proved. The facts count for this token and its descendants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Proof {
     /// Accessor of the mount of the login.
@@ -19,7 +20,7 @@ pub(crate) struct Proof {
     name: String,
     /// Metadata of the alias.
     metadata: BTreeMap<String, String>,
-    /// `None` if the login did not speak of groups.
+    /// `None` if the login did not name groups.
     groups: Option<ProvenGroups>,
 }
 
@@ -35,8 +36,7 @@ impl Proof {
         Self { accessor, alias: id.clone(), name: name.clone(), metadata, groups }
     }
 
-    /// Keeps the groups of an `earlier` proof of the same alias if this proof does not speak of
-    /// groups.
+    /// Keeps the groups of an `earlier` proof of the same alias if this proof does not name groups.
     pub(crate) fn after(self, earlier: Option<&Self>) -> Self {
         let is_same = |earlier: &&Self| earlier.alias == self.alias && earlier.name == self.name;
         let kept = earlier.filter(is_same).and_then(|earlier| earlier.groups.clone());
@@ -48,7 +48,7 @@ impl Proof {
     }
 }
 
-/// The part of an alias that counts for one token.
+/// The part of an alias that counts for a token.
 pub(super) struct Counted<'a> {
     pub(super) metadata: &'a BTreeMap<String, String>,
     /// `None` if no groups are known.

@@ -1,8 +1,8 @@
-//! A login: the entity behind the alias that an auth method proved.
+//! Logins: the entity behind the alias that an auth method proved.
 //!
-//! Everything is read and written in the login's own unit of work. Of many first logins of one
-//! alias at once each but one meets a conflict, begins anew, and finds the entity. A login that
-//! says what is known already writes nothing.
+//! The login reads and writes everything in its own unit of work. If several first logins of an
+//! alias run concurrently, all but the first commit meet a conflict, retry, and find the entity. A
+//! login that proves nothing new writes nothing.
 
 use super::alias::{Alias, AliasMount, GroupProof, ProvenGroups};
 use super::bounds::{MOST_GROUPS, at_most, check_metadata, check_name};
@@ -19,11 +19,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A login as the auth method proved it.
 pub(crate) struct Proven {
     pub(crate) mount: AliasMount,
-    /// What the caller is called there.
+    /// Name of the caller at the mount.
     pub(crate) alias: String,
-    /// What is known of the caller there.
+    /// Metadata of the caller at the mount.
     pub(crate) metadata: BTreeMap<String, String>,
-    /// What the caller's groups are called there; `None` where the method does not speak of groups.
+    /// Names of the caller's groups at the mount; `None` if the auth method does not name groups.
     pub(crate) group_aliases: Option<Vec<String>>,
 }
 
@@ -35,13 +35,14 @@ pub(crate) struct SignedIn {
     pub(crate) proof: Proof,
 }
 
-/// Finds or makes the entity behind a proven alias, and records the login's metadata and external
-/// groups in the alias (a write only if they changed). Works in the login's own unit; `now` is
-/// store time in milliseconds. `None` if the entity is disabled: the caller refuses the login, and
-/// nothing was written.
+/// Finds or creates the entity behind a proven alias, and records the login's metadata and external
+/// groups in the alias. Writes only changes, in the login's own unit. `now` is store time in
+/// milliseconds.
+///
+/// Returns `None` if the entity is disabled: nothing was written, and the caller refuses the login.
 ///
 /// # Errors
-/// 400 for an impossible alias or metadata, and for more groups than an entity can have.
+/// 400 for an invalid alias or metadata, and for more groups than an entity can have.
 pub(crate) async fn sign_in(
     unit: &mut Unit,
     now: u64,
@@ -97,8 +98,8 @@ fn refresh_alias(
     Ok(proof)
 }
 
-/// Finds the external groups with those aliases at the mount. Names without a group are ignored;
-/// a login never makes groups.
+/// Finds the external groups with these aliases at the mount. Names without a group are ignored; a
+/// login never creates a group.
 async fn external_groups(
     unit: &mut Unit,
     accessor: &str,
@@ -115,8 +116,8 @@ async fn external_groups(
     Ok(found)
 }
 
-/// Removes deleted groups from the entity's own list, and external groups, which earlier releases
-/// kept there.
+/// Removes from the entity's own list deleted groups, and external groups, which earlier releases
+/// stored there.
 async fn drop_external(unit: &mut Unit, entity: &mut Entity) -> Result<(), Failure> {
     let mut internal = BTreeSet::new();
     for id in std::mem::take(&mut entity.groups) {

@@ -1,7 +1,7 @@
-//! What a token's entity and its groups bring to a decision about the token, at this moment.
+//! The rights that a token's entity and its groups add to a decision about the token.
 //!
-//! Nothing of it is kept: each request reads the records anew, which the store has in memory, so
-//! that a change of an entity or a group counts from its commit on.
+//! Prevents outdated rights: nothing is cached. Each request reads the records again, which the
+//! store holds in memory, so a change of an entity or a group counts from its commit on.
 
 use super::alias::{Alias, ProvenGroups};
 use super::entity::{self, Entity};
@@ -13,17 +13,18 @@ use bulkhead_wire::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// An entity with its groups, as they count for one token. Empty for a token without an entity.
+/// An entity with its groups, as they count for a token. Empty for a token without an entity.
 #[derive(Clone, Default)]
 pub(crate) struct Standing {
     entity: Option<Arc<Entity>>,
     /// Proof of the token's login.
     proof: Option<Proof>,
-    /// The entity's direct groups first, then the groups above them, each once.
+    /// The entity's direct groups first, then the groups above the direct groups, without
+    /// duplicates.
     groups: Vec<Arc<Group>>,
 }
 
-/// Groups of an entity, each once.
+/// Groups of an entity, without duplicates.
 pub(crate) struct Groups {
     /// Groups with the entity itself as a member.
     pub(crate) direct: Vec<Arc<Group>>,
@@ -31,11 +32,11 @@ pub(crate) struct Groups {
     pub(crate) inherited: Vec<Arc<Group>>,
 }
 
-/// Reads the entity with that id, or its heir after a merge, and the groups that count for a token
-/// with this proof. An empty id stands for no entity.
+/// Reads the entity with this id, or its successor after a merge, and the groups that count for a
+/// token with this proof. An empty id means no entity.
 ///
 /// # Errors
-/// 403 for an entity that is disabled or gone.
+/// 403 for an entity that is disabled or deleted.
 pub(crate) async fn standing(
     unit: &mut Unit,
     entity_id: &str,
@@ -51,10 +52,10 @@ pub(crate) async fn standing(
     Ok(Standing { entity: Some(entity), proof: proof.cloned(), groups })
 }
 
-/// Reads the entity with that id, or its heir after a merge.
+/// Reads the entity with this id, or its successor after a merge.
 ///
 /// # Errors
-/// 403 for an entity that is disabled or gone.
+/// 403 for an entity that is disabled or deleted.
 pub(crate) async fn entity_in_force(
     unit: &mut Unit,
     entity_id: &str,
@@ -65,7 +66,8 @@ pub(crate) async fn entity_in_force(
         .ok_or_else(|| Failure::denied("the entity of the token is disabled or was deleted"))
 }
 
-/// Whether tokens of that entity can be used, as the unit sees it. Those of no entity can.
+/// Returns whether tokens of the entity can be used, as the unit sees the entity; `true` for an
+/// empty id.
 pub(crate) async fn is_in_force(unit: &mut Unit, entity_id: &str) -> Result<bool, Failure> {
     if entity_id.is_empty() {
         return Ok(true);
@@ -79,8 +81,8 @@ pub(crate) async fn groups_of(unit: &mut Unit, entity: &Entity) -> Result<Groups
     groups_by(unit, entity, |alias| Some(&alias.groups)).await
 }
 
-/// Reads the internal groups of the entity, and those external groups that `of_alias` selects for
-/// an alias and that still have the proven alias.
+/// Reads the internal groups of the entity, and the external groups that `of_alias` selects for an
+/// alias and whose present alias matches the proof.
 async fn groups_by<'a>(
     unit: &mut Unit,
     entity: &'a Entity,
@@ -101,7 +103,7 @@ async fn groups_by<'a>(
     Ok(Groups { direct, inherited })
 }
 
-/// Reads all groups above these, without these.
+/// Reads all groups above the groups `direct`, without `direct`.
 async fn those_above(unit: &mut Unit, direct: &[Arc<Group>]) -> Result<Vec<Arc<Group>>, Failure> {
     let mut seen: BTreeSet<String> = direct.iter().map(|group| group.id.clone()).collect();
     let (mut found, mut next) = (Vec::new(), direct.to_vec());
@@ -116,17 +118,17 @@ async fn those_above(unit: &mut Unit, direct: &[Arc<Group>]) -> Result<Vec<Arc<G
 }
 
 impl Standing {
-    /// The id of the entity; empty without one.
+    /// Returns the id of the entity; empty without an entity.
     pub(crate) fn entity_id(&self) -> &str {
         self.entity.as_ref().map_or("", |entity| &entity.id)
     }
 
-    /// Is it that of a token without an entity?
+    /// Returns whether the token has no entity.
     pub(crate) fn is_empty(&self) -> bool {
         self.entity.is_none()
     }
 
-    /// The policies of the entity and of its groups, in order and each once.
+    /// Returns the policies of the entity and of its groups, sorted and without duplicates.
     pub(crate) fn policies(&self) -> Vec<String> {
         let of_entity = self.entity.iter().flat_map(|entity| &entity.policies);
         let of_groups = self.groups.iter().flat_map(|group| &group.policies);
@@ -134,14 +136,15 @@ impl Standing {
         all.into_iter().cloned().collect()
     }
 
-    /// The policies of a token besides those, in order and each once.
+    /// Returns the token's policies together with the policies of the entity and its groups, sorted
+    /// and without duplicates.
     pub(crate) fn policies_with(&self, of_token: &[String]) -> Vec<String> {
         let mut all: BTreeSet<String> = self.policies().into_iter().collect();
         all.extend(of_token.iter().cloned());
         all.into_iter().collect()
     }
 
-    /// As the templates of policies may ask for it.
+    /// Returns the values for the templates of policies.
     pub(crate) fn values(&self) -> values::Identity {
         let group = |group: &Arc<Group>| values::Group {
             id: group.id.clone(),

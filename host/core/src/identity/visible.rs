@@ -1,23 +1,24 @@
-//! What a mount may see of entities: the caller's own, and those that it knows by an alias.
+//! The entities that a mount may see: the caller's own entity, and entities with an alias at the
+//! mount.
 //!
-//! The attack this file stops: a component that looks through the people of other mounts.
+//! Prevents a component from reading about users of other mounts.
 
 use super::entity::{self, Entity};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// Who looks.
+/// The mount and the caller that look up an entity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Viewer<'a> {
-    /// Of the mount.
+    /// Accessor of the mount.
     pub(crate) accessor: &'a str,
-    /// The caller's entity; empty without one.
+    /// Id of the caller's entity; empty without an entity.
     pub(crate) entity_id: &'a str,
 }
 
-/// The entity with that id, or the one that it was merged into, as far as the mount may see it:
-/// `None` tells nothing of others, not even whether they are there.
+/// Reads the entity with this id, or its successor after a merge, if the mount may see it. `None`
+/// does not reveal whether an entity exists.
 ///
 /// # Errors
 /// 503 when the store cannot be read.

@@ -1,19 +1,19 @@
-//! How tokens are signed.
+//! Signature algorithms of tokens.
 
 use bulkhead_wire::failure::{Failure, quoted};
 use serde::{Deserialize, Serialize};
 
-/// How tokens are signed, by the names that their readers know.
+/// A signature algorithm, under its JOSE name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Algorithm {
-    /// RSA of 2048 bits with SHA-256: what every reader understands.
+    /// RSA of 2048 bits with SHA-256, which every verifier supports.
     #[default]
     #[serde(rename = "RS256")]
     Rs256,
-    /// The same with SHA-384.
+    /// RSA of 2048 bits with SHA-384.
     #[serde(rename = "RS384")]
     Rs384,
-    /// The same with SHA-512.
+    /// RSA of 2048 bits with SHA-512.
     #[serde(rename = "RS512")]
     Rs512,
     /// P-256 with SHA-256.
@@ -31,11 +31,11 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them, in the order in which they are told.
+    /// All algorithms, in display order.
     pub(crate) const ALL: [Self; 7] =
         [Self::Rs256, Self::Rs384, Self::Rs512, Self::Es256, Self::Es384, Self::Es512, Self::EdDsa];
 
-    /// Its name.
+    /// Returns the JOSE name.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Rs256 => "RS256",
@@ -48,10 +48,10 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of that name.
+    /// Parses a JOSE name.
     ///
     /// # Errors
-    /// 400 with the names there are.
+    /// 400 that lists the known names.
     pub(crate) fn of_word(word: &str) -> Result<Self, Failure> {
         Self::ALL.into_iter().find(|one| one.word() == word).ok_or_else(|| {
             let words = Self::ALL.map(Self::word).join(", ");

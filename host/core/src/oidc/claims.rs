@@ -1,8 +1,8 @@
-//! What a role's tokens say besides who it is: JSON with places for what the caller is called.
+//! Additional claims of a role's tokens: a JSON template with placeholders for the caller's
+//! identity.
 //!
-//! The attack this file stops: a caller with a say in the own name who adds claims by it. A value
-//! is written as JSON before it is put in its place, and what says who signed, for whom and until
-//! when is not for templates.
+//! Prevents claim injection by a caller who can choose a name: a value is encoded as JSON before it
+//! replaces a placeholder. Templates cannot set the claims about issuer, audience and lifetime.
 
 use crate::policies::identity::{Entity, Identity};
 use crate::policies::reference::Reference;
@@ -12,11 +12,11 @@ use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
 
-/// Longest template, in bytes.
+/// Maximum length of a template, in bytes.
 const LONGEST: usize = 16 << 10;
-/// Most bytes that it may become: a value can be named many times.
+/// Maximum length of a filled template, in bytes. A template can repeat a value many times.
 const LONGEST_FILLED: usize = 64 << 10;
-/// What only the provider says.
+/// Claims that only the provider sets.
 const RESERVED: [&str; 10] =
     ["iat", "aud", "exp", "iss", "sub", "namespace", "nonce", "auth_time", "at_hash", "c_hash"];
 
@@ -25,19 +25,19 @@ const KNOWN: &str = "known are identity.entity.{id, name, metadata, metadata.KEY
                      custom_metadata, custom_metadata.KEY}}, time.now and \
                      time.now.{plus, minus}.DURATION";
 
-/// Checks a template as it is written.
+/// Checks a template before it is stored.
 ///
 /// # Errors
-/// 400 that says what is wrong with it.
+/// 400 that describes the fault.
 pub(super) fn check(template: &str) -> Result<(), Failure> {
     fill(template, &Identity::default(), 0).map(|_| ())
 }
 
-/// The claims of a template for that caller at `now`, in seconds since 1970. What the caller does
-/// not have is empty.
+/// Returns the claims of a template for this caller at `now`, in seconds since 1970. A value that
+/// the caller lacks is empty.
 ///
 /// # Errors
-/// 400 that says what is wrong with the template.
+/// 400 that describes the fault of the template.
 pub(super) fn fill(
     template: &str,
     identity: &Identity,
@@ -64,7 +64,8 @@ fn wrong(why: &str) -> Failure {
     Failure::invalid(format!("the template cannot be used: {why}"))
 }
 
-/// A template may come in base64, which spares its quotes on a command line.
+/// Decodes a template in base64, which avoids quoting on a command line. Other text stays
+/// unchanged.
 fn written_out(template: &str) -> Result<String, Failure> {
     if template.len() > LONGEST {
         return Err(wrong(&format!("it has more than {LONGEST} bytes")));
@@ -89,7 +90,7 @@ fn filled(text: &str, identity: &Identity, now: u64) -> Result<String, Failure> 
     Ok(filled + rest)
 }
 
-/// What a place stands for; `None` for a name that no caller has.
+/// Returns the value of a placeholder; `None` for an unknown name.
 fn value(name: &str, identity: &Identity, now: u64) -> Option<Value> {
     if let Some(rest) = name.strip_prefix("time.now") {
         return moment(rest, now);
@@ -101,7 +102,7 @@ fn value(name: &str, identity: &Identity, now: u64) -> Option<Value> {
     Some(json!(identity.value(&reference).unwrap_or_default()))
 }
 
-/// Places for more than one text.
+/// Returns the value of a placeholder that stands for a list or an object.
 fn whole_value(name: &str, identity: &Identity) -> Option<Value> {
     let groups = || identity.groups.iter();
     let entity = identity.entity.as_ref();
@@ -129,7 +130,7 @@ fn metadata_of_alias(name: &str, entity: Option<&Entity>) -> Option<Value> {
     }
 }
 
-/// `""`, `.plus.5m` or `.minus.1h` from `now`, in seconds since 1970.
+/// Evaluates `""`, `.plus.5m` or `.minus.1h` relative to `now`, in seconds since 1970.
 fn moment(rest: &str, now: u64) -> Option<Value> {
     if rest.is_empty() {
         return Some(json!(now));

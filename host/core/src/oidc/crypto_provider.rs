@@ -1,7 +1,7 @@
 //! Cryptography for `jsonwebtoken`: keys and signatures of `host/crypto`.
 //!
-//! Prevents a key from serving another algorithm than its own: `host/crypto` reads each key for one
-//! algorithm, as it does for components.
+//! Prevents algorithm confusion: `host/crypto` reads each key for a single algorithm, as for
+//! components.
 
 use super::algorithm::Algorithm;
 use super::public_key::{self, PublicKey};

@@ -1,10 +1,9 @@
-//! Checking a token of the provider for those who ask whether it still holds: by `jsonwebtoken`,
-//! behind a reader of ours.
+//! Introspection: verifies a token of the provider with `jsonwebtoken`, after a stricter parser.
 //!
-//! Prevents belief in a token for the wrong reason. The published key decides the algorithm, never
-//! the token. The reader refuses tokens that the library would accept: a claim given twice, of
-//! which another reader may see the other value, and an issuer or audience that is a list. Store
-//! time decides the end of a token.
+//! Prevents a token from being accepted for the wrong reason. The published key decides the
+//! algorithm, never the token. The parser refuses tokens that the library would accept: tokens with
+//! a duplicate claim, where another parser may see the other value, and tokens whose issuer or
+//! audience is a list. Store time decides whether a token has expired.
 
 use super::crypto_provider;
 use super::issuer::Documents;
@@ -18,14 +17,14 @@ use jsonwebtoken::Validation;
 use jsonwebtoken::errors::{Error, ErrorKind};
 use serde_json::{Map, Value};
 
-/// Longest token that is looked at, in bytes.
+/// Maximum length of a token, in bytes.
 const LONGEST: usize = 128 << 10;
-/// Refusal of a token whose named key did not sign it.
+/// Refusal of a token that the named key did not sign.
 const UNSIGNED: &str = "its signature does not verify";
-/// Refusal of a token in another shape than the provider's.
+/// Refusal of a token with a different structure than the provider's tokens.
 const NOT_OURS: &str = "it lacks a claim that each token of a role has, or has it in another form";
 
-/// A token that was read and not verified.
+/// A parsed token before verification.
 struct Unproven<'a> {
     token: &'a str,
     kid: String,
@@ -33,7 +32,7 @@ struct Unproven<'a> {
     claims: Map<String, Value>,
 }
 
-/// Issuer and audience that a token must name.
+/// The issuer and the audience that a token must contain.
 struct Expected<'a> {
     issuer: &'a str,
     /// Empty for any client.
@@ -41,11 +40,11 @@ struct Expected<'a> {
 }
 
 impl Provider {
-    /// Whom a token of a role is about; `client_id` is for whom it must be, where that is not
-    /// empty.
+    /// Returns the subject of a valid token of a role. If `client_id` is not empty, the token must
+    /// be for this client.
     ///
     /// # Errors
-    /// The failure is ours; what is wrong with the token is in the inner one.
+    /// The outer error is a failure of the server. The inner error says why the token is invalid.
     pub(crate) async fn subject_of(
         &self,
         token: &str,
@@ -75,7 +74,7 @@ impl Provider {
 }
 
 impl<'a> Unproven<'a> {
-    /// Reads a token of three parts, whose header and claims give each key once.
+    /// Parses a token of three parts. Refuses duplicate keys in the header or the claims.
     fn read(token: &'a str) -> Option<Self> {
         if token.len() > LONGEST {
             return None;
@@ -84,7 +83,7 @@ impl<'a> Unproven<'a> {
         let (header, claims) = message.split_once('.')?;
         let (header, claims) = (object(header)?, object(claims)?);
         bytes(signature)?;
-        // A `crit` demands extensions, and none is implemented.
+        // A `crit` header demands extensions; the provider implements none.
         if header.contains_key("crit") {
             return None;
         }
@@ -116,7 +115,7 @@ impl<'a> Unproven<'a> {
         decoded.map(|decoded| decoded.claims).map_err(|why| told(&why))
     }
 
-    /// Verifies without the library, for ES512.
+    /// Verifies an ES512 signature, which the library lacks.
     fn prove_alone(self, key: &PublishedKey) -> Result<Map<String, Value>, &'static str> {
         let (message, signature) = self.token.rsplit_once('.').ok_or(UNSIGNED)?;
         let signature = bytes(signature).ok_or(UNSIGNED)?;
@@ -139,7 +138,7 @@ fn told(why: &Error) -> &'static str {
     }
 }
 
-/// Returns the subject of proven claims if they have the provider's shape and hold at `now`.
+/// Returns the subject of verified claims if their structure is right and they are valid at `now`.
 fn check(
     claims: &Map<String, Value>,
     expected: &Expected<'_>,

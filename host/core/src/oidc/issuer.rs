@@ -1,4 +1,4 @@
-//! The issuer: who signs, and where readers find its documents.
+//! The issuer of tokens, and the public documents below the issuer's address.
 
 use super::algorithm::Algorithm;
 use super::named_key::{self, NamedKey};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::net::Ipv6Addr;
 
-/// What an operator says of the issuer.
+/// The operator's issuer configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IssuerConfig {
     /// Scheme, host and port; empty for the server's own address.
@@ -20,8 +20,8 @@ pub(crate) struct IssuerConfig {
 
 stored!(IssuerConfig, "oidc-config", reads_stored_oidc_configs);
 
-/// Whether it is scheme, host and maybe a port. Stricter than parsers of URLs: readers compare the
-/// text.
+/// Returns whether the text is a scheme, a host and optionally a port. Stricter than URL parsers,
+/// because verifiers compare the issuer as text.
 fn is_address(text: &str) -> bool {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let Some(rest) = rest else { return false };
@@ -37,7 +37,7 @@ fn is_address(text: &str) -> bool {
     is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
 }
 
-/// Whether it may stand between the dots of a name.
+/// Returns whether the text is a valid label of a host name.
 fn is_label(label: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     !label.is_empty()
@@ -47,10 +47,10 @@ fn is_label(label: &str) -> bool {
 }
 
 impl IssuerConfig {
-    /// Reads an issuer as it is written; an empty one is the server's own address.
+    /// Parses an issuer. An empty issuer means the server's own address.
     ///
     /// # Errors
-    /// 400 for what is more or less than scheme, host and port.
+    /// 400 unless the text consists of scheme, host and optional port.
     pub(crate) fn of(text: &str) -> Result<Self, Failure> {
         let issuer = text.trim_end_matches('/').to_owned();
         if issuer.is_empty() || is_address(&issuer) {
@@ -63,14 +63,14 @@ impl IssuerConfig {
         )))
     }
 
-    /// As it is stored, or as it comes.
+    /// Reads the stored configuration, or returns the default.
     pub(crate) async fn read(unit: &mut Unit) -> Result<Self, Failure> {
         let Some(record) = unit.get(&address()).await? else { return Ok(Self::default()) };
         Self::from_bytes(&record.body)
             .map_err(|unreadable| unreadable.of(format_args!("the stored OIDC issuer")))
     }
 
-    /// Writes it into the unit.
+    /// Writes the configuration into the unit.
     pub(crate) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
         unit.put(address(), self.to_bytes()?, Index::default());
         Ok(())
@@ -81,17 +81,17 @@ fn address() -> Address {
     Address::new(Space::Core, "oidc-config")
 }
 
-/// Whose documents are asked for.
+/// The token kind whose documents are requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Documents {
-    /// Those for tokens of mounts.
+    /// Documents for tokens of mounts.
     Plugins,
-    /// Those for all others.
+    /// Documents for all other tokens.
     General,
 }
 
 impl Documents {
-    /// The path that follows the server's address in an issuer.
+    /// Returns the path of an issuer after the server's address.
     fn path(self) -> &'static str {
         match self {
             Self::Plugins => "/v1/identity/oidc/plugins",
@@ -101,10 +101,10 @@ impl Documents {
 }
 
 impl Provider {
-    /// The issuer as tokens name it.
+    /// Returns the issuer as tokens name it.
     ///
     /// # Errors
-    /// 412 when neither the configuration nor the listener says how readers reach this server.
+    /// 412 if neither the configuration nor the listener gives the address of this server.
     pub(crate) async fn issuer(&self, whose: Documents) -> Result<String, Failure> {
         let config = IssuerConfig::read(&mut self.store.begin()).await?;
         let base = Some(config.issuer).filter(|issuer| !issuer.is_empty());
@@ -118,10 +118,10 @@ impl Provider {
         Ok(base + whose.path())
     }
 
-    /// What a reader asks for first: `openid-configuration`.
+    /// Returns the discovery document, `openid-configuration`, which verifiers request first.
     ///
     /// # Errors
-    /// As [`Provider::issuer`].
+    /// Errors of [`Provider::issuer`].
     pub(crate) async fn discovery(&self, whose: Documents) -> Result<Value, Failure> {
         let issuer = self.issuer(whose).await?;
         Ok(json!({
@@ -133,8 +133,8 @@ impl Provider {
         }))
     }
 
-    /// Every public key that verifies a token now. Which keys sign for whom is told by the issuer
-    /// in a token, and not by where its key is found.
+    /// Returns all public keys that verify a token now. The issuer in a token decides which keys
+    /// are acceptable, not the location of the key.
     ///
     /// # Errors
     /// 503 when the store cannot be read.

@@ -1,7 +1,7 @@
-//! Making keys and signing with them.
+//! Creation of signing keys, and signing.
 //!
-//! The attack this file stops: a private key where it does not belong. Its bytes have no `Debug`,
-//! are wiped from memory, and are read by what signs and by what seals them in the store alone.
+//! Prevents a private key from leaking. `Debug` hides its bytes, memory is wiped, and only signing
+//! and the store's sealing read the bytes.
 
 use super::algorithm::Algorithm;
 use super::public_key::PublicKey;
@@ -23,21 +23,21 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// A private key, as PKCS#8; in base64 where it is stored.
+/// A private key as PKCS#8, stored in base64.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct PrivateKey(Zeroizing<Vec<u8>>);
 
-/// The public half of a key, with the name by which tokens refer to it.
+/// The public half of a key, with the key id that tokens contain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PublishedKey {
-    /// A uuid.
+    /// Key id, a UUID.
     pub(super) kid: String,
     pub(super) alg: Algorithm,
     #[serde(flatten)]
     pub(super) public: PublicKey,
 }
 
-/// A key that signs, or will.
+/// A key that signs, or that will sign next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SigningKey {
     #[serde(flatten)]
@@ -45,7 +45,7 @@ pub(super) struct SigningKey {
     private: PrivateKey,
 }
 
-/// Kind of an algorithm's keys.
+/// The key type of an algorithm.
 enum Kind {
     Rsa,
     Elliptic(&'static EcdsaSigningAlgorithm, &'static str),
@@ -63,7 +63,7 @@ impl Algorithm {
         }
     }
 
-    /// Curve of the algorithm's keys, as published keys name it.
+    /// Returns the curve of the algorithm's keys, as published keys name it.
     pub(super) fn curve(self) -> Option<&'static str> {
         match self.kind() {
             Kind::Rsa => None,
@@ -74,7 +74,7 @@ impl Algorithm {
 }
 
 impl SigningKey {
-    /// Makes a key. An RSA key takes some tenths of a second of a processor.
+    /// Creates a key. An RSA key takes several tenths of a second of CPU time.
     ///
     /// # Errors
     /// 500 when the machine's random generator fails.
@@ -90,10 +90,10 @@ impl SigningKey {
         Ok(Self { published, private })
     }
 
-    /// The signature of `message`. Takes about a millisecond with RSA.
+    /// Returns the signature of `message`. RSA takes about a millisecond.
     ///
     /// # Errors
-    /// 500 when the stored key is none.
+    /// 500 when the stored key is damaged.
     pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Failure> {
         let (alg, PrivateKey(private)) = (self.published.alg, &self.private);
         let pem = Zeroizing::new(armour("PRIVATE KEY", private));
@@ -102,13 +102,13 @@ impl SigningKey {
             .map_err(|_| self.signs_nothing())
     }
 
-    /// The failure of a stored key that is damaged.
+    /// Returns the failure for a damaged stored key.
     pub(super) fn signs_nothing(&self) -> Failure {
         let (alg, kid) = (self.published.alg.word(), &self.published.kid);
         Failure::internal(format!("the {alg} key {kid} signs nothing"))
     }
 
-    /// The private half for `jsonwebtoken`, which wipes its copy, too.
+    /// Returns the private half for `jsonwebtoken`, which wipes its copy too.
     pub(super) fn encoding_key(&self) -> EncodingKey {
         let PrivateKey(private) = &self.private;
         match self.published.alg.kind() {
@@ -120,16 +120,16 @@ impl SigningKey {
 }
 
 impl PublishedKey {
-    /// Whether the private half of this key signed `message`.
+    /// Returns whether the private half of this key signed `message`.
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let key = VerifyingKey::read(self.alg.word(), &self.public.jwk());
         key.and_then(|key| key.verify(message, signature)) == Ok(true)
     }
 
-    /// The key for `jsonwebtoken`.
+    /// Returns the key for `jsonwebtoken`.
     ///
     /// # Errors
-    /// Refuses a key whose numbers are not in base64.
+    /// Refuses a key with numbers that are not valid base64.
     pub(super) fn decoding_key(&self) -> Result<DecodingKey, Error> {
         match &self.public {
             PublicKey::Rsa { n, e } => DecodingKey::from_rsa_components(n, e),
@@ -181,7 +181,7 @@ impl Serialize for PrivateKey {
 impl<'de> Deserialize<'de> for PrivateKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Zeroizing::new(String::deserialize(deserializer)?);
-        // What is not understood is not repeated.
+        // The error must not repeat text that may be part of a key.
         let bytes = STANDARD.decode(&*text).map_err(|_| de::Error::custom("no private key"))?;
         Ok(Self(Zeroizing::new(bytes)))
     }

@@ -1,8 +1,8 @@
-//! A named key: what signs now, what will sign next, and what signed before.
+//! Named keys: the key that signs now, the next key, and retired public keys.
 //!
-//! The fault this file stops: a token that cannot be checked. The public half of the next key is
-//! published before it signs, so that readers who keep the document for an hour know it by then;
-//! that of an earlier one stays until the last token that it signed has ended.
+//! Prevents tokens that cannot be verified. The next public key is published before the key signs,
+//! so verifiers that cache the document for an hour already know it. A retired public key stays
+//! published until the last token that it verifies has expired.
 
 use super::algorithm::Algorithm;
 use super::key_pair::{PublishedKey, SigningKey};
@@ -13,35 +13,35 @@ use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 
-/// The key of mounts that name none. It is made at its first use.
+/// Name of the key for mounts without a configured key. The key is created at first use.
 pub(crate) const DEFAULT: &str = "default";
-/// Where keys are stored in [`Space::Core`], and what an endpoint's existence names.
+/// Address of a key in [`Space::Core`], as an endpoint's existence check names it.
 pub(crate) const EXISTENCE: &str = "oidc-key/{name}";
 const PREFIX: &str = "oidc-key/";
-/// Most named keys: strangers ask for the document that holds them all.
+/// Maximum number of named keys. Anonymous callers can request the document with all public keys.
 const MOST_KEYS: usize = 100;
-/// Most earlier public keys of one named key, for the same reason.
+/// Maximum number of retired public keys of a named key, for the same reason.
 const MOST_RETIRED: usize = 16;
-/// Shortest rotation period and verification ttl, in seconds.
+/// Minimum rotation period and verification TTL, in seconds.
 const SHORTEST: u64 = 60;
-/// The verification ttl is at most so many rotation periods, which bounds the keys that rotations
-/// leave behind.
+/// Maximum verification TTL in rotation periods. Bounds the number of retired keys.
 const PERIODS: u64 = 10;
 
-/// What an operator says of a key. Times are in seconds.
+/// The operator's settings of a key. Times are in seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeySettings {
     pub(crate) algorithm: Algorithm,
-    /// How long a key signs.
+    /// Time for which a key signs.
     pub(crate) rotation_period: u64,
-    /// How long its public half is published after that; no token lives longer.
+    /// Time for which the public key stays published afterwards, and the maximum lifetime of a
+    /// token.
     pub(crate) verification_ttl: u64,
-    /// Roles that may sign with it, by their client ids; `*` is all.
+    /// Client ids of the roles that may use the key; `*` allows all roles.
     pub(crate) allowed_client_ids: Vec<String>,
 }
 
 impl KeySettings {
-    /// What a key of that name is unless an operator says otherwise.
+    /// Returns the default settings of a key with this name.
     pub(crate) fn unsaid(name: &str) -> Self {
         let all = || vec!["*".to_owned()];
         Self {
@@ -52,10 +52,10 @@ impl KeySettings {
         }
     }
 
-    /// Whether the times agree.
+    /// Checks that the times are consistent.
     ///
     /// # Errors
-    /// 400 that names the one to change.
+    /// 400 that names the setting to change.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let times = [
             ("rotation_period", self.rotation_period),
@@ -78,12 +78,12 @@ impl KeySettings {
     }
 }
 
-/// A named key as it is stored.
+/// A stored named key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NamedKey {
     #[serde(flatten)]
     pub(crate) settings: KeySettings,
-    /// Since when the present key signs, as store time in milliseconds.
+    /// Start of signing with the present key, as store time in milliseconds.
     since: u64,
     signing: SigningKey,
     next: SigningKey,
@@ -92,27 +92,27 @@ pub(crate) struct NamedKey {
 
 stored!(NamedKey, "oidc-key", reads_stored_oidc_keys);
 
-/// The public half of a key that signed before.
+/// The public half of a key that no longer signs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct RetiredKey {
     #[serde(flatten)]
     published: PublishedKey,
-    /// Until when it is published, as store time in milliseconds.
+    /// End of publication, as store time in milliseconds.
     until: u64,
 }
 
 impl NamedKey {
-    /// A key that signs from `now` on.
+    /// Returns a key that signs from `now` on.
     pub(super) fn new(settings: KeySettings, keys: [SigningKey; 2], now: u64) -> Self {
         let [signing, next] = keys;
         Self { settings, since: now, signing, next, retired: Vec::new() }
     }
 
-    /// Lets `next` sign after the key that signs from now on. The public half of the one that
-    /// signed is published for `verification_ttl` seconds more.
+    /// Makes the next key the signing key, and `next` the next key. The public half of the previous
+    /// signing key stays published for `verification_ttl` seconds.
     ///
     /// # Errors
-    /// 400 when too many earlier ones are still published.
+    /// 400 when too many retired keys are still published.
     pub(super) fn rotate(
         &mut self,
         next: SigningKey,
@@ -136,23 +136,23 @@ impl NamedKey {
         Ok(())
     }
 
-    /// Lets `signing` sign from now on and `next` after it: keys of another algorithm.
+    /// Replaces the signing and the next key, for a change of algorithm.
     ///
     /// # Errors
-    /// As [`NamedKey::rotate`].
+    /// Errors of [`NamedKey::rotate`].
     pub(super) fn replace(&mut self, keys: [SigningKey; 2], now: u64) -> Result<(), Failure> {
         let [signing, next] = keys;
         self.next = signing;
         self.rotate(next, self.settings.verification_ttl, now)
     }
 
-    /// The key that signs.
+    /// Returns the key that signs.
     pub(super) fn signing(&self) -> &SigningKey {
         &self.signing
     }
 
-    /// When it is to be rotated, as store time in milliseconds: not before there is room among the
-    /// earlier ones, which are never withdrawn early.
+    /// Returns the store time of the next rotation, in milliseconds. A rotation waits until the
+    /// list of retired keys has room, because retired keys are never withdrawn early.
     pub(super) fn due(&self) -> u64 {
         let period = self.settings.rotation_period.saturating_mul(1_000);
         let due = self.since.saturating_add(period);
@@ -162,14 +162,14 @@ impl NamedKey {
         due.max(room.copied().unwrap_or_default())
     }
 
-    /// Every public half that verifies a token at `now`.
+    /// Returns all public keys that verify a token at `now`.
     pub(super) fn published(&self, now: u64) -> impl Iterator<Item = &PublishedKey> {
         let retired = self.retired.iter().filter(move |key| key.until > now);
         let retired = retired.map(|key| &key.published);
         [&self.signing.published, &self.next.published].into_iter().chain(retired)
     }
 
-    /// The key of that name.
+    /// Reads the key with this name.
     pub(crate) async fn read(unit: &mut Unit, name: &str) -> Result<Option<Self>, Failure> {
         let found = unit.get(&address(name)).await?;
         found.map(|record| Self::parse(&record, name)).transpose()
@@ -180,7 +180,7 @@ impl NamedKey {
             .map_err(|unreadable| unreadable.of(format_args!("the stored key {name}")))
     }
 
-    /// Writes it into the unit, to be rotated when it is due.
+    /// Writes the key into the unit, and schedules the next rotation.
     pub(crate) fn put(&self, unit: &mut Unit, name: &str) -> Result<(), Failure> {
         let index = Index { due: Some(self.due()), ..Index::default() };
         unit.put(address(name), self.to_bytes()?, index);
@@ -188,10 +188,11 @@ impl NamedKey {
     }
 }
 
-/// Refuses a name that no key has.
+/// Refuses the name of a key that does not exist. Accepts the default key, which is created on
+/// demand.
 ///
 /// # Errors
-/// 400 that says where to make one.
+/// 400 that says how to create a key.
 pub(crate) async fn check_named(unit: &mut Unit, name: &str) -> Result<(), Failure> {
     if name == DEFAULT || unit.get(&address(name)).await?.is_some() {
         return Ok(());
@@ -202,7 +203,7 @@ pub(crate) async fn check_named(unit: &mut Unit, name: &str) -> Result<(), Failu
     )))
 }
 
-/// Refuses one key more than there may be.
+/// Refuses a new key if the maximum number of keys exists.
 ///
 /// # Errors
 /// 400.
@@ -213,22 +214,22 @@ pub(crate) async fn check_room(unit: &mut Unit) -> Result<(), Failure> {
     Err(Failure::invalid(format!("there are {MOST_KEYS} keys, which is the most; delete one")))
 }
 
-/// Deletes the key, and with it all that was published of it.
+/// Deletes the key and all its public keys.
 pub(crate) fn delete(unit: &mut Unit, name: &str) {
     unit.delete(address(name));
 }
 
-/// Names of all stored keys, in order.
+/// Returns the names of all stored keys, sorted.
 pub(crate) async fn names(unit: &mut Unit) -> Result<Vec<String>, Failure> {
     Ok(unit.names(Space::Core, PREFIX, "", usize::MAX).await?)
 }
 
-/// The name of the key that is stored there.
+/// Returns the name of the key stored at this address.
 pub(super) fn name_at(address: &Address) -> &str {
     address.key.strip_prefix(PREFIX).unwrap_or_default()
 }
 
-/// Where the key of that name is stored.
+/// Returns the address of the key with this name.
 pub(super) fn address(name: &str) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{name}"))
 }

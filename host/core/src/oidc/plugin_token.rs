@@ -1,7 +1,7 @@
-//! Tokens by which a mount shows a cloud who it is.
+//! Identity tokens of mounts, for authentication at a cloud provider.
 //!
-//! The attack this file stops: a mount that speaks as another. What a token says of its holder
-//! comes from the mount's record; the component chooses the audience and the lifetime.
+//! Prevents a mount from impersonating another mount. The claims about the mount come from the
+//! mount's record; the component chooses only the audience and the lifetime.
 
 use super::issuer::Documents;
 use super::named_key::DEFAULT;
@@ -9,42 +9,42 @@ use super::provider::Provider;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Value, json};
 
-/// Longest audience, in bytes.
+/// Maximum length of an audience, in bytes.
 const LONGEST_AUDIENCE: usize = 1_024;
-/// Lifetime of a token for which none is asked, in seconds.
+/// Default lifetime of a token, in seconds.
 const USUAL_TTL: u64 = 3_600;
-/// The one namespace, by the name that trust policies know.
+/// The only namespace, under the name that trust policies expect.
 const NAMESPACE: &str = "root";
 
-/// The mount that a token is for.
+/// The mount that holds a token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Holder<'a> {
     pub(crate) accessor: &'a str,
-    /// Its path as listings show it, without `auth/`.
+    /// Path of the mount as listings show it, without `auth/`.
     pub(crate) path: &'a str,
     pub(crate) is_auth: bool,
     pub(crate) is_local: bool,
-    /// Its plugin by name and version.
+    /// Name and version of the mount's plugin.
     pub(crate) plugin: (&'a str, &'a str),
-    /// The key that signs for it; empty is the default one.
+    /// Name of the signing key; empty for the default key.
     pub(crate) key: &'a str,
 }
 
 /// A token of a mount.
 pub(crate) struct PluginToken {
-    /// Header, claims and signature, in the compact form.
+    /// The token in JWS compact form.
     pub(crate) token: String,
-    /// When it ends, in seconds since 1970.
+    /// Expiry, in seconds since 1970.
     pub(crate) expires: u64,
 }
 
 impl Provider {
-    /// A token for `audience` that lives for `ttl` seconds (0: an hour), and for less where its key
-    /// would not be published so long.
+    /// Returns a token for `audience` with a lifetime of `ttl` seconds (0: an hour). The lifetime
+    /// is shortened to the verification TTL of the key.
     ///
     /// # Errors
-    /// 400 for an audience that is none; 412 without an issuer or a key; 503 when the store cannot
-    /// be read.
+    /// 400 for an invalid audience; 412 without an issuer or a key; 503 when the store cannot be
+    /// read.
     pub(crate) async fn plugin_token(
         &self,
         holder: Holder<'_>,
@@ -63,7 +63,7 @@ impl Provider {
             "aud": [audience],
             "iat": issued,
             "exp": expires,
-            // The name that trust policies ask for.
+            // Trust policies expect this claim name.
             "vaultproject.io": of_holder(&holder),
         });
         let token = self.sign(&key, claims).await?;

@@ -1,7 +1,7 @@
-//! The OIDC provider of an open store: what working on its keys takes.
+//! The OIDC provider of an open store: work with its keys.
 //!
-//! The attack this file stops: processors that make keys, or sign, and do nothing else. One of them
-//! does so at a time, beside the workers, and many first uses of one key make one.
+//! Prevents key creation and signing from occupying all processors. Such work runs one task at a
+//! time, outside the worker threads, and concurrent first uses of a key create a single key.
 
 use super::algorithm::Algorithm;
 use super::key_pair::SigningKey;
@@ -18,14 +18,14 @@ pub(crate) struct Provider {
     pub(super) store: Arc<Store>,
     claims: Arc<Claims>,
     log: Arc<dyn Log>,
-    /// How others reach this server, where its configuration or its listener says so.
+    /// Address of this server for clients, if the configuration or the listener gives an address.
     pub(super) address: Option<String>,
-    /// Whose turn it is to make a key or to sign with one.
+    /// Semaphore with a single permit, for creating a key or signing.
     turns: Arc<Semaphore>,
 }
 
 impl Provider {
-    /// The first of `addresses` that says anything is how others reach this server.
+    /// Returns a provider. The first non-empty address is the address of this server for clients.
     pub(crate) fn new(work: &Background, addresses: [&str; 2]) -> Self {
         let said = addresses.into_iter().find(|address| !address.is_empty());
         Self {
@@ -37,7 +37,7 @@ impl Provider {
         }
     }
 
-    /// A new named key, which signs from now on.
+    /// Creates a named key that signs from now on.
     ///
     /// # Errors
     /// 500 when the machine's random generator fails.
@@ -46,12 +46,12 @@ impl Provider {
         Ok(NamedKey::new(settings, keys, self.store.now()))
     }
 
-    /// A new key.
+    /// Creates a key.
     pub(super) async fn make(&self, algorithm: Algorithm) -> Result<SigningKey, Failure> {
         self.compute(move || SigningKey::make(algorithm)).await
     }
 
-    /// Computes beside the workers and in turn.
+    /// Runs `work` outside the worker threads, one task at a time.
     pub(super) async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
@@ -64,10 +64,10 @@ impl Provider {
         done.await.map_err(|_| Failure::internal("work with a key ended early"))?
     }
 
-    /// The key of that name, as it is now. The default one is made where there is none.
+    /// Reads the key with this name. Creates the default key if it is missing.
     ///
     /// # Errors
-    /// 412 where there is no other key of that name.
+    /// 412 if another key is missing.
     pub(super) async fn key(&self, name: &str) -> Result<NamedKey, Failure> {
         if let Some(key) = NamedKey::read(&mut self.store.begin(), name).await? {
             return Ok(key);
@@ -83,7 +83,7 @@ impl Provider {
         self.default_key().await
     }
 
-    /// Makes the default key, unless another call did so meanwhile.
+    /// Creates the default key, unless another call created it meanwhile.
     async fn default_key(&self) -> Result<NamedKey, Failure> {
         let _claim = self.claims.claim_in_turn(&address(DEFAULT)).await;
         let mut unit = self.store.begin();
@@ -93,7 +93,7 @@ impl Provider {
         let key = self.new_key(KeySettings::unsaid(DEFAULT)).await?;
         key.put(&mut unit, DEFAULT)?;
         match unit.commit().await {
-            // An operator wrote it meanwhile.
+            // An operator wrote the key meanwhile.
             Err(StoreFault::Conflict) => {
                 let written = NamedKey::read(&mut self.store.begin(), DEFAULT).await?;
                 written.ok_or_else(|| Failure::internal("the default key vanished"))

@@ -1,31 +1,31 @@
-//! Public halves of keys, as they are published: one member of a JSON Web Key Set each.
+//! Public keys as members of a JSON Web Key Set.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The tags of the DER encoding that are met here.
+/// DER tags of an RSA public key.
 const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 0x02;
 
-/// A public key; its numbers are in base64 for URLs, without padding.
+/// A public key. Numbers are in unpadded URL-safe base64.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kty")]
 pub(super) enum PublicKey {
     /// RSA.
     #[serde(rename = "RSA")]
     Rsa { n: String, e: String },
-    /// A point of a curve.
+    /// A point on an elliptic curve.
     #[serde(rename = "EC")]
     Ec { crv: String, x: String, y: String },
-    /// Edwards curves.
+    /// A key of an Edwards curve.
     #[serde(rename = "OKP")]
     Okp { crv: String, x: String },
 }
 
 impl PublicKey {
-    /// Of the DER structure `RSAPublicKey`; `None` for other bytes.
+    /// Parses the DER structure `RSAPublicKey`; `None` for other bytes.
     pub(super) fn of_rsa(der: &[u8]) -> Option<Self> {
         let (inner, nothing) = element(der, SEQUENCE)?;
         let (modulus, inner) = element(inner, INTEGER)?;
@@ -34,21 +34,21 @@ impl PublicKey {
         is_whole.then(|| Self::Rsa { n: number(modulus), e: number(exponent) })
     }
 
-    /// Of a point that is written out: a 4, and both coordinates; `None` for other bytes.
+    /// Parses an uncompressed point: a 4, and both coordinates; `None` for other bytes.
     pub(super) fn of_point(curve: &str, point: &[u8]) -> Option<Self> {
         let coordinates = point.strip_prefix(&[4])?;
         let (x, y) = coordinates.split_at_checked(coordinates.len() / 2)?;
         (x.len() == y.len()).then(|| Self::Ec { crv: curve.to_owned(), x: text(x), y: text(y) })
     }
 
-    /// Of the bytes of an Ed25519 key.
+    /// Converts the bytes of an Ed25519 key.
     pub(super) fn of_ed25519(bytes: &[u8]) -> Self {
         Self::Okp { crv: "Ed25519".to_owned(), x: text(bytes) }
     }
 }
 
 impl PublicKey {
-    /// A JSON Web Key.
+    /// Returns the key as a JSON Web Key.
     pub(super) fn jwk(&self) -> String {
         let jwk = match self {
             Self::Rsa { n, e } => json!({ "kty": "RSA", "n": n, "e": e }),
@@ -59,28 +59,28 @@ impl PublicKey {
     }
 }
 
-/// The bytes behind base64 as tokens and keys are written; `None` for another text.
+/// Decodes unpadded URL-safe base64; `None` for other text.
 pub(super) fn bytes(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// Base64 as tokens and keys are written.
+/// Encodes unpadded URL-safe base64.
 pub(super) fn text(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// A positive number without the zero that DER writes before a high first bit.
+/// Encodes a positive number, without the zero byte that DER puts before a high first bit.
 fn number(bytes: &[u8]) -> String {
     text(bytes.strip_prefix(&[0]).unwrap_or(bytes))
 }
 
-/// The content of the element of that tag at the front of `der`, and what follows it.
+/// Returns the content of the element with this tag at the front of `der`, and the rest.
 fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (length, content) = length(der.strip_prefix(&[tag])?)?;
     content.split_at_checked(length)
 }
 
-/// The length at the front of `der`, and what follows it.
+/// Returns the length at the front of `der`, and the rest.
 fn length(der: &[u8]) -> Option<(usize, &[u8])> {
     let (first, rest) = der.split_first()?;
     if *first < 0x80 {

@@ -1,7 +1,7 @@
-//! Roles: tokens by which callers show others who they are.
+//! Roles: identity tokens of callers.
 //!
-//! The attack this file stops: a token that says more than its caller is. Whom it is about comes
-//! from the caller's entity; what it says besides is filled in from that.
+//! Prevents a token with false claims about its caller. The subject is the caller's entity, and the
+//! template takes its values only from that entity.
 
 use super::claims;
 use super::issuer::Documents;
@@ -15,22 +15,22 @@ use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Where roles are stored in [`Space::Core`], and what an endpoint's existence names.
+/// Address of a role in [`Space::Core`], as an endpoint's existence check names it.
 pub(crate) const ROLE_EXISTENCE: &str = "oidc-role/{name}";
 const PREFIX: &str = "oidc-role/";
-/// Longest client id, in bytes.
+/// Maximum length of a client id, in bytes.
 const LONGEST_CLIENT_ID: usize = 1_024;
 
-/// A role as it is stored.
+/// A stored role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Role {
-    /// The key that signs.
+    /// Name of the signing key.
     pub(crate) key: String,
-    /// For whom its tokens are.
+    /// Audience of the tokens.
     pub(crate) client_id: String,
-    /// What they say besides, as it was written.
+    /// Template of additional claims, as the operator wrote it.
     pub(crate) template: String,
-    /// How long they live, in seconds.
+    /// Lifetime of tokens, in seconds.
     pub(crate) ttl: u64,
 }
 
@@ -39,12 +39,12 @@ stored!(Role, "oidc-role", reads_stored_oidc_roles);
 /// A token of a role.
 pub(crate) struct RoleToken {
     pub(crate) token: String,
-    /// How long it lives, in seconds.
+    /// Lifetime, in seconds.
     pub(crate) ttl: u64,
 }
 
 impl Role {
-    /// Whether it can make tokens.
+    /// Checks the role's settings.
     ///
     /// # Errors
     /// 400 that says what to change.
@@ -64,7 +64,7 @@ impl Role {
         claims::check(&self.template)
     }
 
-    /// The role of that name.
+    /// Reads the role with this name.
     pub(crate) async fn read(unit: &mut Unit, name: &str) -> Result<Option<Self>, Failure> {
         let Some(record) = unit.get(&address(name)).await? else { return Ok(None) };
         Self::from_bytes(&record.body)
@@ -72,24 +72,24 @@ impl Role {
             .map_err(|unreadable| unreadable.of(format_args!("the stored OIDC role {name}")))
     }
 
-    /// Writes it into the unit.
+    /// Writes the role into the unit.
     pub(crate) fn put(&self, unit: &mut Unit, name: &str) -> Result<(), Failure> {
         unit.put(address(name), self.to_bytes()?, Index::default());
         Ok(())
     }
 }
 
-/// Deletes the role; success also when there is none.
+/// Deletes the role. A missing role is not an error.
 pub(crate) fn delete_role(unit: &mut Unit, name: &str) {
     unit.delete(address(name));
 }
 
-/// Names of all roles, in order.
+/// Returns the names of all roles, sorted.
 pub(crate) async fn role_names(unit: &mut Unit) -> Result<Vec<String>, Failure> {
     Ok(unit.names(Space::Core, PREFIX, "", usize::MAX).await?)
 }
 
-/// The name of some role for which the key of that name signs.
+/// Returns the name of a role that uses the key, if there is such a role.
 pub(crate) async fn role_with_key(unit: &mut Unit, key: &str) -> Result<Option<String>, Failure> {
     for name in role_names(unit).await? {
         if Role::read(unit, &name).await?.is_some_and(|role| role.key == key) {
@@ -104,10 +104,11 @@ fn address(name: &str) -> Address {
 }
 
 impl Provider {
-    /// A token of the role for the caller with that entity.
+    /// Returns a token of the role for a caller with an entity.
     ///
     /// # Errors
-    /// 400 without an entity, or where the key is not for the role; 412 without an issuer or a key.
+    /// 400 for a caller without an entity, or if the key does not allow the role; 412 without an
+    /// issuer or a key.
     pub(crate) async fn role_token(
         &self,
         role: &Role,

@@ -1,4 +1,4 @@
-//! Keys that are due: rotated by the host, one commit each.
+//! Rotation of due keys. The host rotates each key in its own commit.
 
 use super::algorithm::Algorithm;
 use super::key_pair::SigningKey;
@@ -11,7 +11,7 @@ impl Provider {
     /// Rotates the claimed key, if it is still due.
     ///
     /// # Errors
-    /// When nothing could be stored: the key is still due.
+    /// Nothing was stored, and the key is still due.
     pub(crate) async fn rotate_when_due(&self, claim: &Claim) -> Result<(), Failure> {
         let name = name_at(claim.address());
         let mut finish = self.store.begin().finish();
@@ -26,7 +26,7 @@ impl Provider {
             let now = self.store.now();
             key.rotate(next, key.settings.verification_ttl, now)?;
             key.put(unit, name)?;
-            // An operator who changes the key meanwhile is no reason to put its rotation off.
+            // On a conflict with an operator's change of the key, the rotation is retried at once.
             if finish.try_commit().await? {
                 self.tell_of_rotation(name);
                 return Ok(());
@@ -34,10 +34,10 @@ impl Provider {
         }
     }
 
-    /// Rotates a key because an operator asks for it.
+    /// Rotates a key on an operator's request.
     ///
     /// # Errors
-    /// 400 when too many earlier ones are still published.
+    /// 400 when too many retired keys are still published.
     pub(crate) async fn rotate(
         &self,
         key: &mut NamedKey,
@@ -47,16 +47,16 @@ impl Provider {
         key.rotate(next, verification_ttl, self.store.now())
     }
 
-    /// Lets keys of the algorithm that the settings name take the place of others.
+    /// Replaces the keys by keys of the algorithm in the settings.
     ///
     /// # Errors
-    /// As [`Provider::rotate`].
+    /// Errors of [`Provider::rotate`].
     pub(crate) async fn replace(&self, key: &mut NamedKey) -> Result<(), Failure> {
         let keys = self.make_two(key.settings.algorithm).await?;
         key.replace(keys, self.store.now())
     }
 
-    /// Two keys: one that signs, and one that will.
+    /// Creates a signing key and the next key.
     pub(super) async fn make_two(&self, algorithm: Algorithm) -> Result<[SigningKey; 2], Failure> {
         Ok([self.make(algorithm).await?, self.make(algorithm).await?])
     }

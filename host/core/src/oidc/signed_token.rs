@@ -1,5 +1,5 @@
-//! Claims, signed: the compact form of a JSON Web Token, as `jsonwebtoken` writes it. It has no
-//! ES512, so that tokens of such keys are put together here.
+//! Signed claims: a JSON Web Token in compact form, made by `jsonwebtoken`. The library lacks
+//! ES512, so this file assembles ES512 tokens.
 
 use super::crypto_provider;
 use super::key_pair::SigningKey;
@@ -11,16 +11,16 @@ use jsonwebtoken::Header;
 use serde_json::{Value, json};
 
 impl Provider {
-    /// The claims, signed by the key.
+    /// Signs the claims with the key.
     ///
     /// # Errors
-    /// 500 when the stored key is none.
+    /// 500 when the stored key is damaged.
     pub(super) async fn sign(&self, key: &NamedKey, claims: Value) -> Result<String, Failure> {
         let signing = key.signing().clone();
         self.compute(move || sign(&signing, &claims)).await
     }
 
-    /// Store time, in seconds since 1970, as tokens tell it.
+    /// Returns store time in seconds since 1970, the unit of tokens.
     pub(super) fn now(&self) -> u64 {
         self.store.now() / 1_000
     }
