@@ -1,7 +1,6 @@
-//! Work that no request waits for: what is due, who works on it, and when it is tried again.
+//! Background work that no request waits for: due rows, the claims on due rows, and retries.
 //!
-//! Knows rows that are due and the claims on them. Never knows what a lease, a token or a timer is:
-//! what is done with a row is said by [`DueWork`].
+//! Knows only rows and claims, not leases, tokens or timers; [`DueWork`] processes a row.
 
 pub(crate) mod backoff;
 mod claims;

@@ -1,4 +1,4 @@
-//! Core as one plugin call sees it: the sandbox's `HostServices`, made anew for each call.
+//! Core services for a plugin call: the sandbox's `HostServices`, created for each call.
 
 use crate::background::guards::{self, Guards};
 use crate::core::Core;
@@ -21,45 +21,45 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Longest tag, in bytes.
+/// Maximum length of a reservation's tag, in bytes.
 const LONGEST_TAG: usize = 256;
-/// Longest JSON that a lease carries for its plugin, in bytes.
+/// Maximum length of the JSON that a lease stores for its plugin, in bytes.
 const LONGEST_INTERNAL: usize = 64 << 10;
-/// Longest handle of a lease, in bytes: a request's path, and a hash.
+/// Maximum length of a lease handle (a request path and a hash), in bytes.
 const LONGEST_HANDLE: usize = 64 << 10;
-/// Most reservations of one call.
+/// Maximum number of reservations of a call.
 const MOST_RESERVATIONS: usize = 64;
-/// Where counting leases stops.
+/// Maximum number of leases that a count reports.
 const COUNTED: u32 = 10_000;
-/// Time that due work and renewals have: for several effects, one after the other.
+/// Maximum time for due work and renewals, which may have several effects in sequence.
 const WORK_TIME: Duration = Duration::from_secs(90);
-/// Milliseconds between the beginning of a wake and the first due time of its timers.
+/// Milliseconds between the start of a wake and the first due time of its timers.
 const WAKE_INTERVAL: u64 = 1_000;
-/// Instance slots that they have: any of them may reach a database plugin.
+/// Instance slots for due work and renewals, because any such call may reach a database plugin.
 const SLOTS: u32 = 2;
 
-/// What one call may ask of core, and what it reserved and guards.
+/// The core services for a single call, with its reservations and guards.
 pub(crate) struct CallServices {
     core: Arc<Core>,
     mount: Arc<Mount>,
-    /// Where leases are written; `None` for calls that cannot hand one out.
+    /// Path of the call's leases; `None` for a call that cannot issue a lease.
     lease_path: Option<LeasePath>,
-    /// The caller's entity; empty where there is none.
+    /// Id of the caller's entity; empty without an entity.
     entity_id: String,
     /// Store time before which no timer of the call is due.
     earliest_wake: u64,
     reserved: Mutex<Vec<Reserved>>,
-    /// The database plugins that it reached, by the name and version that it asked for: it ends
-    /// with those with which it began, although another version is registered meanwhile.
+    /// The database plugins that the call used, by requested name and version. The call keeps using
+    /// the same plugin, even if another version is registered meanwhile.
     plugins: Mutex<BTreeMap<(String, String), Arc<DatabasePlugin>>>,
     guards: Guards,
 }
 
-/// The request that leases of the call belong to.
+/// The request to which the leases of the call belong.
 pub(crate) struct LeasePath {
     pub(crate) path: String,
     pub(crate) caller: Caller,
-    /// Milliseconds of store time.
+    /// Deadline in milliseconds of store time.
     pub(crate) deadline: u64,
 }
 
@@ -92,18 +92,19 @@ impl CallServices {
         }
     }
 
-    /// Lanes of two mounts are two lanes, also where they are called alike.
+    /// Returns the lane's name with the mount's prefix, so equal names at two mounts are different
+    /// lanes.
     fn full_lane(&self, lane: &str) -> String {
         format!("{}/{lane}", self.mount.record.uuid)
     }
 
-    /// Returns the own names of the database plugins that the call reached.
+    /// Returns the own names of the database plugins that the call used.
     fn reached_plugins(&self) -> BTreeSet<String> {
         let plugins = sync::lock(&self.plugins);
         plugins.values().map(|plugin| plugin.identity().name.clone()).collect()
     }
 
-    /// Takes what was reserved, at the end of the call.
+    /// Takes the reservations at the end of the call.
     pub(crate) fn take_reserved(&self) -> Vec<Reserved> {
         let mut reserved = std::mem::take(&mut *sync::lock(&self.reserved));
         let plugins = self.reached_plugins();
@@ -111,7 +112,7 @@ impl CallServices {
         reserved
     }
 
-    /// Lets go of what the call guarded: its last act, however it ended.
+    /// Releases the guards of the call. Must be the call's last act, after success or failure.
     pub(crate) async fn release_guards(&self) {
         let earliest = self.earliest_wake;
         guards::release(&self.core.store, &*self.core.log, &self.guards, earliest).await;
@@ -255,7 +256,7 @@ impl HostServices for CallServices {
     }
 }
 
-/// The mount as its tokens name it.
+/// Returns the mount as identity tokens describe it.
 fn holder(mount: &Mount) -> Holder<'_> {
     let record = &mount.record;
     Holder {
@@ -272,35 +273,38 @@ fn no_reservation() -> Failure {
     Failure::new(Kind::NotFound, "this call made no reservation with that tag")
 }
 
-/// A call that no request makes: the end or renewal of a lease, a timer, a migration.
+/// The services for a call outside of a request: the end or renewal of a lease, a timer, a
+/// migration.
 pub(crate) struct BackgroundServices {
     services: Arc<CallServices>,
     deadline: Instant,
-    /// The tree of the current or last attempt.
+    /// The call tree of the current or last attempt.
     tree: Mutex<Arc<CallTree>>,
 }
 
-/// Work that was admitted: it has its instance slots, and the component does not rest.
+/// Admitted work: it holds its instance slots, and the component does not rest after crashes.
 pub(crate) struct Admitted<'a> {
     _admission: Admission,
     pass: Pass<'a>,
 }
 
 impl BackgroundServices {
-    /// For what is due. It has a time of its own: a mount whose requests are cut sooner must not
-    /// keep what it made from being ended.
+    /// Returns the services for due work. The time does not depend on the mount's request timeout,
+    /// because a short timeout must not keep credentials from being revoked.
     pub(crate) fn for_due_work(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
         Self::within(core, mount, WORK_TIME)
     }
 
-    /// For a wake. The timers of a wake are due after an interval, so that no chain of wakes spins.
+    /// Returns the services for a wake. Its timers are due only after an interval, so that a chain
+    /// of wakes cannot spin.
     pub(crate) fn for_wake(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
         let mut services = CallServices::made(core, mount, None, "");
         services.earliest_wake = core.store.now().saturating_add(WAKE_INTERVAL);
         Self::of(services, WORK_TIME)
     }
 
-    /// For what a caller or a start waits for: no longer than a request of the mount.
+    /// Returns the services for work on which a caller or the start waits. The time is at most that
+    /// of a request of the mount.
     pub(crate) fn for_caller(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
         let of_mount = mount.compartment.limits().deadline;
         Self::within(core, mount, of_mount.map_or(WORK_TIME, |deadline| deadline.min(WORK_TIME)))
@@ -315,7 +319,7 @@ impl BackgroundServices {
         Self { services, deadline, tree: Mutex::default() }
     }
 
-    /// When the call is cut.
+    /// Returns the time at which the call is stopped.
     pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -323,8 +327,8 @@ impl BackgroundServices {
     /// Waits for the instance slots of a call that may reach a database plugin.
     ///
     /// # Errors
-    /// `unavailable`, which may pass: there are none until the deadline, or the component rests
-    /// after crashes.
+    /// `unavailable`, which may pass: no slots became free before the deadline, or the component
+    /// rests after crashes.
     pub(crate) async fn enter(&self, priority: Priority) -> Result<Admitted<'_>, Failure> {
         let CallServices { core, mount, .. } = &*self.services;
         let pass = mount.may_call()?;
@@ -338,25 +342,25 @@ impl BackgroundServices {
         Ok(Admitted { _admission: core.sandbox.admit(wanted).await?, pass })
     }
 
-    /// Tells how the component left the call.
+    /// Records how the component ended the call, and the bytes that the call wrote.
     pub(crate) fn note_end(&self, admitted: Admitted<'_>, ended: Ended) {
         let CallServices { core, mount, .. } = &*self.services;
         mount.note_end(&*core.log, admitted.pass, ended);
         mount.count_due_writes(&*core.log, sync::lock(&self.tree).written_bytes());
     }
 
-    /// What the call guards, to be released at its end.
+    /// Returns the guards of the call, which must be released at its end.
     pub(crate) fn guards(&self) -> &Guards {
         &self.services.guards
     }
 
-    /// Lets go of what the call guarded: its last act, however it ended.
+    /// Releases the guards of the call. Must be the call's last act, after success or failure.
     pub(crate) async fn release_guards(&self) {
         self.services.release_guards().await;
     }
 
-    /// What the component is told of the call. `longest` is the longest lease that this very call
-    /// may be given, in seconds.
+    /// Returns the call's context for the component. `longest` is the maximum lease of this call,
+    /// in seconds.
     pub(crate) fn context(&self, longest: Option<u64>) -> contract::Context {
         let CallServices { core, mount, .. } = &*self.services;
         let left = self.deadline.saturating_duration_since(Instant::now());
@@ -368,7 +372,7 @@ impl BackgroundServices {
         }
     }
 
-    /// What the plugin may use.
+    /// Returns the call's scope: compartment, grants, deadline, slots and services.
     pub(crate) fn scope(&self, opened: &Opened<'_>) -> Scope {
         let tree = Arc::new(CallTree::default());
         *sync::lock(&self.tree) = Arc::clone(&tree);

@@ -1,6 +1,6 @@
-//! How long what is handed out lasts unless something else is said, and at most.
+//! Default and maximum lifetimes of tokens and leases.
 
-/// Default and longest lifetime, in seconds.
+/// The default and the maximum lifetime, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lifetimes {
     pub(crate) default: u64,

@@ -1,13 +1,13 @@
-//! Names at auth methods that are locked after too many logins that failed.
+//! Lockouts: names at auth methods that are locked after too many failed logins.
 //!
-//! The attacks this file stops: a password that is guessed from many addresses at once, which the
-//! rate of one address does not slow; guesses that were on their way when the name was locked; and
-//! an answer that tells a right guess from a wrong one while it is. Names are counted whether they
-//! exist or not, because a component says beforehand which alias a login would be for. Never knows
-//! what was guessed.
+//! Prevents password guessing from many addresses, which the rate limit of a single address does
+//! not slow; prevents guesses that were already under way when the name was locked; and hides
+//! whether a guess was right while the name is locked. A name is counted even if it does not exist,
+//! because the component declares the alias of a login beforehand. The guesses themselves are
+//! unknown here.
 //!
-//! Nothing is stored: a restart forgets. `lockouts/table.rs` bounds the number of names and chooses
-//! the name that gives way.
+//! Nothing is stored: a restart forgets all counters. `lockouts/table.rs` bounds the number of
+//! names and chooses the name that gives way.
 
 mod policy;
 mod table;
@@ -20,12 +20,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
 use table::{Bounds, Counter, Key, Table};
 
-/// Bytes of a name that is counted; no alias is longer.
+/// Maximum length of a counted name, in bytes. No alias is longer.
 const NAME_BYTES: usize = 512;
 
-/// Failures of late, by mount and name.
+/// Recent failures, by mount and name.
 pub(crate) struct Lockouts {
-    /// Two hashers, so that two names have different keys. An attacker cannot choose a collision.
+    /// Two randomly keyed hashers. An attacker cannot choose two names with the same key.
     hashers: [RandomState; 2],
     table: Mutex<Table>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Lockouts {
 /// The name of a login, and the client that sends the login.
 #[derive(Clone, Copy)]
 pub(crate) struct LoginName<'a> {
-    /// The mount's uuid.
+    /// UUID of the mount.
     pub(crate) mount: &'a str,
     pub(crate) name: &'a str,
     pub(crate) client: Client,

@@ -1,8 +1,8 @@
-//! Where lines for the operator go. The server decides how they look.
+//! The sink for log lines for the operator. The server decides the format.
 //!
-//! The attack this file stops: a value that was sent, or that a component keeps, read in the log. A
-//! failure's message may repeat any of them, so that no line prints one: why something was not done
-//! is the pair that [`cause`] makes, and `tests/tidy` lets no other stand in a line.
+//! Prevents the disclosure of a value from a request or a component's storage in the log. A
+//! failure's message may contain such values, so no line prints a message. Use [`cause`] to log the
+//! reason of a failure; `tests/tidy` refuses any other form.
 
 use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::Failure;
@@ -10,19 +10,20 @@ use std::io;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// A sink for log lines. What is written is already free of secrets.
+/// A sink for log lines. Lines must not contain secrets.
 pub trait Log: Send + Sync {
-    /// One line. `level` is `debug`, `info`, `warn` or `error`; `event` a fixed word.
+    /// Writes a line. `level` is `debug`, `info`, `warn` or `error`; `event` is a fixed word.
     fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]);
 }
 
-/// What a line may give as its cause.
+/// A reason that a log line may show.
 pub trait Cause {
-    /// The words: what of it repeats nothing that was sent, stored or answered but names and paths.
+    /// Returns the loggable words: nothing from requests, storage or answers except names and
+    /// paths.
     fn words(&self) -> String;
 }
 
-/// What of it may be recorded, or else the code of its kind.
+/// The recordable part of the message, or the code of the failure's kind.
 impl Cause for Failure {
     fn words(&self) -> String {
         self.recorded_or_code().to_owned()
@@ -47,13 +48,12 @@ impl Cause for &'static str {
     }
 }
 
-/// The pair that says why.
+/// Returns the `cause` pair of a log line.
 pub fn cause(why: &impl Cause) -> (&'static str, String) {
     ("cause", why.words())
 }
 
-/// Formats a moment of store time (milliseconds since 1970). A moment outside of the calendar stays
-/// a number.
+/// Formats store time (milliseconds since 1970). A time outside of the calendar stays a number.
 pub(crate) fn moment(milliseconds: u64) -> String {
     let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(milliseconds) * 1_000_000);
     let text = moment.ok().and_then(|moment| moment.format(&Rfc3339).ok());

@@ -1,12 +1,12 @@
-//! Logins: from what an auth method proved to a token of ours.
+//! Logins: from an auth method's proof to a token of Bulkhead.
 //!
-//! [`proven`] holds what the component said against the bounds of a login; [`sign_in`] makes the
-//! token of it, in the login's own unit of work, with the mount's limits. Never knows how anything
-//! was proven.
+//! [`proven`] checks the component's answer against the bounds of a login. [`sign_in`] creates the
+//! token in the login's own unit of work, within the mount's limits. The proof itself is the auth
+//! method's business.
 //!
-//! The attacks these files stop: a component that lets in whom it cannot name, hands out `root`, or
-//! takes the host's memory with what a login carries; and a token that is more than its mount
-//! allows.
+//! Prevents a component from letting in a caller without a name, from issuing `root`, and from
+//! filling the host's memory with a login's data. Also prevents a token with more rights than its
+//! mount allows.
 
 mod proven;
 mod sign_in;

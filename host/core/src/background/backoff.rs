@@ -1,36 +1,36 @@
-//! When a failed attempt is made again: one rule for leases, reservations, timers and guards.
+//! Back-off after failed attempts: a single rule for leases, reservations, timers and guards.
 //!
-//! The fault this file stops: a target that comes back after an outage and is knocked over by all
-//! the work that waited for it. Pauses grow, end somewhere, and differ from one waiter to the next.
+//! Prevents a thundering herd: without it, a target that returns after an outage fails again under
+//! all the work that waited. Pauses grow up to a maximum and are spread at random.
 
 use super::lanes::is_silence;
 use crate::random;
 use bulkhead_wire::failure::{Failure, Kind};
 
-/// Milliseconds after its call's deadline at which what a call wrote down is taken up in any case:
-/// reservations are undone, guards ring.
+/// Milliseconds after a call's deadline until its reservations are undone and its guards become
+/// due, even if the call's end was not observed.
 pub(crate) const GRACE: u64 = 60_000;
-/// First pause after what may pass by itself, in milliseconds; doubles. The only one after a race
-/// for records of our own store was lost.
+/// First pause after a transient failure, in milliseconds; doubles with each attempt. Also the
+/// constant pause after a conflict in our own store.
 pub(crate) const FIRST: u64 = 1_000;
-/// First pause after a refusal; doubles. Six attempts span five minutes, in which an operator may
-/// mend what was wrong.
+/// First pause after a refusal, in milliseconds; doubles with each attempt. Six attempts span five
+/// minutes, in which an operator may fix the cause.
 const FIRST_REFUSED: u64 = 10_000;
-/// Longest pause that grows by itself, before it is spread.
+/// Maximum calculated pause before it is spread, in milliseconds.
 const LONGEST: u64 = 600_000;
-/// The same after no answer: the lane keeps what waits from crowding its target, so that each may
-/// come back soon after that did.
+/// Maximum pause after a missing answer, in milliseconds. The pause can be short because the lane
+/// protects its target, and short pauses let all work resume soon after the target returns.
 const LONGEST_UNANSWERED: u64 = 60_000;
-/// Shortest pause, even if less was asked: what fails and is tried again at once, and stores
-/// something each time, would write without end.
+/// Minimum pause that a failure may request, in milliseconds. Immediate retries, each storing
+/// something, would write without end.
 const SHORTEST_ASKED: u64 = 1_000;
-/// Longest pause that a failure may ask for: what is due must not be put off for ever by a target's
-/// answer.
+/// Maximum pause that a failure may request, in milliseconds. A target's answer must not postpone
+/// due work for ever.
 const LONGEST_ASKED: u64 = 86_400_000;
-/// A pause is spread over two fifths of itself: 20 % less to 20 % more.
+/// Spread of a pause: two fifths of the pause, from 20 % less to 20 % more.
 const SPREAD: (u64, u64) = (2, 5);
 
-/// May the same attempt succeed later, without any change?
+/// Returns whether the same attempt may succeed later without any change.
 pub(crate) fn may_pass(kind: Kind) -> bool {
     matches!(
         kind,
@@ -38,17 +38,18 @@ pub(crate) fn may_pass(kind: Kind) -> bool {
     )
 }
 
-/// Milliseconds until the next attempt, after `attempts` that failed, the last one with `failure`.
+/// Returns the milliseconds until the next attempt, after `attempts` failed attempts, the last of
+/// them with `failure`.
 pub(crate) fn pause(failure: &Failure, attempts: u32) -> u64 {
-    // A machine without randomness to give spreads nothing; it still waits.
+    // Without randomness, the pause is not spread.
     let dice = random::bytes::<1>().map_or(u8::MAX / 2, |[dice]| dice);
     spread_pause(failure, attempts, dice)
 }
 
-/// The pause, put into its range by `dice`: 0 is its earliest end.
+/// Returns the pause, spread by `dice`; 0 gives the shortest pause.
 fn spread_pause(failure: &Failure, attempts: u32, dice: u8) -> u64 {
     if let Some(asked) = failure.retry_after {
-        // Never earlier than was asked.
+        // Never shorter than requested.
         let asked = asked.clamp(SHORTEST_ASKED, LONGEST_ASKED);
         return asked.saturating_add(part_of(asked, dice));
     }
@@ -58,7 +59,7 @@ fn spread_pause(failure: &Failure, attempts: u32, dice: u8) -> u64 {
     grown.saturating_sub(part_of(grown, u8::MAX) / 2).saturating_add(part_of(grown, dice))
 }
 
-/// `dice` of 255 parts of the spread of `pause`.
+/// Returns `dice` / 255 of the spread of `pause`.
 fn part_of(pause: u64, dice: u8) -> u64 {
     let (part, whole) = SPREAD;
     pause.saturating_mul(part).saturating_mul(u64::from(dice)) / (whole * u64::from(u8::MAX))
@@ -72,7 +73,7 @@ mod tests {
         Failure::new(kind, "")
     }
 
-    /// Earliest and latest end of the pause.
+    /// The shortest and the longest pause.
     fn range(kind: Kind, attempts: u32) -> (u64, u64) {
         (spread_pause(&failure(kind), attempts, 0), spread_pause(&failure(kind), attempts, u8::MAX))
     }

@@ -1,11 +1,12 @@
-//! Claims: who is working on a lease, token or timer right now.
+//! Claims: the exclusive right to work on a lease, token or timer.
 //!
-//! The attack this file stops: a lease that expires while it is being renewed, so that its user is
-//! dropped and the caller holds a lease of nothing. What renews, revokes or expires it holds the
-//! claim. On an embedded store one process owns the data, so claims live in memory and die with it:
-//! there is no other process that could wait for one to expire. Where several nodes share a store,
-//! a claim is a row that expires; what holds there too is the fence ([`Claim::fence`]), so that
-//! work is written for both.
+//! Prevents a lease from expiring during its renewal, which would drop the user while the caller
+//! holds a renewed lease. Renewal, revocation and expiry all hold the claim.
+//!
+//! With an embedded store, a single process owns the data, so claims live in memory and end with
+//! the process; no other process could wait for a claim to expire. If several nodes share a store,
+//! a claim is a row that expires. The fence ([`Claim::fence`]) is valid in both cases, so work is
+//! written for both.
 
 use super::lane_order::mount_of;
 use super::lanes::Lanes;
@@ -18,38 +19,38 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
-/// Claims in lanes at once. A mount takes a place only as long as this many times its places are
-/// fewer than those that are free: the first takes a third of all, and although it hangs, and some
-/// others with it, there is a place for the next.
+/// Maximum number of concurrent claims in lanes. A mount gets another claim only while [`SHARE`]
+/// times its claims are fewer than the free claims: the first mount gets a third. If its targets
+/// hang, and targets of some other mounts too, the next mount still gets a claim.
 const IN_LANES: usize = 64;
-/// See [`IN_LANES`].
+/// Factor of the share of a mount; see [`IN_LANES`].
 const SHARE: usize = 2;
-/// Claims without a lane at once: tokens, which reach nothing outside that could hang, and do not
-/// wait for what does.
+/// Maximum number of concurrent claims without a lane. These are tokens, which reach no target that
+/// could hang, and must not wait for work that does.
 const WITHOUT_LANE: usize = 16;
 
 #[derive(Default)]
 struct Held {
     addresses: BTreeSet<Address>,
-    /// Of those, the ones that due work found claimed, and will come back for.
+    /// Claimed addresses that due work skipped and has to revisit.
     passed_over: BTreeSet<Address>,
     lanes: BTreeMap<(Space, String), usize>,
 }
 
 impl Held {
-    /// Places that are free in lanes, or outside of them.
+    /// Returns the number of free claims, in lanes or outside of lanes.
     fn free(&self, in_lanes: bool) -> usize {
         let counted = self.lanes.iter().filter(|(lane, _)| has_lane(lane) == in_lanes);
         let most = if in_lanes { IN_LANES } else { WITHOUT_LANE };
         most.saturating_sub(counted.map(|(_, count)| count).sum())
     }
 
-    /// Claims that the lane has.
+    /// Returns the number of claims in the lane.
     fn in_lane(&self, lane: &(Space, String)) -> usize {
         self.lanes.get(lane).copied().unwrap_or_default()
     }
 
-    /// Places of so many that the lane may take now.
+    /// Returns the number of further claims that the lane may take, out of `places`.
     fn room(&self, lane: &(Space, String), places: usize) -> usize {
         let free = self.free(has_lane(lane));
         if !has_lane(lane) {
@@ -60,7 +61,7 @@ impl Held {
         (self.in_lane(lane)..places).enumerate().take_while(|(more, _)| in_share(more)).count()
     }
 
-    /// Places in lanes that the mount has.
+    /// Returns the number of claims in all lanes of the mount.
     fn of_mount(&self, mount: &str) -> usize {
         let of_mount = self.lanes.iter().filter(|((_, lane), _)| mount_of(lane) == mount);
         of_mount.map(|(_, count)| count).sum()
@@ -87,13 +88,13 @@ fn has_lane(lane: &(Space, String)) -> bool {
 pub(crate) struct Claims {
     held: Mutex<Held>,
     freed: Notify,
-    /// For the worker on due records: it would look at all lanes after each request that holds a
-    /// claim, to find nothing.
+    /// Wakes only the worker on due rows. Otherwise the worker would search all lanes in vain after
+    /// each request that held a claim.
     room: Notify,
     lanes: Lanes,
 }
 
-/// The right to work on one address; given back when dropped.
+/// The exclusive right to work on an address. Dropping it releases the address.
 pub(crate) struct Claim {
     claims: Arc<Claims>,
     address: Address,
@@ -101,18 +102,19 @@ pub(crate) struct Claim {
 }
 
 impl Claims {
-    /// Claims `address`, or `None` when it is claimed already.
+    /// Claims `address`. Returns `None` if the address is already claimed.
     pub(crate) fn claim(self: &Arc<Self>, address: &Address) -> Option<Claim> {
         let taken = self.lock().addresses.insert(address.clone());
         taken.then(|| Claim { claims: Arc::clone(self), address: address.clone(), lane: None })
     }
 
-    /// Claims `address`, after its present holder.
+    /// Claims `address`, after waiting for its present holder.
     pub(crate) async fn claim_in_turn(self: &Arc<Self>, address: &Address) -> Claim {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
-            // Registered before looking, so that a claim freed in between still wakes us.
+            // Registers before the attempt, so that a release between the two still wakes this
+            // task.
             freed.as_mut().enable();
             if let Some(claim) = self.claim(address) {
                 return claim;
@@ -121,7 +123,8 @@ impl Claims {
         }
     }
 
-    /// Claims due work, counted in its lane.
+    /// Claims due work and counts the claim in the lane. Returns `None` if the lane is full or the
+    /// address is already claimed.
     pub(crate) fn claim_due(self: &Arc<Self>, address: &Address, lane: &str) -> Option<Claim> {
         let places = self.lanes.places(lane, Instant::now());
         let lane = (address.space, lane.to_owned());
@@ -137,13 +140,14 @@ impl Claims {
         Some(Claim { claims: Arc::clone(self), address: address.clone(), lane: Some(lane) })
     }
 
-    /// How many more claims the lane may take now.
+    /// Returns the number of further claims that the lane may take now.
     pub(crate) fn room(&self, space: Space, lane: &str) -> usize {
         let places = self.lanes.places(lane, Instant::now());
         self.lock().room(&(space, lane.to_owned()), places)
     }
 
-    /// How many records of the lane may be claimed already, in it or outside of all lanes.
+    /// Returns an upper bound of the number of the lane's records that are already claimed, in the
+    /// lane or outside of all lanes.
     pub(crate) fn held(&self, space: Space, lane: &str) -> usize {
         let held = self.lock();
         let elsewhere: usize = held.lanes.values().sum();
@@ -151,29 +155,29 @@ impl Claims {
         held.in_lane(&(space, lane.to_owned())) + outside
     }
 
-    /// Whether a lane of the mount could take more, if it has a place.
+    /// Returns whether the mount's share allows another claim.
     pub(crate) fn has_share(&self, mount: &str) -> bool {
         let held = self.lock();
         held.of_mount(mount) * SHARE < held.free(true)
     }
 
-    /// Whether any lane could take more.
+    /// Returns whether any claim in lanes is free.
     pub(crate) fn has_room_in_lanes(&self) -> bool {
         self.lock().free(true) > 0
     }
 
-    /// Lets so much of the lane run at once, within 1 and 16; 4 where nothing was said.
+    /// Sets the maximum concurrency of the lane, clamped to 1 to 16. The default is 4.
     pub(crate) fn widen(&self, lane: &str, places: usize) {
         self.lanes.widen(lane, places);
     }
 
-    /// For how long the lane still rests because its target does not answer: zero while that is
-    /// being asked.
+    /// Returns the remaining rest of a lane whose target does not answer; zero while an attempt
+    /// probes the target, `None` if the target is not down.
     pub(crate) fn rest(&self, lane: &str) -> Option<Duration> {
         self.lanes.rest(lane, Instant::now())
     }
 
-    /// Ends the lane's rest: what is asked for by a caller is tried at once.
+    /// Ends the lane's rest, because a caller's request must be tried at once.
     pub(crate) fn ask_again(&self, lane: &str) {
         if self.lanes.ask_again(lane) {
             self.notify_of_room();
@@ -185,12 +189,13 @@ impl Claims {
         self.lanes.forget(mount);
     }
 
-    /// When a lane has rested.
+    /// Returns the time until the first resting lane may probe its target.
     pub(crate) fn next_end_of_rest(&self) -> Option<Duration> {
         self.lanes.next_end(Instant::now())
     }
 
-    /// The lane's target answered. `true` where it had not before, and all that waits may go on.
+    /// Notes an answer of the lane's target. Returns `true` if the target was down; waiting work
+    /// may then proceed.
     pub(crate) fn note_answer(&self, lane: &str) -> bool {
         let was_down = self.lanes.answered(lane);
         if was_down {
@@ -199,19 +204,20 @@ impl Claims {
         was_down
     }
 
-    /// The lane's target did not answer. The rest that begins with it, if one does.
+    /// Notes a missing answer of the lane's target. Returns the rest that starts now, if any.
     pub(crate) fn note_silence(&self, lane: &str) -> Option<Duration> {
         self.lanes.unanswered(lane, Instant::now())
     }
 
-    /// Resolves when a claim is given back, and when a lane need not rest. Enable it before
-    /// looking, or what comes in between is missed.
+    /// Resolves when a claim is released or a lane's rest ends. Enable the future before checking
+    /// the state, or a release in between is missed.
     pub(crate) fn freed(&self) -> Notified<'_> {
         self.freed.notified()
     }
 
-    /// Resolves when due work may be begun that was not: a place in a lane is free again, what was
-    /// passed over is no longer claimed, a lane need not rest. Enable it before looking, too.
+    /// Resolves when skipped due work may start: a lane has room, a skipped address was released,
+    /// or a lane's rest ended. Enable the future before checking the state, as for
+    /// [`Claims::freed`].
     pub(crate) fn room_made(&self) -> Notified<'_> {
         self.room.notified()
     }
@@ -227,25 +233,26 @@ impl Claims {
 }
 
 impl Claim {
-    /// What is claimed.
+    /// Returns the claimed address.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Leaves its place in the lane to others, and keeps the address.
+    /// Leaves the lane, so that other work can use its place, and keeps the address.
     pub(crate) fn leave_lane(mut self) -> Self {
         self.claims.lock().leave(self.lane.take());
         self.claims.notify_of_room();
         self
     }
 
-    /// The claimed record as it stands, for the commit that ends the work: a change after
-    /// this look makes that commit a conflict. To be asked in the last segment, after the plugin's
-    /// call, because a checkpoint of the plugin forgets what was read when the work began. Work
-    /// whose record is gone or another stores nothing.
+    /// Reads the claimed record for the commit that ends the work. A later change of the record
+    /// makes that commit fail with a conflict.
+    ///
+    /// Call this in the last segment, after the plugin's call, because a checkpoint of the plugin
+    /// forgets earlier reads. If the record is gone or replaced, the work must store nothing.
     ///
     /// # Errors
-    /// As [`Unit::get`].
+    /// Errors of [`Unit::get`].
     pub(crate) async fn fence(&self, unit: &mut Unit) -> Result<Option<Record>, StoreFault> {
         unit.get(&self.address).await
     }
@@ -298,7 +305,7 @@ mod tests {
         assert_eq!(claims.held(Space::Lease, "m/slow"), 0);
     }
 
-    /// Claims all that `mount` may have, in as many lanes as it likes.
+    /// Claims as much as `mount` may have, in as many lanes as needed.
     fn crowd(claims: &Arc<Claims>, mount: &str) -> Vec<Claim> {
         let claim = |n: usize| {
             let space = if n.is_multiple_of(2) { Space::Timer } else { Space::Lease };

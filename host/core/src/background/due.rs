@@ -1,10 +1,12 @@
-//! Due work: leases and tokens that end, reservations to undo, timers and guards to wake, keys to
+//! Due work: expiring leases and tokens, reservations to undo, due timers and guards, keys to
 //! rotate.
 //!
-//! Found by an index, never loaded at start. The worker sleeps until the next row is due, something
-//! earlier is committed, or a claim is given back that was in its way. It looks lane by lane, so
-//! that what waits in one lane costs the others nothing; a hanging target holds its own lane and no
-//! other, and a mount all of whose targets hang holds its share of the places and no more.
+//! The worker finds rows through an index and loads nothing at start. It sleeps until the next row
+//! is due, an earlier row is committed, or a blocking claim is released.
+//!
+//! Prevents a hanging target from delaying other work. The worker searches lane by lane, so rows
+//! that wait in a lane do not slow the others. A hanging target blocks only its own lane, and a
+//! mount whose targets all hang uses only its share of the claims.
 
 use super::claims::{Claim, Claims};
 use super::lane_order::{LaneOrder, Part, behind, mount_of};
@@ -16,51 +18,50 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Longest sleep: the system's clock is looked at, and a condition that is looked at again cannot
-/// be missed for ever.
+/// Maximum sleep. Bounds the interval of clock checks and the delay after a missed wake-up.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// Maximum age of the mark of store time in an idle store.
 const MARKED_EVERY: Duration = Duration::from_secs(60);
-/// After work whose outcome could not be stored, its claim is kept so long.
+/// Pause for which a claim is kept after work whose outcome could not be stored.
 const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
-/// The same, where nothing but a repair will help: of the row, or of the disk under a store that
-/// writes no more.
+/// The same pause if only a repair can help: of the row, or of the disk under a store that no
+/// longer writes.
 const REPAIR_PAUSE: Duration = Duration::from_secs(60);
 
-/// What has no lane.
+/// Kinds of work without lanes.
 const WITHOUT_LANE: [Space; 2] = [Space::Token, Space::Core];
-/// What waits in lanes.
+/// Kinds of work in lanes.
 const IN_LANES: [Space; 3] = [Space::Lease, Space::Reservation, Space::Timer];
 
-/// What is worked on although nothing can be stored any more: to end a credential twice does no
-/// harm, and to leave it until the restart would.
+/// Kinds of work that continue although nothing can be stored. Ending a credential twice is
+/// harmless; leaving the credential active until the restart is not.
 const WITHOUT_STORE: [Space; 2] = [Space::Lease, Space::Reservation];
 
-/// What background work of an open store shares.
+/// State shared by the background work of an open store.
 pub(crate) struct Background {
     pub(crate) store: Arc<Store>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) sealing: Sealing,
     pub(crate) log: Arc<dyn Log>,
-    /// Nothing is done because it is due: see [`Settings`](crate::Settings::suspend_due_work).
+    /// True if no due work runs; see [`Settings`](crate::Settings::suspend_due_work).
     pub(crate) is_suspended: bool,
     stopped_writes_told: AtomicBool,
 }
 
-/// One look at what is due.
+/// A single search for due work.
 struct Look<'a, Work> {
     background: &'a Arc<Background>,
     work: &'a Arc<Work>,
-    /// Store time in milliseconds, until which work is due.
+    /// Store time in milliseconds; rows due by then are processed.
     now: u64,
 }
 
-/// What is done with a row that is due: the rows of the mounts, tokens and leases know it.
+/// Processing of a due row. The implementer knows the rows of mounts, tokens and leases.
 pub(crate) trait DueWork: Send + Sync + 'static {
-    /// Does what is due at the claimed address.
+    /// Processes the row at the claimed address.
     ///
     /// # Errors
-    /// When the outcome could not be stored: the row is still due.
+    /// The outcome could not be stored; the row is still due.
     fn do_due_work(
         self: Arc<Self>,
         claim: Arc<Claim>,
@@ -121,7 +122,7 @@ impl Background {
         self.log.line("warn", "clock-jumped", &pairs);
     }
 
-    /// Says once that nothing is written any more.
+    /// Logs, only once, that the store no longer writes.
     fn tell_of_stopped_writes(&self, reason: &str) {
         if !self.stopped_writes_told.swap(true, Ordering::SeqCst) {
             self.log.line(
@@ -133,7 +134,7 @@ impl Background {
     }
 }
 
-/// Runs until the service is being sealed.
+/// Runs due work until the service is being sealed.
 pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
     let mut order = LaneOrder::default();
     while !background.sealing.has_begun() {
@@ -169,7 +170,7 @@ pub(crate) async fn run_suspended(background: Arc<Background>) {
     }
 }
 
-/// Claims and starts what is due; returns how long nothing more will be.
+/// Claims and starts due work. Returns the time until more work may be due.
 async fn begin_what_is_due(
     background: &Arc<Background>,
     work: &Arc<impl DueWork>,
@@ -206,7 +207,8 @@ async fn begin_what_is_due(
     Ok(background.claims.next_end_of_rest().map_or(sleep, |rest| rest.min(sleep)))
 }
 
-/// Starts what is due in the lanes of `space`, as far as there are places. `true` when any was.
+/// Starts due work in the lanes of `space`, as far as claims are free. Returns `true` if any
+/// started.
 async fn begin_kind(
     look: &Look<'_, impl DueWork>,
     order: &mut LaneOrder,
@@ -233,7 +235,8 @@ async fn begin_kind(
     Ok(began)
 }
 
-/// Starts what is due in the lanes of one mount, as far as its share goes. `true` when any was.
+/// Starts due work in the lanes of a mount, as far as its share allows. Returns `true` if any
+/// started.
 async fn begin_of_mount(
     look: &Look<'_, impl DueWork>,
     order: &mut LaneOrder,
@@ -258,7 +261,8 @@ async fn begin_of_mount(
     Ok(began)
 }
 
-/// Starts the oldest of what is due in one lane, as far as it has places. `true` when any was.
+/// Starts the oldest due work of a lane, as far as the lane has room. Returns `true` if any
+/// started.
 async fn begin_in_lane(
     look: &Look<'_, impl DueWork>,
     lane: (Space, &str),
@@ -268,12 +272,12 @@ async fn begin_in_lane(
     if room == 0 {
         return Ok(false);
     }
-    // So many of the first may be in work already.
+    // As many of the first rows may already be claimed.
     let limit = room.saturating_add(background.claims.held(lane.0, lane.1));
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let mut began = false;
     for due in background.store.due_in_lane(lane, now, limit).await? {
-        // Taken unless the service is being sealed.
+        // Fails if the service is being sealed.
         let Ok(in_flight) = background.sealing.enter() else { break };
         if let Some(claim) = background.claims.claim_due(&due.address, &due.lane) {
             began = true;
@@ -283,7 +287,7 @@ async fn begin_in_lane(
     Ok(began)
 }
 
-/// Does the work, and keeps the claim for a while where its outcome could not be stored.
+/// Runs the work. If the outcome could not be stored, keeps the claim for a while.
 async fn do_and_pause(
     background: Arc<Background>,
     work: Arc<impl DueWork>,
@@ -291,7 +295,7 @@ async fn do_and_pause(
     in_flight: InFlight,
 ) {
     let claim = Arc::new(claim);
-    // In a task of its own, so that a panic ends that and is paused for like any other failure.
+    // A separate task turns a panic into a failure with the usual pause.
     let done = tokio::spawn(work.do_due_work(Arc::clone(&claim))).await;
     let done = done.unwrap_or_else(|_| Err(Failure::internal("the work ended early")));
     drop(in_flight);
@@ -299,8 +303,8 @@ async fn do_and_pause(
     let needs_repair = failure.kind == Kind::Internal || background.store.stopped().is_some();
     let pause = if needs_repair { REPAIR_PAUSE } else { UNSTORED_PAUSE };
     background.log.line("error", "due-work-unstored", &[cause(&failure)]);
-    // The row is still due: without a pause it would be taken up again at once. Its lane is for
-    // those that can be worked on.
+    // The row is still due; without a pause the worker would take it again at once. Other rows may
+    // use the lane meanwhile.
     let _resting = Arc::into_inner(claim).map(Claim::leave_lane);
     tokio::select! {
         () = tokio::time::sleep(pause) => {}

@@ -1,10 +1,10 @@
-//! Guards: timers that ring because the call that set them ended without cancelling them.
+//! Guards: timers that fire because the call that set them ended without cancelling them.
 //!
-//! The fault this file stops: a change outside that was begun and never finished, because the
-//! call that began it failed or its process died. A guard is a row of the timers, marked by its
-//! owner. The call that set it remembers it and lets it go when it ends; start-up lets go of all,
-//! since no call outlived the process; and the row's own time, a minute after the call's deadline,
-//! holds where both were lost. What was let go is an ordinary timer that is due.
+//! Prevents an unfinished change of an external system, left by a call that failed or whose process
+//! died. A guard is a timer row with a special owner. Three mechanisms turn a guard into an
+//! ordinary due timer: the end of the call that set the guard; the start of the process, which
+//! releases all guards because no call survives a process; and the row's own due time, a minute
+//! after the call's deadline, in case both are lost.
 
 use super::backoff::GRACE;
 use super::claims::{Claim, Claims};
@@ -17,13 +17,13 @@ use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Owner of the rows that are guards, by which start-up finds them.
+/// Owner of guard rows, by which the start of the process finds guards.
 const OWNER: &str = "guard";
-/// Most keys that one call guards.
+/// Maximum number of keys that a call may guard.
 const MOST: usize = 64;
 
-/// The guards that one call set: for each timer, the mark that tells the row from any later one of
-/// its key.
+/// The guards of a call. Each timer has a mark that distinguishes its row from later rows of the
+/// same key.
 #[derive(Default)]
 pub(crate) struct Guards {
     set: Mutex<BTreeMap<Address, Set>>,
@@ -32,8 +32,8 @@ pub(crate) struct Guards {
 /// A guard that was set.
 struct Set {
     mark: String,
-    /// So that due work leaves it alone while the call runs, also when clocks jump. A wake has the
-    /// claim on its own key already.
+    /// Keeps due work from the guard while the call runs, even if the clock jumps. `None` if the
+    /// address is claimed already: a wake holds the claim on its own key.
     claim: Option<Claim>,
 }
 
@@ -41,7 +41,7 @@ impl Guards {
     /// Writes a guard into the call's unit of work.
     ///
     /// # Errors
-    /// 400 when the call guards too many keys already.
+    /// 400 when the call already guards the maximum number of keys.
     pub(crate) fn set(
         &self,
         claims: &Arc<Claims>,
@@ -55,13 +55,13 @@ impl Guards {
                  calls"
             )));
         }
-        // One mark a key and call: where the commit of this write fails, what an earlier one of the
-        // call left standing is still the call's.
+        // A call uses the same mark for every write of a key: if the commit of this write fails, an
+        // earlier guard of the call still belongs to the call.
         let mark = match set.get(&asked.timer) {
             Some(before) => before.mark.clone(),
             None => random::hex::<16>()?,
         };
-        // No attempt has failed yet; behind the count stands the mark.
+        // The count of failed attempts, followed by the mark.
         let body = format!("0 {mark}").into_bytes();
         let due = Some(asked.deadline.saturating_add(GRACE));
         unit.put(
@@ -75,7 +75,7 @@ impl Guards {
         Ok(())
     }
 
-    /// Is `record`, found at `timer`, the guard that this call set there?
+    /// Returns whether `record`, found at `timer`, is the guard that this call set there.
     pub(crate) fn stand(&self, timer: &Address, record: &Record) -> bool {
         let set = sync::lock(&self.set);
         set.get(timer).is_some_and(|set| is_guard(record, &set.mark))
@@ -91,31 +91,32 @@ fn is_guard(record: &Record, mark: &str) -> bool {
     record.index.owner == OWNER && marked.is_some_and(|(_, found)| found == mark)
 }
 
-/// How many attempts failed, as the body of a timer counts them: guards and schedules alike.
+/// Returns the number of failed attempts in the body of a timer. Guards and schedules share the
+/// format.
 pub(crate) fn attempts(timer: &Record) -> u32 {
     let body = std::str::from_utf8(&timer.body).unwrap_or_default();
     body.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or_default()
 }
 
-/// Writes the next attempt of a timer or guard, which is an ordinary timer from then on.
+/// Writes the next attempt of a timer or guard, as an ordinary timer.
 pub(crate) fn put_timer(unit: &mut Unit, address: &Address, lane: &str, attempts: u32, due: u64) {
     let index = Index { due: Some(due), lane: lane.to_owned(), owner: String::new() };
     unit.put(address.clone(), attempts.to_string().into_bytes(), index);
 }
 
-/// Lets go of what a call guarded, however the call ended: its last act, after the commit or
-/// the failure. Nothing of it is due before `earliest`.
+/// Releases the guards of a call, as its last act after commit or failure. No guard becomes due
+/// before `earliest`.
 pub(crate) async fn release(store: &Arc<Store>, log: &dyn Log, guards: &Guards, earliest: u64) {
     for (timer, set) in guards.take() {
         if let Err(failure) = Box::pin(release_one(store, &timer, &set.mark, earliest)).await {
-            // Nothing is lost: the guard is due by itself, a minute after its call's deadline, and
-            // at the next unsealing.
+            // Nothing is lost: the guard becomes due a minute after the call's deadline, or at the
+            // next unsealing.
             log.line("warn", "guard-delayed", &[("timer", timer.key), cause(&failure)]);
         }
     }
 }
 
-/// Makes one guard due, if it was committed and is still the call's.
+/// Makes a guard due, if it was committed and still belongs to the call.
 async fn release_one(
     store: &Arc<Store>,
     timer: &Address,
@@ -129,18 +130,17 @@ async fn release_one(
     let due = store.now().max(earliest);
     put_timer(&mut unit, timer, &guard.index.lane, attempts(&guard), due);
     match unit.commit().await {
-        // What cancelled it, scheduled its key or took it over meanwhile knows better.
+        // A concurrent change cancelled, rescheduled or took over the key, and takes precedence.
         Err(StoreFault::Conflict) => Ok(()),
         committed => Ok(committed.map(drop)?),
     }
 }
 
-/// Makes every guard due now: when the service is unsealed, and the calls that set them are known
-/// to be gone. The directory is locked, so no other process can be at work behind one, and what
-/// began before a seal has ended.
+/// Makes all guards due now. Called at unsealing, when no call that set a guard can still run: the
+/// data directory is locked against other processes, and calls from before a seal have ended.
 ///
 /// # Errors
-/// 503 when the store cannot be read or written. A guard that does not open is told and left.
+/// 503 when the store cannot be read or written. An unreadable guard is logged and skipped.
 pub(crate) async fn release_all(store: &Arc<Store>, log: &dyn Log) -> Result<(), Failure> {
     let mut scan = store.scan_owned(Space::Timer, OWNER);
     while let Some(page) = scan.page().await? {
@@ -268,7 +268,7 @@ mod tests {
         let mut unit = store.begin();
         put_timer(&mut unit, &timer("m/b"), "mount/lane", 3, deadline);
         unit.commit().await.unwrap();
-        // Both rows of the guard have the same columns; only the mark tells whose it is.
+        // Both guard rows have the same columns; only the mark identifies the call.
         let_go(&store, &first).await;
         assert_eq!(
             index(&store, "m/a").await.unwrap().due,

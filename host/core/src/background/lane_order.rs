@@ -1,20 +1,20 @@
-//! Whose turn it is among what waits in lanes: the kinds of work, the mounts, and the lanes of each
-//! mount, each in a ring.
+//! Round-robin order of due work: the kinds of work, the mounts, and the lanes of each mount.
 //!
-//! The attack this file stops: a mount that is served only as long as no other is. A mount that is
-//! held to its share gets its places one by one; were there one ring for the lanes of all mounts,
-//! each place that another mount got would send it back to its first lanes, and its last ones would
-//! wait until nothing is left in those. So each mount has a ring of its own.
+//! Prevents starvation of a mount's last lanes. A mount limited to its share gets its claims one by
+//! one. With a single ring for the lanes of all mounts, each claim of another mount would send this
+//! mount back to its first lanes, and its last lanes would wait until the first lanes are empty.
+//! Therefore each mount has its own ring.
 
 use bulkhead_store::Space;
 use std::collections::BTreeMap;
 
-/// Mounts whose turns are remembered, of each kind of work. With more, all begin anew.
+/// Maximum number of mounts whose position is remembered for each kind of work. Above it, all
+/// positions are reset.
 const MOST_MOUNTS: usize = 4_096;
-/// Behind every lane's name.
+/// A text greater than every lane name.
 const BEHIND_ALL: &str = "\u{10FFFF}";
 
-/// Which kind, which mount of a kind, and which lane of a mount comes next.
+/// The next kind, the next mount of each kind, and the next lane of each mount.
 #[derive(Default)]
 pub(super) struct LaneOrder {
     /// The kind that was served last.
@@ -23,7 +23,7 @@ pub(super) struct LaneOrder {
     lanes: BTreeMap<(Space, String), String>,
 }
 
-/// A part of a ring: names from the first on, and before the end.
+/// A part of a ring: names from `first` (inclusive) to `end` (exclusive).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) first: String,
@@ -31,42 +31,42 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// What is left of it from `name` on; `None` where nothing is.
+    /// Returns the rest of the part from `name` on; `None` if nothing is left.
     pub(super) fn from(&self, name: String) -> Option<Self> {
         (name < self.end).then(|| Self { first: name.max(self.first.clone()), ..self.clone() })
     }
 }
 
-/// The mount to which a lane belongs stands before its name.
+/// Returns the mount of a lane, which is the prefix of the lane's name.
 pub(super) fn mount_of(lane: &str) -> &str {
     lane.split('/').next().unwrap_or_default()
 }
 
-/// The first name behind all lanes of the mount: `0` follows `/`.
+/// Returns the first name after all lanes of the mount: `0` follows `/` in ASCII.
 pub(super) fn behind(mount: &str) -> String {
     format!("{mount}0")
 }
 
 impl LaneOrder {
-    /// The kinds, from the one behind that which was served last.
+    /// Returns the kinds, starting after the kind that was served last.
     pub(super) fn kinds(&self, all: &[Space]) -> Vec<Space> {
         let last = self.served.and_then(|served| all.iter().position(|space| *space == served));
         let first = last.map_or(0, |last| last + 1);
         all.iter().cycle().skip(first).take(all.len()).copied().collect()
     }
 
-    /// The lanes of all mounts of a kind, from the mount whose turn it is.
+    /// Returns the lanes of all mounts of a kind, starting with the next mount.
     pub(super) fn of_kind(&self, space: Space) -> Vec<Part> {
         ring(self.mounts.get(&space), String::new(), BEHIND_ALL.to_owned())
     }
 
-    /// The lanes of one mount, from the one whose turn it is.
+    /// Returns the lanes of a mount, starting with the next lane.
     pub(super) fn of_mount(&self, space: Space, mount: &str) -> Vec<Part> {
         let turn = self.lanes.get(&(space, mount.to_owned()));
         ring(turn, mount.to_owned(), behind(mount))
     }
 
-    /// Work of this lane was begun: those behind it are next.
+    /// Notes that work of this lane was started. The following lanes are next.
     pub(super) fn lane_began(&mut self, space: Space, lane: &str) {
         if self.lanes.len() >= MOST_MOUNTS {
             self.lanes.clear();
@@ -76,13 +76,14 @@ impl LaneOrder {
         self.mounts.insert(space, behind(mount));
     }
 
-    /// Of this kind the first was begun in a look: another is first in the next.
+    /// Notes the first kind of work that a search started. The next search starts with the
+    /// following kind.
     pub(super) fn kind_began(&mut self, space: Space) {
         self.served = Some(space);
     }
 }
 
-/// From the turn to the end, and then from the first to the turn.
+/// Returns the part from `turn` to the end, followed by the part from the start to `turn`.
 fn ring(turn: Option<&String>, first: String, end: String) -> Vec<Part> {
     let Some(turn) = turn.filter(|turn| **turn > first) else { return vec![Part { first, end }] };
     vec![Part { first: turn.clone(), end }, Part { first, end: turn.clone() }]

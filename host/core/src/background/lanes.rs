@@ -1,13 +1,14 @@
-//! How lanes fare: how much of each may run at once, and whether what it reaches answers.
+//! State of lanes: the allowed concurrency of each lane, and whether its target answers.
 //!
-//! The attack this file stops: a target that is down or hangs, at which all that waits for it is
-//! tried again and again, so that it keeps workers from others, and so that each thing pauses
-//! longer and longer and most of them still pause when the target is back. After some attempts in a
-//! row that were not answered a lane rests; then one attempt at a time asks whether its target is
-//! back, and the first answer opens it for all that wait. And a component that names lanes without
-//! end: it fills what is remembered of its own mount, and no back-off of another is forgotten.
+//! Prevents repeated attempts at a dead or hanging target from occupying workers, and from growing
+//! the pause of every waiting row so far that most still wait when the target is back. After
+//! several unanswered attempts in a row a lane rests. Then a single attempt at a time probes the
+//! target, and the first answer opens the lane for all waiting work.
 //!
-//! It lives in memory: after a start each lane is as if nothing had been said of it.
+//! Also prevents a component that names endless lanes from evicting the state of other mounts: the
+//! memory of each mount is bounded separately, and lanes that back off are forgotten last.
+//!
+//! The state lives in memory only; after a start every lane has the default state.
 
 use super::lane_order::mount_of;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -17,26 +18,27 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Places of a lane of which nothing was said, and of one that has not answered since.
+/// Default concurrency of a lane, and the concurrency after a missing answer.
 pub(super) const PLACES: usize = 4;
-/// Most places of a lane: one that hangs must leave its mount a part of the share for others.
+/// Maximum concurrency of a lane. A hanging lane must leave a part of the mount's share to other
+/// lanes.
 const MOST_PLACES: usize = 16;
-/// Attempts in a row without an answer, after which a lane rests.
+/// Number of unanswered attempts in a row after which a lane rests.
 const PATIENCE: u32 = 3;
-/// First rest; doubles with each attempt that is not answered either.
+/// First rest; doubles with each further unanswered attempt.
 const FIRST_REST: Duration = Duration::from_secs(1);
-/// Longest rest: so long after its return a target is asked at the latest.
+/// Maximum rest, and so the maximum delay until the first probe of a returned target.
 const LONGEST_REST: Duration = Duration::from_secs(30);
-/// Lanes of one mount of which anything is remembered.
+/// Maximum number of lanes of a mount with remembered state.
 const MOST_LANES: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lane {
-    /// Places that its component said it may have.
+    /// Maximum concurrency that the component set.
     most: usize,
-    /// Places that it has, more with each answer.
+    /// Present concurrency, which grows with each answer.
     open: usize,
-    /// Attempts in a row without an answer, of those that ran side by side one.
+    /// Number of unanswered attempts in a row. Concurrent attempts may count only once.
     unanswered: u32,
     rests_until: Option<Instant>,
 }
@@ -62,16 +64,16 @@ impl Lane {
     }
 }
 
-/// All lanes of which anything is known, by mount.
+/// All lanes with remembered state, by mount.
 #[derive(Default)]
 pub(super) struct Lanes {
     known: Mutex<BTreeMap<String, OfMount>>,
 }
 
-/// The lanes of one mount.
+/// The lanes of a mount.
 #[derive(Default)]
 struct OfMount {
-    /// By name, each with the number of its last change.
+    /// By name: the state, and the number of its last change.
     lanes: BTreeMap<String, (Lane, u64)>,
     changes: u64,
 }
@@ -82,7 +84,7 @@ impl OfMount {
     }
 
     /// Stores the state of a lane. A full mount forgets the lane with the oldest change, lanes that
-    /// back off last. If all of them back off, the state of a lane that does not is dropped.
+    /// back off last. If all lanes back off, the state of a lane that does not back off is dropped.
     fn keep(&mut self, name: &str, lane: Lane) {
         if lane == Lane::default() {
             self.lanes.remove(name);
@@ -102,26 +104,26 @@ impl OfMount {
     }
 }
 
-/// Whether the failure says that the target gave no answer. What says itself when to come again has
-/// answered.
+/// Returns whether the failure means that the target gave no answer. A failure with its own retry
+/// time is an answer.
 pub(crate) fn is_silence(failure: &Failure) -> bool {
     matches!(failure.kind, Kind::Unreachable | Kind::TimedOut) && failure.retry_after.is_none()
 }
 
-/// Whether the failure is an answer of the target, or of the component, and not of what stands
-/// before them.
+/// Returns whether the failure is an answer of the target or the component, not of the layers in
+/// front.
 pub(crate) fn is_answer(failure: &Failure) -> bool {
     !is_silence(failure)
         && !matches!(failure.kind, Kind::Conflict | Kind::Unavailable | Kind::Internal)
 }
 
 impl Lanes {
-    /// Lets so much of the lane run at once as long as its target answers, within 1 and 16.
+    /// Sets the maximum concurrency of a lane, clamped to 1 to 16.
     pub(super) fn widen(&self, lane: &str, places: usize) {
         self.change(lane, |lane| lane.most = places.clamp(1, MOST_PLACES));
     }
 
-    /// How much of the lane may run at once now.
+    /// Returns the present concurrency limit of the lane.
     pub(super) fn places(&self, lane: &str, now: Instant) -> usize {
         let lane = self.find(lane);
         match (lane.rest(now), lane.is_down()) {
@@ -131,25 +133,26 @@ impl Lanes {
         }
     }
 
-    /// For how long a lane still rests whose target does not answer: zero while it is being asked.
+    /// Returns the remaining rest of a lane whose target does not answer; zero while an attempt
+    /// probes the target.
     pub(super) fn rest(&self, lane: &str, now: Instant) -> Option<Duration> {
         let lane = self.find(lane);
         lane.is_down().then(|| lane.rest(now).unwrap_or_default())
     }
 
-    /// Lets one attempt ask now whether the target is back. `true` where the lane rested.
+    /// Allows an attempt to probe the target now. Returns `true` if a rest was set.
     pub(super) fn ask_again(&self, lane: &str) -> bool {
         self.change(lane, |lane| lane.rests_until.take().is_some())
     }
 
-    /// When the first of the lanes that rest has rested.
+    /// Returns the time until the first resting lane has rested.
     pub(super) fn next_end(&self, now: Instant) -> Option<Duration> {
         let known = sync::lock(&self.known);
         let lanes = known.values().flat_map(|of_mount| of_mount.lanes.values());
         lanes.filter_map(|(lane, _)| lane.rest(now)).min()
     }
 
-    /// The target answered, with a refusal too. `true` where the lane was down.
+    /// Notes an answer of the target; a refusal is an answer. Returns `true` if the lane was down.
     pub(super) fn answered(&self, lane: &str) -> bool {
         self.change(lane, |lane| {
             let was_down = lane.is_down();
@@ -159,7 +162,7 @@ impl Lanes {
         })
     }
 
-    /// The target did not answer. The rest that begins with it, if one does.
+    /// Notes a missing answer. Returns the rest that starts now, if any.
     pub(super) fn unanswered(&self, lane: &str, now: Instant) -> Option<Duration> {
         self.change(lane, |lane| {
             if lane.rest(now).is_some() {

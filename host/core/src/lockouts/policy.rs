@@ -1,25 +1,25 @@
-//! When the names of a mount are locked, as an operator tunes it.
+//! The lockout policy of a mount, as an operator tunes it.
 
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Most failures that may be asked for, and the longest time in seconds.
+/// Maximum threshold of failures, followed by the maximum time in seconds.
 const MOST: u64 = 1_000_000;
 const LONGEST: u64 = 366 * 86_400;
 
-/// When the names of a mount are locked. Times are in seconds.
+/// The lockout policy of a mount. Times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct LockoutPolicy {
-    /// So many failures in a row lock a name.
+    /// Number of failures in a row that lock a name.
     pub(crate) threshold: u64,
-    /// For so long.
+    /// Duration of a lock.
     pub(crate) duration: u64,
-    /// Failures are forgotten so long after the last one.
+    /// Time after the last failure at which the failures are forgotten.
     pub(crate) counter_reset: u64,
-    /// No name is locked.
+    /// True if no name is locked.
     pub(crate) is_disabled: bool,
 }
 
@@ -30,7 +30,7 @@ impl Default for LockoutPolicy {
 }
 
 impl LockoutPolicy {
-    /// With the members of `user_lockout_config` that are given.
+    /// Returns the policy with the given members of `user_lockout_config` changed.
     ///
     /// # Errors
     /// 400 that names the member.
@@ -65,7 +65,7 @@ impl LockoutPolicy {
         Ok(self)
     }
 
-    /// The members as a read shows them, the reset of the counter under both of its names.
+    /// Returns the members for a read. The counter reset appears under both of its names.
     pub(crate) fn show(self) -> Map<String, Value> {
         let members = [
             ("lockout_threshold", json!(self.threshold)),
@@ -83,7 +83,7 @@ fn refused(member: &str, why: &str) -> Failure {
     Failure::invalid(format!("user_lockout_config{dot}{member} {why}"))
 }
 
-/// A number, or its digits as a text: Go's client sends the latter.
+/// Parses a number, or its digits as a text, which Go's client sends.
 fn threshold(value: &Value) -> Result<u64, Failure> {
     let number = match value {
         Value::String(text) => text.trim().parse().ok(),

@@ -1,10 +1,10 @@
-//! The failure counters of all mounts, and which counter gives way to a new name.
+//! The failure counters of all mounts, and the choice of the counter that gives way to a new name.
 //!
-//! The attack this file stops: failed logins with many names that evict the counter of a guessed
-//! name, so that the guessing never ends. A locked name never gives way before its time. Otherwise
-//! the client with the most counters loses its counter with the fewest failures. A client has room
-//! for more names than the rate of strangers (`strangers.rs`) lets it try within the usual 15
-//! minutes of a counter. A client that locked as many names as it may cannot try another name.
+//! Prevents failed logins with many names from evicting the counter of a guessed name, which would
+//! allow endless guessing. A locked name never gives way before its time. Otherwise the client with
+//! the most counters loses its counter with the fewest failures. A client may have more names than
+//! the rate limit of strangers (`strangers.rs`) lets it try within 15 minutes, the usual life of a
+//! counter. A client that locked its maximum of names cannot try another name.
 //!
 //! A counter takes some 250 bytes: the key is a keyed hash, and only a locked counter keeps the
 //! name, for the operators' list.
@@ -29,16 +29,16 @@ impl Default for Bounds {
     }
 }
 
-/// The failures of one name. Times are in milliseconds of store time.
+/// The failures of a name. Times are in milliseconds of store time.
 pub(super) struct Counter {
-    /// The mount's uuid.
+    /// UUID of the mount.
     pub(super) mount: Arc<str>,
     /// The client of the first failure.
     pub(super) client: Client,
     pub(super) number: u64,
     pub(super) last: u64,
     pub(super) ends_at: u64,
-    /// The name, where it is locked.
+    /// The name, if it is locked.
     pub(super) locked_name: Option<Box<str>>,
 }
 
@@ -104,15 +104,15 @@ impl Table {
         names.map(ToString::to_string).collect()
     }
 
-    /// Returns whether the client may have another name counted, also at the cost of an own
-    /// counter.
+    /// Returns whether the client may have another name counted, possibly by giving up a counter of
+    /// its own.
     pub(super) fn may_add(&self, client: Client) -> bool {
         let of_client = self.of_clients.get(&client);
         of_client.is_none_or(|it| !it.unlocked.is_empty() || it.locked < self.bounds.of_client)
     }
 
-    /// Makes room for a new counter of `client`. Returns `false` where every counter in question is
-    /// locked.
+    /// Makes room for a new counter of `client`. Returns `false` if every counter that could give
+    /// way is locked.
     pub(super) fn make_room(&mut self, client: Client) -> bool {
         let own = self.of_clients.get(&client);
         if own.is_some_and(|own| own.unlocked.len() + own.locked >= self.bounds.of_client) {

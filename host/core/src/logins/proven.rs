@@ -1,7 +1,8 @@
-//! What a component said of a login, within the bounds of one.
+//! A component's answer to a login, checked against bounds.
 //!
-//! What is beyond them is the component's fault (500, naming it): it is to refuse a caller before
-//! it answers a login. Only policies are the operator's, who wrote them into a role (400).
+//! An answer out of bounds is the component's fault (500, naming the component), because a
+//! component has to refuse such a caller before it answers. Only wrong policies are the fault of
+//! the operator who wrote the role (400).
 
 use crate::identity::{Proof, Proven};
 use crate::mounts::Mount;
@@ -13,35 +14,35 @@ use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::login as bounds;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A login within its bounds.
+/// A login within bounds.
 pub(crate) struct ProvenLogin {
-    /// For people; may be empty.
+    /// Name for people to read; may be empty.
     pub(crate) display_name: String,
-    /// Metadata of the alias, which is in `kept`.
+    /// Metadata of the alias. The alias itself is in `kept`.
     pub(crate) alias_metadata: BTreeMap<String, String>,
-    /// `None` leaves the groups as they are.
+    /// Aliases of the caller's groups; `None` leaves the groups unchanged.
     pub(crate) group_aliases: Option<Vec<String>>,
-    /// Those of the token, in order: `default` among them unless the login declined it.
+    /// Policies of the token, sorted; includes `default` unless the login declined it.
     pub(crate) policies: Vec<String>,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) times: Times,
-    /// 0 is without limit.
+    /// Maximum number of uses; 0 for no limit.
     pub(crate) num_uses: u64,
     pub(crate) renewable: bool,
-    /// `None` leaves it to the mount.
+    /// Token type; `None` leaves the choice to the mount.
     pub(crate) kind: Option<TokenType>,
-    /// Empty for everywhere.
+    /// Networks from which the token may be used; empty for all.
     pub(crate) bound_cidrs: Vec<Cidr>,
-    /// For the renewal.
+    /// Facts that the renewal needs.
     pub(crate) kept: KeptLogin,
 }
 
 impl ProvenLogin {
-    /// Holds what the component of `mount` answered against the bounds of a login.
+    /// Checks the answer of the component of `mount` against the bounds of a login.
     ///
     /// # Errors
-    /// 500 that names the component, and nothing of what it said; 400 for policies that no login
-    /// can give.
+    /// 500 that names the component and repeats nothing of its answer; 400 for policies that no
+    /// login may grant.
     pub(crate) fn of(mount: &Mount, login: Login) -> Result<Self, Failure> {
         let fault = |what: String| {
             let title = mount.plugin.engine.identity().title();
@@ -84,7 +85,7 @@ impl ProvenLogin {
 }
 
 impl ProvenLogin {
-    /// As the identities of `mount` are told of it.
+    /// Returns the login for the identity module.
     pub(super) fn identity(&self, mount: &Mount) -> Proven {
         Proven {
             mount: mount.record.for_aliases(),
@@ -94,7 +95,8 @@ impl ProvenLogin {
         }
     }
 
-    /// As the renewal of a token that is asked to live `increment` seconds from now.
+    /// Returns the login as a renewal of a token, with a requested lifetime of `increment` seconds
+    /// from now.
     pub(crate) fn renewed(&self, increment: u64, proof: Proof) -> RenewedLogin {
         let Self { times, renewable, kept, .. } = self;
         let (times, renewable, kept) = (*times, *renewable, kept.clone());
@@ -131,10 +133,10 @@ fn read_cidrs(texts: &[String]) -> Result<Vec<Cidr>, String> {
     read.collect::<Result<_, _>>().map_err(|why| format!("with a bound network: {why}"))
 }
 
-/// The policies in canonical form.
+/// Returns the policies in canonical form.
 ///
 /// # Errors
-/// 400 that names the one that no login can give.
+/// 400 that names a policy that no login may grant.
 fn canonical_policies(names: &[String]) -> Result<BTreeSet<String>, Failure> {
     let named = names.iter().map(|name| policies::canonical_name(name));
     let named: BTreeSet<String> = named.collect::<Result<_, _>>().map_err(Failure::invalid)?;

@@ -1,4 +1,4 @@
-//! The token of a login, made in the login's own unit of work.
+//! Creation of the token of a login, in the login's own unit of work.
 
 use super::proven::ProvenLogin;
 use crate::core::Core;
@@ -9,27 +9,27 @@ use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::net::IpAddr;
 
-/// Where a login comes from and goes to.
+/// The mount, the path and the client address of a login.
 #[derive(Clone, Copy)]
 pub(crate) struct Origin<'a> {
     pub(crate) mount: &'a Mount,
-    /// The path of the request.
+    /// Path of the request.
     pub(crate) path: &'a str,
     pub(crate) remote: IpAddr,
 }
 
-/// A token that was made of a login, and for whom it stands.
+/// The token of a login, and the standing of its entity.
 pub(crate) struct SignedIn {
     pub(crate) made: Made,
     pub(crate) standing: Standing,
 }
 
-/// Signs the proven one in: finds or makes the entity, and makes the token in the unit, with the
-/// limits of the mount.
+/// Signs the caller in: finds or creates the entity, and creates the token in the unit within the
+/// mount's limits.
 ///
 /// # Errors
-/// 403 where the login may not come from that address, or its entity is disabled; 400 where the
-/// mount cannot give such a token.
+/// 403 if the login is not allowed from the client's address, or the entity is disabled; 400 if the
+/// mount cannot issue such a token.
 pub(crate) async fn sign_in(
     core: &Core,
     unit: &mut Unit,
@@ -65,7 +65,7 @@ pub(crate) async fn sign_in(
 /// Checks that a renewed login proves the entity of its token, and returns the new proof.
 ///
 /// # Errors
-/// 403 where it is disabled; 400 where the alias is another entity's by now.
+/// 403 if the entity is disabled; 400 if the alias belongs to another entity by now.
 pub(crate) async fn sign_in_again(
     core: &Core,
     unit: &mut Unit,
@@ -83,7 +83,7 @@ pub(crate) async fn sign_in_again(
     ))
 }
 
-/// The entity behind the proven alias.
+/// Finds or creates the entity behind the proven alias.
 async fn enter_identity(
     unit: &mut Unit,
     now: u64,
@@ -94,12 +94,12 @@ async fn enter_identity(
     signed_in.ok_or_else(|| Failure::denied("the entity behind this login is disabled"))
 }
 
-/// The token that a login at the mount makes.
+/// Returns the type of the token that a login at the mount creates.
 pub(crate) fn kind_of_token(mount: &Mount, proven: &ProvenLogin) -> TokenType {
     choose_kind(mount.record.settings.token_type, proven.kind)
 }
 
-/// The mount's word is final, or holds where the login says nothing.
+/// Applies the mount's type, which is final or a default for logins without a type.
 fn choose_kind(of_mount: mounts::TokenType, of_login: Option<TokenType>) -> TokenType {
     match of_mount {
         mounts::TokenType::Service => TokenType::Service,
@@ -109,7 +109,7 @@ fn choose_kind(of_mount: mounts::TokenType, of_login: Option<TokenType>) -> Toke
     }
 }
 
-/// The mount's path with dashes for slashes, and the name that the login gave, if any.
+/// Returns the mount's path with dashes for slashes, followed by the login's display name, if any.
 fn display_name(mount: &Mount, given: &str) -> String {
     let mount = mount.record.path.listed().trim_end_matches('/').replace('/', "-");
     if given.is_empty() { mount } else { format!("{mount}-{given}") }
