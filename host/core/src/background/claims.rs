@@ -123,8 +123,8 @@ impl Claims {
         }
     }
 
-    /// Claims due work and counts the claim in the lane. Returns `None` if the lane is full or the
-    /// address is already claimed.
+    /// Claims due work and counts the claim in the lane. Returns `None` if the lane has no room or
+    /// the address is already claimed.
     pub(crate) fn claim_due(self: &Arc<Self>, address: &Address, lane: &str) -> Option<Claim> {
         let places = self.lanes.places(lane, Instant::now());
         let lane = (address.space, lane.to_owned());

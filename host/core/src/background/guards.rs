@@ -17,7 +17,7 @@ use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Owner of guard rows, by which the start of the process finds guards.
+/// Owner of guard rows. The start of the process finds guards by this owner.
 const OWNER: &str = "guard";
 /// Maximum number of keys that a call may guard.
 const MOST: usize = 64;

@@ -8,8 +8,8 @@
 use bulkhead_store::Space;
 use std::collections::BTreeMap;
 
-/// Maximum number of mounts whose position is remembered for each kind of work. Above it, all
-/// positions are reset.
+/// Maximum number of remembered positions, counted by kind of work and mount. At the maximum, the
+/// positions of all mounts are reset.
 const MOST_MOUNTS: usize = 4_096;
 /// A text greater than every lane name.
 const BEHIND_ALL: &str = "\u{10FFFF}";

@@ -1,4 +1,4 @@
-//! Names that are counted, locked and forgotten.
+//! Tests of `lockouts.rs`: counting, locking and forgetting of names.
 
 use super::*;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn of<'a>(name: &'a str, number: u64) -> LoginName<'a> {
     LoginName { mount: M, name, client: client(number) }
 }
 
-/// Counters in all, and of one client.
+/// Returns lockouts with a maximum of counters in all, and of a single client.
 fn within(all: usize, of_client: usize) -> Lockouts {
     Lockouts::within(Bounds { all, of_client })
 }

@@ -14,7 +14,7 @@ fn table() -> Table {
     Table::new(vec![Route { fields, ..Route::new(Verb::Write, "config", "") }]).unwrap()
 }
 
-/// What a line holds of `data`, with `h:` in front of what was hashed.
+/// Returns the line's form of `data`, with `h:` in front of hashed texts.
 fn shown(data: &Value, described: bool, clear: &[&str], raw: bool) -> Value {
     let (hashing, table) = (Hashing::new(b"key"), table());
     let clear: Vec<String> = clear.iter().map(|name| (*name).to_owned()).collect();

@@ -30,13 +30,13 @@ fn hash(text: &str) -> String {
     Hashing::new(b"key").hash(text)
 }
 
-/// A table in which the capture of `pattern` is secret.
+/// Returns a table that marks the capture of `pattern` secret.
 fn table(pattern: &str) -> Table {
     let fields = vec![Field::new("token", FieldKind::String, "").secret()];
     Table::new(vec![Route { fields, ..Route::new(Verb::Read, pattern, "") }]).unwrap()
 }
 
-/// A mount that shows the member `shown` of requests.
+/// Returns a mount that shows the member `shown` of requests.
 fn record() -> MountRecord {
     let record = json!({
         "path": "database/", "uuid": "", "accessor": "database_1", "kind": "database", "schema": 1,
@@ -62,7 +62,7 @@ fn request(path: &str) -> Request {
     }
 }
 
-/// What `write` writes of a request for `path`, whose last part was captured as a token.
+/// Returns the output of `write` for a request for `path`, with its last part captured as a token.
 fn written(path: &str, captured: &str, write: impl Fn(&Writer<'_>, &mut Vec<u8>)) -> Value {
     written_of(&request(path), captured, write)
 }

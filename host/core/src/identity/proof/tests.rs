@@ -1,4 +1,4 @@
-//! The part of an alias that counts for the token of one login.
+//! Tests of `proof.rs`: the part of an alias that counts for the token of a login.
 
 use super::*;
 use crate::identity::alias::{AliasMount, GroupProof};
@@ -12,14 +12,14 @@ fn groups(id: &str) -> ProvenGroups {
     ProvenGroups::from([(id.to_owned(), proof)])
 }
 
-/// An alias of which the latest login said p2.
+/// Returns an alias with project p2 from the latest login.
 fn alias(accessor: &str, id: &str, name: &str) -> Alias {
     let mount = AliasMount { accessor: accessor.to_owned(), ..AliasMount::default() };
     let alias = Alias::new(id.to_owned(), mount, name, 1);
     Alias { metadata: texts("p2"), groups: groups("p2"), ..alias }
 }
 
-/// What counts: the project of the metadata, and the ids of groups.
+/// Returns the counted parts: the project of the metadata, and the ids of groups.
 fn seen(alias: &Alias, own: Option<&Proof>) -> Option<(String, Vec<String>)> {
     let counted = counted(alias, own)?;
     let groups = counted.groups.into_iter().flatten().map(|(id, _)| id.clone()).collect();

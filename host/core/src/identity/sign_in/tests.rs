@@ -1,4 +1,4 @@
-//! What logins make of entities and external groups, on a store of their own.
+//! Tests of `sign_in.rs` with a store: the effect of logins on entities and external groups.
 
 use super::*;
 use crate::identity::group::{self, Group, GroupKind};
@@ -8,7 +8,7 @@ use crate::testing::Scratch;
 const NOW: u64 = 1_767_225_600_000;
 
 impl Scratch {
-    /// Signs in; gives the entity and whether anything was written.
+    /// Signs in. Returns the entity, and whether anything was written.
     async fn sign_in(&self, proven: &Proven) -> (String, bool) {
         let (signed_in, wrote) = self.signed_in(proven).await;
         (signed_in.entity_id, wrote)
@@ -22,7 +22,7 @@ impl Scratch {
         (signed_in, wrote)
     }
 
-    /// An external group that is called so at that mount.
+    /// Creates an external group with this alias at the mount.
     async fn group(&self, accessor: &str, alias: &str, policy: &str) -> String {
         let id = random::uuid().unwrap();
         let name = format!("{accessor}-{alias}");
@@ -35,7 +35,7 @@ impl Scratch {
         id
     }
 
-    /// The policies of a token of that login.
+    /// Returns the policies of a token of the login.
     async fn policies(&self, login: &SignedIn) -> Vec<String> {
         let mut unit = self.store.begin();
         let standing = standing(&mut unit, &login.entity_id, Some(&login.proof)).await;

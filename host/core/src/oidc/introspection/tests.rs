@@ -1,4 +1,4 @@
-//! Tokens as the provider signs them, and tokens that are nearly so.
+//! Tests of `introspection.rs`: tokens of the provider, and tokens with small defects.
 
 use super::super::key_pair::SigningKey;
 use super::super::public_key;
@@ -12,7 +12,7 @@ fn claims() -> Value {
     json!({"iss": "https://a", "sub": "5e1c", "aud": "web", "exp": 100, "iat": 50})
 }
 
-/// A token of the key, whose header and claims are those texts.
+/// Returns a token with exactly these texts as header and claims, signed by the key.
 fn by_hand(key: &SigningKey, header: &str, claims: &str) -> String {
     let part = |text: &str| public_key::text(text.as_bytes());
     let message = format!("{}.{}", part(header), part(claims));
@@ -24,7 +24,7 @@ fn header(key: &SigningKey) -> Value {
     json!({"alg": key.published.alg, "kid": key.published.kid, "typ": "JWT"})
 }
 
-/// Whom a token is about that is read, proven by the key, and checked at 99.
+/// Returns the subject of a token after parsing, verification with the key, and a check at time 99.
 fn subject(token: &str, key: &SigningKey) -> Result<String, &'static str> {
     crypto_provider::install().unwrap();
     let unproven = Unproven::read(token).ok_or("it is no signed token")?;

@@ -1,4 +1,4 @@
-//! What is published of a named key at each moment, and when it is due.
+//! Tests of `named_key.rs`: the published keys over time, and the due time of rotations.
 
 use super::*;
 
