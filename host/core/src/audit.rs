@@ -1,15 +1,16 @@
 //! Audit: records each request and each answer on the devices that the operator configured.
 //!
-//! Prevents an act that leaves no trace. While a device exists, a request enters only after a
+//! Prevents an act that leaves no trace. While a device exists, a request is executed only after a
 //! device recorded the request, and an answer leaves only after a device recorded the answer
-//! (`pipeline/audit_trail.rs` lists the exception: requests that close the service). A configured
-//! device that does not work counts as a failing device; the server never skips a broken device.
+//! (`pipeline/audit_trail.rs` describes the exception: requests that close the service). A
+//! configured device that does not work counts as a failing device; the server never skips a broken
+//! device.
 //!
 //! Not recorded: the endpoints that answer while sealed (decision H21), which know no token, and
 //! requests that the listener refuses before the caller and the path are known: bytes that are not
 //! HTTP, unknown verbs, too many headers, two different tokens, paths without a canonical form. A
-//! request whose body, query or header is refused after that point is recorded like any other
-//! refusal.
+//! request is recorded like any other refusal if its body, query or header is refused after that
+//! point.
 
 mod bounds;
 mod device;

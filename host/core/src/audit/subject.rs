@@ -22,7 +22,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) route: Option<Described<'a>>,
     /// The policy decision; `None` if policy was not asked.
     pub(crate) verdict: Option<&'a Verdict>,
-    /// True if the request was refused before it entered.
+    /// True if the request was refused before any plugin or endpoint was called.
     pub(crate) is_refused: bool,
     /// True if the endpoint answers without a token.
     pub(crate) is_public: bool,

@@ -22,7 +22,7 @@ use std::time::Duration;
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// Maximum age of the mark of store time in an idle store.
 const MARKED_EVERY: Duration = Duration::from_secs(60);
-/// Pause for which a claim is kept after work whose outcome could not be stored.
+/// Pause before the release of a claim if the outcome of the work could not be stored.
 const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
 /// The same pause if only a repair can help: of the row, or of the disk under a store that no
 /// longer writes.

@@ -73,7 +73,7 @@ pub(super) struct Lanes {
 /// The lanes of a mount.
 #[derive(Default)]
 struct OfMount {
-    /// By name: the state, and the number of its last change.
+    /// Lanes by name, each with its state and the number of its last change.
     lanes: BTreeMap<String, (Lane, u64)>,
     changes: u64,
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Maximum number of aliases of an entity.
 pub(super) const MOST_ALIASES: usize = 128;
-/// Maximum number of groups of which an entity is a direct member.
+/// Maximum number of groups with an entity as a direct member.
 pub(super) const MOST_GROUPS: usize = 512;
 /// Maximum number of entities merged into an entity.
 pub(super) const MOST_MERGED: usize = 512;

@@ -72,7 +72,7 @@ async fn set_parent(
 
 /// A group and all groups above it.
 struct Above {
-    /// By group id: its name, and the group below it on the path down to the starting group. The
+    /// Groups by id, each with its name and the group below on the path to the starting group. The
     /// starting group itself has no group below.
     ways: BTreeMap<String, (String, Option<String>)>,
 }

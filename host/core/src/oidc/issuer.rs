@@ -81,7 +81,7 @@ fn address() -> Address {
     Address::new(Space::Core, "oidc-config")
 }
 
-/// The token kind whose documents are requested.
+/// The kind of tokens that the documents describe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Documents {
     /// Documents for tokens of mounts.
