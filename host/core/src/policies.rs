@@ -1,9 +1,9 @@
-//! Policies: what a token may do on which path.
+//! Policies: the actions that a token may take, path by path.
 //!
-//! A policy is a text ([`parse`]); a token's policies together are one list of rules ([`acl`]) that
-//! every request is held against. A rule that this build cannot enforce is refused when the policy
-//! is written, never ignored: an ignored restriction would widen access. The language and the
-//! decision know neither tokens, mounts nor storage.
+//! A policy is a text ([`parse`]). A token's policies together are a single list of rules
+//! ([`acl`]), and every request is checked against this list. A rule that this build cannot enforce
+//! is refused when the policy is written; ignoring a restriction would widen access. The policy
+//! language and the decision depend on neither tokens, mounts nor storage.
 
 pub mod acl;
 pub mod capability;
@@ -20,31 +20,31 @@ pub mod template;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The policy that allows everything. It has no text, and cannot be written or deleted.
+/// The policy that allows everything. This policy has no text and cannot be written or deleted.
 pub const ROOT: &str = "root";
 
-/// The policy that tokens get unless they ask not to. It can be edited but not deleted.
+/// The policy that tokens get by default. This policy can be edited but not deleted.
 pub const DEFAULT: &str = "default";
 
-/// The policy of wrapping tokens. It cannot be written, deleted or given to a token.
+/// The policy of wrapping tokens. This policy cannot be written, deleted or given to a token.
 pub const RESPONSE_WRAPPING: &str = "response-wrapping";
 
-/// What [`DEFAULT`] holds until an operator edits it: a token may look after itself and after its
-/// own leases.
+/// Text of [`DEFAULT`] until an operator edits the policy. A token may manage itself and its own
+/// leases.
 pub const DEFAULT_POLICY: &str = include_str!("policies/default.hcl");
 
-/// What [`RESPONSE_WRAPPING`] holds.
+/// Text of [`RESPONSE_WRAPPING`].
 pub const RESPONSE_WRAPPING_POLICY: &str = include_str!("policies/response-wrapping.hcl");
 
-/// Longest policy name, in bytes.
+/// Maximum length of a policy name, in bytes.
 const MAX_NAME: usize = 256;
 
-/// `raw` as policies are stored and looked up: trimmed, in lower case, and with one spelling for
-/// each letter (NFC), so that two names which look the same are one.
+/// Returns the form of `raw` under which policies are stored and looked up: trimmed, lower case and
+/// in Unicode normal form C (NFC), so that two names that look the same are equal.
 ///
 /// # Errors
-/// A message for a name that is empty, too long, or holds a comma or control character. A comma
-/// would make the name two names wherever policies are listed in one text.
+/// A message for a name that is empty, too long, or contains a comma or control character. A comma
+/// would split the name wherever policies are listed in a single text.
 pub fn canonical_name(raw: &str) -> Result<String, String> {
     let name: String = raw.trim().to_lowercase().nfc().collect();
     if name.is_empty() {
@@ -61,10 +61,10 @@ pub fn canonical_name(raw: &str) -> Result<String, String> {
     Ok(name)
 }
 
-/// The canonical form of a name whose policy is to be written.
+/// Returns the canonical form of a policy name for a write.
 ///
 /// # Errors
-/// As [`canonical_name`], and for the policies that no caller may write.
+/// As [`canonical_name`], and for the built-in policies that no caller may write.
 pub fn writable_name(raw: &str) -> Result<String, String> {
     let name = canonical_name(raw)?;
     if name == ROOT || name == RESPONSE_WRAPPING {
@@ -75,7 +75,7 @@ pub fn writable_name(raw: &str) -> Result<String, String> {
     Ok(name)
 }
 
-/// The canonical form of a name whose policy is to be deleted.
+/// Returns the canonical form of a policy name for a deletion.
 ///
 /// # Errors
 /// As [`canonical_name`], and for the policies that always exist.

@@ -1,8 +1,9 @@
-//! A token's policies as one decision: may it do this, on this path, with these parameters?
+//! Access decision: may a token with these policies do this, on this path, with these parameters?
 //!
-//! The attack this file stops: asking about things instead of doing them. A refusal says what the
-//! token may not do and never whether the path exists (decision P11): a caller who may neither
-//! create nor update is always told that they may not update, whichever it would have been.
+//! Prevents a caller from learning about objects through refusals. A refusal names the denied
+//! action and never says whether the path exists (decision P11): a caller without `create` and
+//! `update` is always told that the token may not update, even if the write would have created the
+//! object.
 
 mod access;
 mod rules;
@@ -21,7 +22,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Everything that a token's policies say.
+/// The rules of all policies of a token.
 #[derive(Debug)]
 pub struct Acl {
     held: Held,
@@ -29,54 +30,54 @@ pub struct Acl {
 
 #[derive(Debug)]
 enum Held {
-    /// The root policy: the same answer to every question.
+    /// The root policy: every question gets the same answer.
     Everything(Granted),
     Rules(Rules),
 }
 
-/// What a caller wants to do.
+/// The action that a caller requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// Canonical: no slash at either end, for LIST too.
+    /// Canonical path: no slash at either end, also for LIST.
     pub path: &'a str,
-    /// A write is already told apart into create and update.
+    /// The operation. A write is already classified as create or update.
     pub operation: Operation,
-    /// The endpoint needs `sudo` besides the ordinary capability.
+    /// True if the endpoint needs `sudo` in addition to the ordinary capability.
     pub sudo: bool,
-    /// Body or query fields, without what the path captured: policies speak of parameters, not of
-    /// paths.
+    /// Body or query fields without the values captured from the path: policies restrict
+    /// parameters, not path segments.
     pub fields: &'a Map<String, Value>,
-    /// The fields that the endpoint knows, by which names in policies are folded. Empty if it
-    /// declares none.
+    /// The endpoint's declared fields, used to resolve parameter names in policies. Empty if the
+    /// endpoint declares no fields.
     pub schema: &'a [Field],
 }
 
-/// The answer.
+/// The answer to a [`Question`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Yes.
+    /// The action is allowed.
     Granted(Granted),
-    /// No, and the sentence for the caller.
+    /// The action is denied; the text is the sentence for the caller.
     Denied(String),
 }
 
-/// What was granted, and by whom. Shared with the [`Acl`], so that an answer copies nothing.
+/// The capabilities granted, and the policies that grant them. Shared with the [`Acl`], so that an
+/// answer copies nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// All that the token may do on this path, as words in alphabetical order; `["root"]` for the
-    /// root policy.
+    /// All capabilities of the token on this path, in alphabetical order; `["root"]` for the root
+    /// policy.
     pub capabilities: Arc<[String]>,
-    /// Names of the policies that grant what was asked, in the token's order.
+    /// Names of the policies that grant the requested action, in the token's order.
     pub policies: Arc<[Arc<str>]>,
 }
 
-/// A rule that does not count for a caller, because what the caller is called must not stand in a
-/// path.
+/// A rule that is skipped for a caller because the caller's value must not stand in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// The policy that holds the rule.
+    /// The policy that contains the rule.
     pub policy: String,
-    /// Which value, and what is wrong with it. The value is not shown.
+    /// The attribute and the fault of its value. The value itself is not shown.
     pub why: String,
 }
 
@@ -87,17 +88,19 @@ impl Cause for Skipped {
 }
 
 impl Acl {
-    /// What `policies` say together to a caller without an entity. Without a rule, nothing is
-    /// allowed.
+    /// Combines `policies` for a caller without an entity. Everything that no rule grants is
+    /// denied.
     pub fn new<'a>(policies: impl IntoIterator<Item = &'a Policy>) -> Self {
         let (acl, _) = Self::of_caller(policies, &Identity::default());
         acl
     }
 
-    /// What `policies` say together to the caller who is `identity`, and the rules that were left
-    /// out because of a value that must not stand in a path. A rule about something that the caller
-    /// does not have is left out in silence: it speaks of others. No `deny` is left out: one that
-    /// cannot be resolved denies what it would with any value.
+    /// Combines `policies` for the caller `identity`. Also returns the rules that were skipped
+    /// because a value of the caller must not stand in a path.
+    ///
+    /// A rule that uses a value the caller does not have is skipped silently, because the rule is
+    /// meant for other callers. A `deny` is never skipped: if its path cannot be resolved, the rule
+    /// denies every path that some value could produce.
     pub fn of_caller<'a>(
         policies: impl IntoIterator<Item = &'a Policy>,
         identity: &Identity,
@@ -128,7 +131,7 @@ impl Acl {
         (Self { held: Held::Rules(Rules::of(joined, denials)) }, skipped)
     }
 
-    /// The root policy: everything is allowed.
+    /// Returns the root policy: everything is allowed.
     #[must_use]
     pub fn root() -> Self {
         let granted = Granted {
@@ -138,7 +141,7 @@ impl Acl {
         Self { held: Held::Everything(granted) }
     }
 
-    /// Answers one request.
+    /// Answers a request.
     #[must_use]
     pub fn check(&self, question: &Question<'_>) -> Verdict {
         let rules = match &self.held {
@@ -148,7 +151,7 @@ impl Acl {
         judge(ruling(rules, question), question).map_or_else(Verdict::Denied, Verdict::Granted)
     }
 
-    /// Answers one request without asking what its parameters are.
+    /// Answers a request without checking its parameters.
     #[must_use]
     pub fn check_apart_from_parameters(&self, question: &Question<'_>) -> Verdict {
         let rules = match &self.held {
@@ -159,7 +162,7 @@ impl Acl {
         judged.map_or_else(Verdict::Denied, |(granted, _)| Verdict::Granted(granted))
     }
 
-    /// Whether what the request's parameters are matters to the answer.
+    /// Returns true if the answer depends on the request's parameters.
     #[must_use]
     pub fn speaks_of_parameters(&self, question: &Question<'_>) -> bool {
         let Held::Rules(rules) = &self.held else { return false };
@@ -168,7 +171,7 @@ impl Acl {
         has_parameters(question.operation) && counting.any(|access| !access.constraints.are_none())
     }
 
-    /// May the token do anything at all at `folder`, which ends in a slash, or below it?
+    /// Returns true if the token may do anything at `folder`, which ends in a slash, or below.
     #[must_use]
     pub fn reaches(&self, folder: &str) -> bool {
         match &self.held {
@@ -177,10 +180,10 @@ impl Acl {
         }
     }
 
-    /// What the token may do on a path, as people ask it: `["root"]`, `["deny"]`, or words in
-    /// alphabetical order.
+    /// Returns the token's capabilities on a path, in the form of the capabilities endpoints:
+    /// `["root"]`, `["deny"]`, or words in alphabetical order.
     ///
-    /// `path` is taken as written, but for a `/` in front: `roles/` asks for the rules of listing
+    /// `path` is used as written, without a leading `/`: `roles/` asks for the rules for listing
     /// `roles`.
     #[must_use]
     pub fn capabilities(&self, path: &str) -> Vec<String> {
@@ -198,7 +201,7 @@ impl Acl {
         if words.is_empty() { vec![Capability::Deny.word().to_owned()] } else { words }
     }
 
-    /// How many patterns are held.
+    /// Returns the number of patterns.
     pub(super) fn len(&self) -> usize {
         match &self.held {
             Held::Everything(_) => 1,
@@ -214,7 +217,7 @@ fn ruling<'a>(rules: &'a Rules, question: &Question<'_>) -> Ruling<'a> {
     }
 }
 
-/// What `question` is granted.
+/// Returns the grant for `question`.
 ///
 /// # Errors
 /// The sentence for the caller.
@@ -231,7 +234,7 @@ fn judge(ruling: Ruling<'_>, question: &Question<'_>) -> Result<Granted, String>
     Ok(granted)
 }
 
-/// What `question` is granted as far as its parameters do not matter, by the access that grants it.
+/// Returns the grant for `question` without checking parameters, and the access that grants.
 ///
 /// # Errors
 /// The sentence for the caller.
@@ -257,7 +260,7 @@ fn judge_act<'a>(
     Ok((granted, access))
 }
 
-/// The sentence of a refusal; `why` ends it.
+/// Builds the sentence of a refusal; `why` ends the sentence.
 fn refusal(access: Option<&Access>, question: &Question<'_>, why: &str) -> String {
     let act =
         format!("this token may not {} {}", refused_act(access, question.operation), question.path);
@@ -279,8 +282,8 @@ fn has_parameters(operation: Operation) -> bool {
     !matches!(operation, Operation::List | Operation::Delete)
 }
 
-/// The word for a refused operation. That a write would have created is told only to those who may
-/// write at all.
+/// Returns the word for a refused operation. Only callers with a write capability on the path learn
+/// that a write would have created the object.
 fn refused_act(access: Option<&Access>, operation: Operation) -> &'static str {
     let may_write = access
         .is_some_and(|access| access.holds(Capability::Create) || access.holds(Capability::Update));

@@ -1,34 +1,34 @@
-//! The words of a policy: what a rule may grant on its paths.
+//! Capabilities: the words with which a policy rule grants or denies actions on its paths.
 
-/// What a rule may grant. In alphabetical order, which is the order in which they are shown.
+/// A capability, declared in alphabetical order, which is also the display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Capability {
-    /// Writing an object that does not exist.
+    /// Creates an object that does not exist.
     Create,
-    /// Removing.
+    /// Deletes an object.
     Delete,
-    /// Nothing at all, although other policies grant it for the same pattern.
+    /// Denies everything, even if other policies grant access for the same pattern.
     Deny,
-    /// Names below a path.
+    /// Lists the names below a path.
     List,
-    /// Merge patches.
+    /// Applies a merge patch.
     Patch,
-    /// Reading.
+    /// Reads an object.
     Read,
-    /// Kept and without effect: no endpoint asks for it.
+    /// Accepted without effect: no endpoint needs this capability.
     Recover,
-    /// Kept and without effect: no endpoint asks for it.
+    /// Accepted without effect: no endpoint needs this capability.
     Scan,
-    /// Kept and without effect: no endpoint asks for it.
+    /// Accepted without effect: no endpoint needs this capability.
     Subscribe,
-    /// Endpoints that are guarded beyond the ordinary capability.
+    /// Required, in addition to the ordinary capability, by specially guarded endpoints.
     Sudo,
-    /// Writing an object that exists.
+    /// Updates an existing object.
     Update,
 }
 
 impl Capability {
-    /// All of them.
+    /// Every capability.
     pub(super) const ALL: [Self; 11] = [
         Self::Create,
         Self::Delete,
@@ -43,7 +43,7 @@ impl Capability {
         Self::Update,
     ];
 
-    /// As policies write it.
+    /// Returns the word used in policies.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -61,12 +61,12 @@ impl Capability {
         }
     }
 
-    /// Whether holding it allows anything here.
+    /// Returns true if the capability allows anything in this build.
     pub(super) fn has_effect(self) -> bool {
         !matches!(self, Self::Deny | Self::Recover | Self::Scan | Self::Subscribe)
     }
 
-    /// The capability behind a word, which is in lower case.
+    /// Returns the capability for a lower-case word.
     pub(super) fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|capability| capability.word() == word)
     }

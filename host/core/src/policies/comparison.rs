@@ -1,20 +1,20 @@
-//! Whether a value of a request is one that a policy lists.
+//! Comparison of a request's values with the values that a policy lists.
 //!
-//! The attacks this file stops: a value in another form than the policy wrote it (`"1h"` and
-//! `3600`), a forbidden value hidden among others in a list, and a request that is slow to compare:
-//! what a value may be read as is found once, and [`effort`] tells beforehand what all comparisons
-//! take. What is allowed is read narrowly, what is denied widely.
+//! Prevents three attacks: a value in a form other than the policy's (`"1h"` and `3600`), a
+//! forbidden value hidden among others in a list, and a request that is slow to compare. Each
+//! value's possible readings are computed once, and [`effort`] estimates the cost of all
+//! comparisons in advance. Allowed values are matched narrowly, denied values widely.
 
 use bulkhead_wire::duration;
 use serde_json::Value;
 use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 
-/// Bytes of a text that count as one comparison more.
+/// Length of text that counts as an additional comparison, in bytes.
 const TEXT_BYTES_A_COMPARISON: u64 = 1024;
 
-/// Whether everything in `asked` is listed. An empty list is not: it often means "no restriction"
-/// to its endpoint.
+/// Returns true if everything in `asked` is listed. An empty list or map must itself be listed,
+/// because many endpoints read an empty list as "no restriction".
 pub(super) fn holds_only(asked: &Value, list: &[Value]) -> bool {
     if is_listed(asked, list) {
         return true;
@@ -28,8 +28,8 @@ pub(super) fn holds_only(asked: &Value, list: &[Value]) -> bool {
     }
 }
 
-/// Whether anything in `asked` is listed, or could be read as something listed, however deep it
-/// stands.
+/// Returns true if `asked`, or any value nested in `asked`, is listed or could be read as a listed
+/// value.
 pub(super) fn holds_any(asked: &Value, list: &[Written<'_>]) -> bool {
     let read = Read::of(asked);
     if list.iter().any(|written| may_mean(&read, written)) {
@@ -46,8 +46,8 @@ pub(super) fn holds_any(asked: &Value, list: &[Written<'_>]) -> bool {
     }
 }
 
-/// What comparing `asked` with one value of a policy takes, in comparisons: one for each value
-/// inside of it, and more for long texts.
+/// Returns the cost of comparing `asked` with a single policy value, in comparisons: 1 for each
+/// nested value, and more for long texts.
 pub(super) fn effort(asked: &Value) -> u64 {
     let of_text = |text: &str| 1 + text.len() as u64 / TEXT_BYTES_A_COMPARISON;
     match asked {
@@ -60,10 +60,11 @@ pub(super) fn effort(asked: &Value) -> u64 {
     }
 }
 
-/// A value in every way in which an endpoint may read it, found once for all comparisons with it.
+/// A value with every reading that an endpoint may give the value, computed once for all
+/// comparisons.
 struct Read<'a> {
     value: &'a Value,
-    /// As [`folded`] leaves it; `None` for what is no scalar.
+    /// The value as text after [`folded`]; `None` if the value is no scalar.
     folded: Option<String>,
     seconds: Option<u64>,
     flag: Option<bool>,
@@ -76,10 +77,11 @@ impl<'a> Read<'a> {
     }
 }
 
-/// A value as a policy wrote it.
+/// A value as written in a policy.
 pub(super) struct Written<'a> {
     read: Read<'a>,
-    /// Whether it is written as a flag, so that every way to send that flag is meant.
+    /// True if the policy value is a boolean or its text, so that every spelling of the boolean
+    /// matches.
     is_flag: bool,
 }
 
@@ -100,7 +102,7 @@ impl<'a> Written<'a> {
     }
 }
 
-/// An entry of a map as policies and clients also write it: `key=value`.
+/// Returns a map entry in the other form that policies and clients use: `key=value`.
 fn pair((key, value): (&String, &Value)) -> Value {
     scalar(value).map_or(Value::Null, |text| format!("{key}={text}").into())
 }
@@ -109,7 +111,7 @@ fn is_listed(asked: &Value, list: &[Value]) -> bool {
     list.iter().any(|written| is_same(asked, written))
 }
 
-/// Whether a value of a request is what a policy wrote.
+/// Returns true if a request value equals a policy value.
 pub(super) fn is_same(asked: &Value, written: &Value) -> bool {
     match (asked, written) {
         (_, Value::String(any)) if any == "*" => true,
@@ -119,7 +121,7 @@ pub(super) fn is_same(asked: &Value, written: &Value) -> bool {
             asked == written || fractional && asked.as_f64() == written.as_f64()
         }
         (Value::Number(number), Value::String(text)) => {
-            // A duration reaches policy as seconds, in any form that it was sent in.
+            // Durations arrive here in seconds, whatever form the client sent.
             matches_glob(text, &number.to_string())
                 || seconds_of(written).is_some() && seconds_of(written) == number.as_u64()
         }
@@ -130,8 +132,9 @@ pub(super) fn is_same(asked: &Value, written: &Value) -> bool {
     }
 }
 
-/// Whether the endpoint could read a value as what a policy forbids. Values of fields without a
-/// kind come as they were sent, so that `"TRUE"` may be a flag and `"60m"` the 3600 of the policy.
+/// Returns true if the endpoint could read a request value as the forbidden value. Values of fields
+/// without a declared kind arrive as sent: `"TRUE"` may be a flag, and `"60m"` may be the policy's
+/// 3600.
 fn may_mean(asked: &Read<'_>, written: &Written<'_>) -> bool {
     let Written { read, is_flag } = written;
     let is_like = match (&asked.folded, &read.folded) {
@@ -144,14 +147,14 @@ fn may_mean(asked: &Read<'_>, written: &Written<'_>) -> bool {
         || asked.seconds.is_some() && asked.seconds == read.seconds
 }
 
-/// A text without what endpoints drop from names and paths: case, white space around it, slashes at
-/// its ends.
+/// Removes the differences that endpoints ignore in names and paths: case, surrounding white space,
+/// and slashes at both ends.
 fn folded(text: &str) -> String {
     let text: String = text.nfc().collect();
     text.trim().trim_matches('/').to_lowercase()
 }
 
-/// The seconds that a number or a text may stand for.
+/// Returns the number of seconds that a number or text may mean.
 fn seconds_of(value: &Value) -> Option<u64> {
     match value {
         Value::String(text) if text.trim().is_empty() => None,
@@ -159,7 +162,7 @@ fn seconds_of(value: &Value) -> Option<u64> {
     }
 }
 
-/// The flag that a value means, in any form in which a client may send it.
+/// Returns the flag that a value means, in any form that a client may send.
 fn flag_of(value: &Value) -> Option<bool> {
     let text = scalar(value).filter(|text| text.len() <= "false".len())?;
     match text.to_lowercase().as_str() {
@@ -169,7 +172,7 @@ fn flag_of(value: &Value) -> Option<bool> {
     }
 }
 
-/// Text, number or flag written out.
+/// Returns the text of a string, number or flag.
 fn scalar(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::String(text) => Some(Cow::Borrowed(text)),
@@ -179,7 +182,8 @@ fn scalar(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// A `*` in front and at the end stands for any text; elsewhere it is a star.
+/// Matches a pattern in which a `*` at the start or end stands for any text. A `*` elsewhere is a
+/// literal star.
 fn matches_glob(pattern: &str, text: &str) -> bool {
     match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
         (Some(middle), Some(_)) => text.contains(middle.strip_suffix('*').unwrap_or(middle)),

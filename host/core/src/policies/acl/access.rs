@@ -1,8 +1,7 @@
-//! What all rules for one pattern say together, whichever policies they come from.
+//! The combined answer of all rules for the same pattern, from any number of policies.
 //!
-//! The attack this file stops: a second policy that loosens what the first one forbids. `deny`
-//! anywhere wipes everything that the others grant for its pattern, and so do bounds that no
-//! request can meet.
+//! Prevents a second policy from loosening a restriction of the first. A `deny` in any rule removes
+//! every grant for the pattern, and so do wrapping bounds that no request can meet.
 
 use super::super::capability::Capability;
 use super::super::constraints::Constraints;
@@ -13,54 +12,54 @@ use std::sync::Arc;
 /// The answer for every path on which this pattern is the closest.
 #[derive(Debug, Default)]
 pub(super) struct Access {
-    /// What is granted, and the names of the policies that grant it.
+    /// The granted capabilities, each with the names of the policies that grant the capability.
     granting: BTreeMap<Capability, Arc<[Arc<str>]>>,
-    /// What is granted, as words in alphabetical order.
+    /// The granted capabilities as words, in alphabetical order.
     pub(super) words: Arc<[String]>,
-    /// What the rules say about parameters.
+    /// The rules' restrictions on parameters.
     pub(super) constraints: Constraints,
-    /// A rule bounds the time that the response is wrapped for, so it must be wrapped.
+    /// True if a rule bounds the response-wrapping TTL, so that only a wrapped response is allowed.
     pub(super) wrapped_only: bool,
-    /// A rule says `deny`, or the rules together say what no request can meet.
+    /// True if a rule says `deny`, or if the wrapping bounds contradict each other.
     pub(super) denies: bool,
 }
 
 impl Access {
-    /// Denies everything.
+    /// Returns an access that denies everything.
     pub(super) fn denial() -> Self {
         Self { denies: true, ..Self::default() }
     }
 
-    /// The policies that grant `capability`; `None` if none does.
+    /// Returns the policies that grant `capability`; `None` if no policy does.
     pub(super) fn granting(&self, capability: Capability) -> Option<&Arc<[Arc<str>]>> {
         self.granting.get(&capability)
     }
 
-    /// Whether anything is granted.
+    /// Returns true if any capability is granted.
     pub(super) fn allows(&self) -> bool {
         !self.words.is_empty()
     }
 
-    /// Whether `capability` is granted.
+    /// Returns true if `capability` is granted.
     pub(super) fn holds(&self, capability: Capability) -> bool {
         self.granting.contains_key(&capability)
     }
 }
 
-/// An [`Access`] while rules are still being added to it, in any order.
+/// An [`Access`] under construction; rules may be added in any order.
 #[derive(Default)]
 pub(super) struct Joined {
     granting: BTreeMap<Capability, Vec<Arc<str>>>,
     constraints: Constraints,
-    /// Seconds; 0 while no rule sets it.
+    /// Seconds; 0 while no rule sets a minimum.
     min_wrapping_ttl: u64,
-    /// Seconds; 0 while no rule sets it.
+    /// Seconds; 0 while no rule sets a maximum.
     max_wrapping_ttl: u64,
     denies: bool,
 }
 
 impl Joined {
-    /// Adds what a rule of `policy` says.
+    /// Adds a rule of `policy`.
     pub(super) fn add(&mut self, policy: &Arc<str>, rule: &Rule) {
         for capability in &rule.capabilities {
             let policies = self.granting.entry(*capability).or_default();
@@ -74,7 +73,7 @@ impl Joined {
         self.max_wrapping_ttl = smallest_set(self.max_wrapping_ttl, rule.max_wrapping_ttl);
     }
 
-    /// What the rules say, now that all are known.
+    /// Returns the finished access after all rules were added.
     pub(super) fn finish(self) -> Access {
         let impossible =
             self.max_wrapping_ttl != 0 && self.max_wrapping_ttl < self.min_wrapping_ttl;
@@ -96,7 +95,7 @@ impl Joined {
     }
 }
 
-/// The smaller of two durations of which 0 means "not set".
+/// Returns the smaller of two durations; 0 means "not set".
 fn smallest_set(one: u64, other: u64) -> u64 {
     if one == 0 || other == 0 { one.max(other) } else { one.min(other) }
 }

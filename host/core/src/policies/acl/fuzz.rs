@@ -1,8 +1,8 @@
 //! Random policies and requests, decided by the product and by the second matcher of `naive.rs`.
 //!
-//! Every case has a seed of its own. A case on which the two differ is made as small as it can be
-//! and printed with its seed; `POLICY_SEED=… cargo test … fuzz` begins with that case, and any
-//! other number walks elsewhere.
+//! Every case has its own seed. If the two matchers disagree on a case, the case is shrunk as far
+//! as possible and printed with its seed. `POLICY_SEED=… cargo test … fuzz` begins with that case;
+//! any other number gives other cases.
 
 use super::naive::{FIELDS, Lists, Request, Rule, granting, shown};
 use super::*;
@@ -15,7 +15,7 @@ const SEED: u64 = 0x00ac_1000;
 const CASES: u64 = 30_000;
 const POLICIES: [&str; 3] = ["first", "second", "third"];
 
-/// A token with its policies, and one request.
+/// The rules of a token's policies, and a request.
 #[derive(Clone, Debug, Default)]
 struct Case {
     rules: Vec<Rule>,
@@ -155,7 +155,7 @@ fn operation(word: &str) -> Operation {
         .unwrap()
 }
 
-/// What the product grants, as texts.
+/// Returns the product's verdict.
 fn decided(acl: &Acl, request: &Request) -> Verdict {
     let fields: Map<String, Value> = request
         .parameters
@@ -172,7 +172,7 @@ fn decided(acl: &Acl, request: &Request) -> Verdict {
     })
 }
 
-/// Where the two differ; `None` where they agree.
+/// Describes the disagreement of the two matchers; `None` if they agree.
 fn disagreement(case: &Case) -> Option<String> {
     let acl = acl_of(&case.rules);
     for path in [case.request.path.clone(), case.request.path.clone() + "/"] {
@@ -191,7 +191,7 @@ fn disagreement(case: &Case) -> Option<String> {
     (!agree).then(|| format!("{verdict:?}, but {naive:?} grant it"))
 }
 
-/// The case with one thing less, in every way.
+/// Returns every case that has a single element less than `case`.
 fn smaller(case: &Case) -> Vec<Case> {
     let with = |change: &dyn Fn(&mut Case)| {
         let mut smaller = case.clone();

@@ -1,15 +1,15 @@
-//! A second matcher for the fuzz, written from the words of decisions H10 and H11 alone.
+//! Second matcher for the fuzz test, written from the text of decisions H10 and H11 alone.
 //!
-//! It knows texts, never the product's types; it tries everything and remembers nothing, so that it
-//! can be read beside the specification.
+//! The matcher works on texts and shares no type with the product. It tries every rule and caches
+//! nothing, so that it can be read beside the specification.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Values by the parameter that they are written for.
+/// Values by the name of their parameter.
 pub(super) type Lists = Vec<(&'static str, Vec<Value>)>;
 
-/// One `path "…" { … }`, as it is written.
+/// A `path "…" { … }` block as written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rule {
     pub(super) policy: &'static str,
@@ -22,7 +22,7 @@ pub(super) struct Rule {
     pub(super) max: u64,
 }
 
-/// One request.
+/// A request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Request {
     pub(super) path: String,
@@ -34,7 +34,7 @@ pub(super) struct Request {
 /// The fields of the endpoint; the second is another name of the first.
 pub(super) const FIELDS: [&str; 3] = ["ttl", "lease", "name"];
 
-/// The policies that grant it; none when it is denied.
+/// Returns the policies that grant the request; empty if the request is denied.
 pub(super) fn granting(rules: &[Rule], request: &Request) -> BTreeSet<&'static str> {
     let path = request.path.as_str();
     let pattern =
@@ -54,7 +54,7 @@ pub(super) fn granting(rules: &[Rule], request: &Request) -> BTreeSet<&'static s
     same().filter(|rule| rule.words.contains(&request.word)).map(|rule| rule.policy).collect()
 }
 
-/// What is shown for a path, which ends in a slash where the folder is meant.
+/// Returns the capabilities shown for a path. A path that ends in a slash means the folder.
 pub(super) fn shown(rules: &[Rule], path: &str) -> Vec<&'static str> {
     let pattern = path
         .strip_suffix('/')
@@ -63,7 +63,7 @@ pub(super) fn shown(rules: &[Rule], path: &str) -> Vec<&'static str> {
     if words.is_empty() { vec!["deny"] } else { words.into_iter().collect() }
 }
 
-/// What all rules with this pattern grant together.
+/// Returns the capabilities that all rules with this pattern grant together.
 fn words(rules: &[Rule], pattern: &str) -> BTreeSet<&'static str> {
     if denies(rules, pattern) {
         return BTreeSet::new();
@@ -75,7 +75,8 @@ fn words(rules: &[Rule], pattern: &str) -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// Whether one of them says so, or their bounds on wrapping contradict each other.
+/// Returns true if a rule with this pattern says `deny`, or if the wrapping bounds contradict each
+/// other.
 fn denies(rules: &[Rule], pattern: &str) -> bool {
     let same = || rules.iter().filter(|rule| rule.pattern == pattern);
     let smallest = |ttl: fn(&Rule) -> u64| same().map(ttl).filter(|ttl| *ttl != 0).min();
@@ -108,7 +109,8 @@ fn pattern_of_list<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
     }
 }
 
-/// The longest plain prefix and all patterns with segments; the best of them, compared in pairs.
+/// Returns the best of the longest matching prefix and all matching patterns with segments,
+/// compared in pairs.
 fn closest<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
     let is_wild = |pattern: &str| pattern.ends_with('*') || pattern.contains('+');
     let patterns = rules.iter().map(|rule| rule.pattern.as_str());
@@ -124,7 +126,7 @@ fn closest<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
         .reduce(|best, other| if wins(other, best) { other } else { best })
 }
 
-/// Whether `a` wins against `b`, question by question from (a) to (e).
+/// Returns true if `a` wins against `b`, question by question from (a) to (e).
 fn wins(a: &str, b: &str) -> bool {
     let first_wildcard = |pattern: &str| pattern.find(['+', '*']).unwrap();
     let segments = |pattern: &str| pattern.matches('+').count();
@@ -143,7 +145,7 @@ fn wins(a: &str, b: &str) -> bool {
     a > b
 }
 
-/// Letter by letter: `*` takes the rest, `+` everything up to the next slash.
+/// Compares byte by byte: `*` matches the rest, `+` matches everything up to the next slash.
 fn matches(pattern: &[u8], path: &[u8]) -> bool {
     match pattern {
         [] => path.is_empty(),
@@ -156,14 +158,14 @@ fn matches(pattern: &[u8], path: &[u8]) -> bool {
     }
 }
 
-/// The one name behind what is called so: in lower case, the alias folded.
+/// Returns the canonical name of a field: lower case, with the alias replaced.
 fn folded(name: &str) -> String {
     let name = name.to_lowercase();
     if name == FIELDS[1] { FIELDS[0].to_owned() } else { name }
 }
 
 fn may_send(rules: &[&Rule], parameters: &[(&'static str, Value)]) -> bool {
-    // An endpoint reads a field that it knows in its exact spelling only.
+    // An endpoint reads a declared field only under its exact spelling.
     let is_read =
         |name: &str| !FIELDS.contains(&name.to_lowercase().as_str()) || FIELDS.contains(&name);
     let mut required = rules.iter().flat_map(|rule| &rule.required);
@@ -187,7 +189,8 @@ fn may_send(rules: &[&Rule], parameters: &[(&'static str, Value)]) -> bool {
         let by_star: Vec<_> = allowed.iter().filter(|(key, _)| *key == "*").collect();
         let counting = if by_name.is_empty() { by_star } else { by_name };
         let any = counting.iter().any(|(_, list)| list.is_empty());
-        // The lists of two policies for one key are one list; two keys of one field are two.
+        // Lists of two policies for the same key are merged; lists for two keys of the same field
+        // are not.
         let is_allowed = allowed.is_empty()
             || any
             || ["ttl", "lease", "name", "other", "*"].iter().any(|key| {
@@ -229,7 +232,7 @@ fn fits_any(value: &Value, list: &[Value]) -> bool {
     }
 }
 
-/// An empty list says nothing that could be listed.
+/// Returns true if everything in `value` is listed. Only `*` lists an empty array.
 fn fits_only(value: &Value, list: &[Value]) -> bool {
     match value {
         Value::Array(items) => {

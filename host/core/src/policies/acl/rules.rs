@@ -1,8 +1,9 @@
-//! Which rule counts on a path: the closest, by decision H10.
+//! Selection of the rule that applies to a path: the closest rule, by decision H10.
 //!
-//! The attacks this file stops: listing a folder that is denied by its name, and reaching an object
-//! by another path than the one that is denied. Every request asks here, so that it finds an exact
-//! rule by its path, and holds a path against the patterns of its own first segment only.
+//! Prevents two attacks: listing a folder whose name is denied, and reaching a denied object by
+//! another path of the same object. Every request selects a rule, so the lookup is fast: exact
+//! rules are found by hash, and a path is compared only with the patterns of its own first segment
+//! and with patterns that begin with a wildcard.
 
 use super::super::pattern::Pattern;
 use super::super::spelling::{self, OtherPath};
@@ -10,35 +11,36 @@ use super::super::template::{RulePath, Unresolved};
 use super::access::{Access, Joined};
 use std::collections::{BTreeMap, HashMap};
 
-/// Rules by how they are found.
+/// Rules, indexed for the lookup by path.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
-    /// Those for one path, by that path.
+    /// Rules for a single path, by path.
     exact: HashMap<String, Access>,
-    /// The others, from the closest to the loosest: the first that matches is the one that counts.
-    /// Its place is its rank.
+    /// Rules with wildcards, from the closest to the loosest: the first matching rule applies. The
+    /// index of a rule is its rank.
     ranked: Vec<(Pattern, Access)>,
     /// Ranks of the patterns with this first segment, ascending.
     by_first_segment: HashMap<String, Vec<usize>>,
-    /// Ranks of the patterns whose first segment is, or holds, a wildcard, ascending.
+    /// Ranks of the patterns with a wildcard in the first segment, ascending.
     anywhere: Vec<usize>,
-    /// What is denied besides; few callers have any.
+    /// Denials whose path cannot be resolved; few callers have any.
     denials: Vec<Denial>,
 }
 
-/// A rule that denies, and cannot be resolved for the caller.
+/// A `deny` rule whose path cannot be resolved for the caller.
 #[derive(Debug)]
 pub(super) struct Denial {
-    /// The paths that it may speak of.
+    /// The paths that the rule may deny.
     pattern: Pattern,
-    /// It counts however close another rule is.
+    /// True if the denial applies even where another rule is closer.
     always: bool,
-    /// What those paths get.
+    /// The denying access for these paths.
     access: Access,
 }
 
 impl Denial {
-    /// The denial of a templated path that cannot be resolved because of `why`, in each spelling.
+    /// Returns the denials of a templated path that cannot be resolved because of `why`: one for
+    /// each spelling of the path.
     pub(super) fn of(path: &RulePath, why: &Unresolved) -> impl Iterator<Item = Self> {
         let always = matches!(why, Unresolved::Refused(_));
         let pattern = path.for_any_value(why);
@@ -48,41 +50,41 @@ impl Denial {
     }
 }
 
-/// The rules that count for one object.
+/// The rules that apply to an object.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ruling<'a> {
-    /// The access that grants; `None` where no rule speaks of the object.
+    /// The access that grants; `None` if no rule applies to the object.
     pub(super) access: Option<&'a Access>,
-    /// What the rules say of another path of the object. It grants nothing, and what it forbids is
-    /// forbidden.
+    /// The access of another path of the same object. This access grants nothing; its restrictions
+    /// and denials apply.
     pub(super) other: Option<&'a Access>,
 }
 
 impl Ruling<'_> {
-    /// Returns whether either path is denied.
+    /// Returns true if either path is denied.
     pub(super) fn denies(&self) -> bool {
         self.access.into_iter().chain(self.other).any(|access| access.denies)
     }
 }
 
-/// A rule that counts on a path.
+/// A rule that applies to a path.
 #[derive(Clone, Copy)]
 struct Counting<'a> {
     access: &'a Access,
-    /// Its pattern, without a `*`.
+    /// The rule's pattern, without the `*` at the end.
     text: &'a str,
 }
 
 impl Counting<'_> {
-    /// Returns whether the rule counts on an object's `other` path: as one for that path,
-    /// or as a deny of the newer path.
+    /// Returns true if the rule applies to an object's `other` path: as a rule written for that
+    /// path, or as a deny of the newer path.
     fn is_for(&self, other: &OtherPath) -> bool {
         self.text.starts_with(other.base) || (other.is_newer && self.access.denies)
     }
 }
 
 impl Rules {
-    /// The rules that were joined by their patterns, and what is denied besides.
+    /// Indexes the joined rules and the unresolved denials.
     pub(super) fn of(joined: BTreeMap<Pattern, Joined>, denials: Vec<Denial>) -> Self {
         let mut rules = Self { denials, ..Self::default() };
         for (pattern, joined) in joined.into_iter().rev() {
@@ -103,7 +105,7 @@ impl Rules {
         rules
     }
 
-    /// How many patterns there are.
+    /// Returns the number of patterns.
     pub(super) fn len(&self) -> usize {
         self.exact.len() + self.ranked.len() + self.denials.len()
     }
@@ -142,10 +144,12 @@ impl Rules {
         self.denied_besides(path).or_else(|| self.exact(path)).or_else(|| self.closest_rule(path))
     }
 
-    /// A list speaks of the folder, `roles/`; rules that name it without its slash count where none
-    /// names it with. A `deny` without the slash also counts where it is closer than what names the
-    /// folder: `+` takes the name and not the folder, and what is denied by its name is not to be
-    /// looked into either.
+    /// Finds the rule for a listing of `path`, which is the folder `roles/`. Rules that name the
+    /// folder without its slash apply if no rule matches with the slash.
+    ///
+    /// A `deny` without the slash also applies where it is closer than the rule for the folder: a
+    /// pattern such as `+` may match the name but not the folder, and a folder whose name is denied
+    /// must not be listed.
     fn counting_for_list(&self, path: &str) -> Option<Counting<'_>> {
         let folder = format!("{path}/");
         let denied = self.denied_besides(&folder).or_else(|| self.denied_besides(path));
@@ -176,8 +180,8 @@ impl Rules {
         self.ranked.get(rank).map(|(pattern, access)| Counting { access, text: pattern.body() })
     }
 
-    /// Does any rule allow something at `folder`, which ends in a slash, or below it? The closest
-    /// pattern that covers all of the folder has the last word on what no closer one allows.
+    /// Returns true if any rule allows something at `folder`, which ends in a slash, or below.
+    /// Patterns looser than the closest pattern that covers the whole folder are ignored.
     pub(super) fn allow_below(&self, folder: &str) -> bool {
         let is_inside =
             |path: &str| path.starts_with(folder) || path == folder.trim_end_matches('/');
@@ -190,8 +194,8 @@ impl Rules {
         counting.any(|(pattern, access)| pattern.meets(folder) && access.allows())
     }
 
-    /// What a rule that cannot be resolved says of the path. It counts as if the caller's value
-    /// were the one that leads to this path, so that only a closer rule wins over it.
+    /// Returns the unresolved denial that applies to `path`. The denial is ranked as if the
+    /// caller's value produced exactly this path, so that only a closer rule overrides the denial.
     fn denied_besides<'a>(&'a self, path: &str) -> Option<Counting<'a>> {
         let counts = |denial: &&Denial| {
             denial.pattern.matches(path)
@@ -208,7 +212,7 @@ impl Rules {
         !than.is_exact() && (is_closer || self.exact.contains_key(path))
     }
 
-    /// The closest pattern that matches, with its rank: 0 is the closest of all.
+    /// Finds the closest matching pattern, with its rank (0 is the closest of all).
     fn closest(&self, path: &str) -> Option<(usize, &Access)> {
         let first_segment = path.split('/').next().unwrap_or_default();
         let here = self
