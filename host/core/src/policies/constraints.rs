@@ -1,9 +1,9 @@
-//! What a rule says about parameters: which must be there, which may not, and with what values.
+//! Parameter restrictions of a rule: required, allowed and denied parameters and their values.
 //!
-//! The attacks this file stops: a second name of a setting that the policy does not use (see
-//! `parameters.rs`; everything that was sent is checked), a required parameter in a spelling that
-//! the endpoint ignores, a value in another form (see `comparison.rs`), and a request that takes
-//! long to compare with a rule and so keeps a processor from the others.
+//! Prevents four attacks: setting a parameter under a second name that the policy does not use (see
+//! `parameters.rs`; everything in the request is checked), sending a required parameter in a
+//! spelling that the endpoint ignores, sending a value in another form (see `comparison.rs`), and
+//! occupying a processor with a request that takes long to compare with a rule.
 
 use super::comparison::{Written, effort, holds_any, holds_only};
 use super::parameters::{Parameter, canonical, counts_as, deferring};
@@ -12,36 +12,38 @@ use bulkhead_wire::failure::quoted;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most comparisons of values sent with values of a rule for one request: some twenty milliseconds.
+/// Maximum number of value comparisons for a request (sent values times listed values), about 20
+/// milliseconds of work.
 const MOST_COMPARISONS: u64 = 1 << 17;
 
-/// Values by the lower-case name of their parameter; no values means any value.
+/// Values by lower-case parameter name; an empty list means any value.
 pub type Lists = BTreeMap<String, Vec<Value>>;
 
-/// The parameter part of a rule, or of several merged ones.
+/// The parameter restrictions of a rule, or of several merged rules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Constraints {
-    /// If not empty, no other parameters may be given. The name `*` stands for all that are not
-    /// named.
+    /// If not empty, only these parameters may be given. The name `*` stands for every parameter
+    /// that is not named.
     pub allowed: Lists,
-    /// These may not be given. The name `*` stands for all.
+    /// Parameters that may not be given. The name `*` stands for every parameter.
     pub denied: Lists,
-    /// Lower-case names that must be given.
+    /// Lower-case names of parameters that must be given.
     pub required: BTreeSet<String>,
 }
 
 impl Constraints {
-    /// Adds those of another rule for the same pattern: what either names counts.
+    /// Merges the restrictions of another rule for the same pattern. Every name of either rule
+    /// counts.
     pub(super) fn merge(&mut self, other: &Self) {
         merge_lists(&mut self.allowed, &other.allowed);
         merge_lists(&mut self.denied, &other.denied);
         self.required.extend(other.required.iter().cloned());
     }
 
-    /// Whether `fields` may be given on a route with this `schema`.
+    /// Checks that `fields` may be given on a route with this `schema`.
     ///
     /// # Errors
-    /// The end of the sentence "this token may not update x …". It shows names, never values.
+    /// The end of the sentence "this token may not update x …". The text shows names, never values.
     pub(super) fn check(
         &self,
         fields: &Map<String, Value>,
@@ -74,7 +76,8 @@ impl Constraints {
     }
 }
 
-/// Lists by the canonical name of their field; several where a policy names one field twice.
+/// Lists by the canonical name of their field; several if a policy uses two names of the same
+/// field.
 type FieldLists<'a> = BTreeMap<String, Vec<&'a Vec<Value>>>;
 
 fn by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
@@ -85,7 +88,8 @@ fn by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
     found
 }
 
-/// As [`by_field`]. What is forbidden of a parameter that counts as another is so of that one too.
+/// Like [`by_field`], but values denied for a parameter that counts as another parameter are denied
+/// for the other parameter too.
 fn denied_by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
     let mut found = by_field(lists, schema);
     for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
@@ -96,7 +100,7 @@ fn denied_by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
     found
 }
 
-/// Refuses what would take long to compare, before anything is compared.
+/// Refuses a request whose comparison would take too long, before anything is compared.
 fn check_effort(rules: [&FieldLists<'_>; 2], given: &[&Parameter<'_>]) -> Result<(), String> {
     let values = |name: &str| -> u64 {
         let lists = rules.iter().filter_map(|lists| lists.get(name)).flatten();
@@ -137,16 +141,16 @@ fn check_denied(denied: &FieldLists<'_>, given: &[&Parameter<'_>]) -> Result<(),
     Ok(())
 }
 
-/// What a rule allows, on a route with this schema.
+/// The parameters that a rule allows on a route with this schema.
 struct Allowed<'a> {
     lists: FieldLists<'a>,
     schema: &'a [Field],
 }
 
 impl Allowed<'_> {
-    /// Whether `parameter` may be given: by its own name, by that of which it says something, or
-    /// as a group of which each setting may be given. What is inside of a group that may be given
-    /// is held against the rules that name it.
+    /// Checks that the rule allows `parameter`: by the parameter's own name, by the name of the
+    /// parameter that it counts as, or, for a group that no rule names, by allowing each setting
+    /// inside. Settings inside an allowed group are checked if a rule names the setting.
     fn check(&self, parameter: &Parameter<'_>) -> Result<(), String> {
         let Parameter { name, value, members, .. } = parameter;
         if parameter.defers && !self.lists.contains_key(name) {
@@ -170,7 +174,8 @@ impl Allowed<'_> {
         self.check_named(members)
     }
 
-    /// One that no rule names: all of its settings may be given, or it may as one of the others.
+    /// Checks a parameter that no rule names. All settings inside must be allowed, or `*` must
+    /// allow the parameter.
     fn check_unnamed(&self, parameter: &Parameter<'_>) -> Result<(), String> {
         let Parameter { name, value, members, .. } = parameter;
         if !parameter.holds_others && !members.is_empty() && !self.lists.contains_key("*") {
@@ -185,7 +190,7 @@ impl Allowed<'_> {
         self.check_named(members)
     }
 
-    /// Those of `members` of which a rule speaks by name.
+    /// Checks the `members` that a rule names.
     fn check_named(&self, members: &[Parameter<'_>]) -> Result<(), String> {
         let is_named = |name: &String| self.lists.contains_key(name);
         for member in members {
@@ -198,7 +203,7 @@ impl Allowed<'_> {
         Ok(())
     }
 
-    /// Whether the parameter `counted` may have `value`, or may leave the word to another.
+    /// Returns true if the parameter `counted` may have `value`, or may have its deferring value.
     fn admits_as(&self, counted: Option<&String>, value: &Value) -> bool {
         let Some((name, lists)) = counted.and_then(|name| self.lists.get_key_value(name)) else {
             return true;
@@ -217,7 +222,8 @@ fn not_with_this_value(name: &str) -> String {
     format!("with this value of parameter {}; its policy lists others", quoted(name))
 }
 
-/// A list without values allows or denies any value, so it wins over one with values.
+/// Merges two sets of lists. An empty list means any value and therefore replaces a list with
+/// values.
 fn merge_lists(lists: &mut Lists, other: &Lists) {
     for (name, values) in other {
         match lists.get_mut(name) {

@@ -1,59 +1,60 @@
-//! Who calls, as far as the templates of policies may ask.
+//! Identity of a caller, as far as policy templates can refer to it.
 //!
-//! Values only: where they come from, and whether they may stand in a path, is not known here.
+//! This file holds values only. Other files decide the source of a value and whether the value may
+//! stand in a path.
 
 use super::reference::{Attribute, Reference, Subject};
 use std::collections::BTreeMap;
 
-/// Whom a token stands for. The empty one is that of a token without an entity.
+/// The identity behind a token. A token without an entity has the empty identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The one person or machine behind the caller's logins.
+    /// The person or machine behind the caller's logins.
     pub entity: Option<Entity>,
-    /// The groups that the entity is in, directly or through another group.
+    /// The groups of the entity, direct or through another group.
     pub groups: Vec<Group>,
 }
 
-/// One person or machine.
+/// A person or machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entity {
-    /// Never given to another one.
+    /// Unique id, never reused.
     pub id: String,
-    /// For people.
+    /// Display name.
     pub name: String,
     /// Texts by key.
     pub metadata: BTreeMap<String, String>,
-    /// What it is called where it logs in, by the accessor of that mount.
+    /// The entity's aliases, by the accessor of their auth mount.
     pub aliases: BTreeMap<String, Alias>,
 }
 
-/// An entity's name at one auth method.
+/// An entity's name at an auth method.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Alias {
-    /// Never given to another one.
+    /// Unique id, never reused.
     pub id: String,
-    /// As the auth method proved it.
+    /// Name as proven by the auth method.
     pub name: String,
-    /// Texts by key, as the auth method proved them.
+    /// Texts by key, as proven by the auth method.
     pub metadata: BTreeMap<String, String>,
-    /// Texts by key, as operators wrote them.
+    /// Texts by key, as written by operators.
     pub custom_metadata: BTreeMap<String, String>,
 }
 
 /// A set of entities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// Never given to another one.
+    /// Unique id, never reused.
     pub id: String,
-    /// For people.
+    /// Display name.
     pub name: String,
     /// Texts by key.
     pub metadata: BTreeMap<String, String>,
 }
 
 impl Identity {
-    /// What `reference` stands for; `None` where there is no such thing, or where it is empty: an
-    /// empty value would make a rule for one caller's folder a rule for the folder above.
+    /// Returns the value of `reference`; `None` if the value is missing or empty. An empty value
+    /// would turn a rule for the caller's folder into a rule for the parent folder.
     #[must_use]
     pub fn value(&self, reference: &Reference) -> Option<&str> {
         let attribute = &reference.attribute;
@@ -89,7 +90,7 @@ impl Group {
     }
 }
 
-/// What entities, aliases and groups have in common.
+/// Returns the attribute of an entity, alias or group; `None` for custom metadata.
 fn attribute_of<'a>(
     id: &'a str,
     name: &'a str,

@@ -1,8 +1,8 @@
-//! What a caller sent, as the parameters of which rules speak.
+//! Parameters of a request, under the names that policy rules use.
 //!
-//! The attack this file stops: one setting under a name that the rule does not use. Names on both
-//! sides are folded by the route's schema: aliases and old names, in upper or lower case. A group
-//! of settings is the settings inside of it too, and a value that sets two things is held against
+//! Prevents setting a parameter under a name that the rule does not use. Names on both sides are
+//! resolved by the route's schema: aliases and old names, in upper or lower case. A group of
+//! settings is also checked setting by setting, and a value that sets two things is checked against
 //! the rules for both.
 
 use bulkhead_wire::description::Field;
@@ -10,27 +10,28 @@ use bulkhead_wire::fields;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// What was sent under one name. Two names of one field are two of these, and both must pass.
+/// A sent parameter. Two names of the same field are two parameters, and both must pass.
 pub(super) struct Parameter<'a> {
-    /// Canonical, in lower case.
+    /// Canonical name in lower case.
     pub(super) name: String,
-    /// Canonical, in lower case: the parameter that its value sets too.
+    /// Canonical lower-case name of another parameter that this parameter's value also sets.
     pub(super) counts_as: Option<String>,
     pub(super) value: Cow<'a, Value>,
-    /// Whether the endpoint reads it under the name that was sent. Fields are known by their exact
-    /// spelling, so that `TTL` is nothing to an endpoint that takes `ttl`: it is held against what
-    /// is forbidden, but is not there.
+    /// True if the endpoint reads the parameter under the sent name. Endpoints match the exact
+    /// spelling: an endpoint that takes `ttl` ignores `TTL`. An ignored parameter is checked
+    /// against denials, but does not satisfy a required parameter.
     pub(super) is_read: bool,
-    /// It leaves the word to another one that was sent and counts as it.
+    /// True if the parameter has its deferring value and another sent parameter that counts as this
+    /// parameter decides instead.
     pub(super) defers: bool,
-    /// The settings inside of it; none where it is no group.
+    /// The settings inside a group; empty if the parameter is no group.
     pub(super) members: Vec<Self>,
-    /// Whether something is inside of it that is none of its settings.
+    /// True if the value contains anything that is not a declared setting of the group.
     pub(super) holds_others: bool,
 }
 
 impl<'a> Parameter<'a> {
-    /// What was sent, by the fields of the endpoint. `null` is absent.
+    /// Returns the sent parameters, resolved by the endpoint's fields. `null` counts as absent.
     pub(super) fn all(sent: &'a Map<String, Value>, schema: &[Field]) -> Vec<Self> {
         let given = sent.iter().filter(|(_, value)| !value.is_null());
         let mut all: Vec<Self> =
@@ -42,13 +43,14 @@ impl<'a> Parameter<'a> {
         all
     }
 
-    /// Itself and what is inside of it, however deep.
+    /// Returns the parameter and all settings inside, at any depth.
     pub(super) fn flattened(&self) -> Vec<&Self> {
         let inside = self.members.iter().flat_map(Self::flattened);
         std::iter::once(self).chain(inside).collect()
     }
 
-    /// A group by the canonical names of the settings inside of it; `None` for what is no group.
+    /// Returns a group as an object keyed by canonical setting names; `None` if the parameter is no
+    /// group.
     pub(super) fn by_settings(&self) -> Option<Value> {
         let settings = self.members.iter();
         let entries = settings.map(|one| (one.name.clone(), one.value.clone().into_owned()));
@@ -72,7 +74,7 @@ impl<'a> Parameter<'a> {
         }
     }
 
-    /// The parameters of which it, or a setting inside of it, says something.
+    /// Returns the other parameters that this parameter, or a setting inside, also sets.
     fn said_of_others(&self) -> Vec<String> {
         let says = |one: &&Self| one.value.as_str() != Some("");
         let others = self.flattened().into_iter().filter(says);
@@ -80,8 +82,8 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// The settings inside of a group, and whether it holds anything else. Read as the same settings
-/// are that stand alone, so that `"60m"` is the 3600 that a rule may speak of.
+/// Returns the settings inside a group, and whether the value contains anything else. Values are
+/// read like the same settings outside a group, so that `"60m"` becomes the 3600 of a rule.
 fn inside(group: &Field, value: &Value) -> (Vec<Parameter<'static>>, bool) {
     let Some(entries) = value.as_object().filter(|_| !group.members.is_empty()) else {
         return (Vec::new(), true);
@@ -96,33 +98,33 @@ fn inside(group: &Field, value: &Value) -> (Vec<Parameter<'static>>, bool) {
     (known.collect(), holds_others)
 }
 
-/// The lower-case canonical name of a field that a rule calls `name`: of one that has an older name
-/// too, the new one.
+/// Returns the lower-case canonical name of a field that a rule calls `name`. For an old name, this
+/// is the new name.
 pub(super) fn canonical(name: &str, schema: &[Field]) -> String {
     let new = |field: &'_ Field| field.old_name_of.clone().unwrap_or_else(|| field.name.clone());
     let field = field(name, schema).or_else(|| member(name, schema));
     field.map_or_else(|| name.to_owned(), new).to_lowercase()
 }
 
-/// The parameter that a rule's `name` counts as, if it does.
+/// Returns the other parameter that a rule's `name` counts as.
 pub(super) fn counts_as(name: &str, schema: &[Field]) -> Option<String> {
     let field = field(name, schema).or_else(|| member(name, schema))?;
     field.counts_as.as_ref().map(|other| canonical(other, schema))
 }
 
-/// The value by which the field `name` leaves the word to another.
+/// Returns the value with which the field `name` defers to another field.
 pub(super) fn deferring<'a>(name: &str, schema: &'a [Field]) -> Option<&'a str> {
     field(name, schema)?.deferring.as_deref()
 }
 
-/// The setting inside of a group, however deep, that a rule means by `name`.
+/// Returns the setting inside a group, at any depth, that a rule calls `name`.
 fn member<'a>(name: &str, schema: &'a [Field]) -> Option<&'a Field> {
     schema
         .iter()
         .find_map(|group| field(name, &group.members).or_else(|| member(name, &group.members)))
 }
 
-/// The field that a rule means by `name`, in upper or lower case.
+/// Returns the field that a rule calls `name`, ignoring case.
 fn field<'a>(name: &str, schema: &'a [Field]) -> Option<&'a Field> {
     schema.iter().find(|field| names(field).any(|known| known.eq_ignore_ascii_case(name)))
 }

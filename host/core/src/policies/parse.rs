@@ -1,8 +1,7 @@
-//! From a policy's text to its rules.
+//! Parser from a policy's text to its rules.
 //!
-//! The attack this file stops: a restriction that is written, accepted and not enforced. A word
-//! that is not known here, and one that would restrict by means that this build does not have,
-//! refuses the whole policy.
+//! Prevents a restriction that is written and accepted but not enforced. The whole policy is
+//! refused if it contains an unknown word or a restriction that this build cannot enforce.
 
 use super::capability::Capability;
 use super::constraints::{Constraints, Lists};
@@ -16,46 +15,46 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Largest text of a policy, in bytes.
+/// Maximum size of a policy text, in bytes.
 pub const MAX_TEXT: usize = 512 << 10;
-/// Most rules of one policy. Every request of its tokens is held against those that hold a
-/// wildcard.
+/// Maximum number of rules in a policy. Every request of its tokens is compared with the rules that
+/// contain a wildcard.
 pub const MAX_RULES: usize = 5_000;
-/// Most values that one rule lists for one parameter. Each element of a list in a request is held
-/// against all of them.
+/// Maximum number of values that a rule lists for a parameter. Each element of a list in a request
+/// is compared with every listed value.
 pub const MAX_VALUES: usize = 500;
 
-/// A policy that was understood completely.
+/// A completely parsed policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// Canonical.
+    /// Canonical name.
     pub name: String,
-    /// In the order of the text; one pattern may stand in several.
+    /// Rules in the order of the text; several rules may have the same pattern.
     pub rules: Vec<Rule>,
 }
 
-/// One `path "…" { … }`.
+/// A `path "…" { … }` block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Which paths it speaks of.
+    /// The paths of the rule.
     pub path: RulePath,
-    /// What it grants; alone, if it holds [`Capability::Deny`]. None is possible, and grants
+    /// Granted capabilities. [`Capability::Deny`] stands alone. An empty set is possible and grants
     /// nothing.
     pub capabilities: BTreeSet<Capability>,
-    /// What it says about parameters.
+    /// Restrictions on parameters.
     pub constraints: Constraints,
-    /// Shortest wrapping that a response must have, in seconds; 0 when not set.
+    /// Minimum wrapping TTL of a response, in seconds; 0 if not set.
     pub min_wrapping_ttl: u64,
-    /// Longest wrapping that a response may have, in seconds; 0 when not set.
+    /// Maximum wrapping TTL of a response, in seconds; 0 if not set.
     pub max_wrapping_ttl: u64,
 }
 
-/// Why a text is no policy.
+/// The reason a text is no valid policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyError {
-    /// Counted from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// What was wrong and what to write instead.
+    /// The fault and its remedy.
     pub message: String,
 }
 
@@ -74,19 +73,19 @@ impl From<SyntaxError> for PolicyError {
 }
 
 impl From<PolicyError> for Failure {
-    /// 400, with the words that clients of this field look for in front.
+    /// Returns a 400 failure; the message begins with the words that existing clients look for.
     fn from(error: PolicyError) -> Self {
         Self::invalid(format!("failed to parse policy: {error}"))
     }
 }
 
 impl Policy {
-    /// Reads `text`, which is HCL1 or JSON, as the policy `name`. A name inside the text has no
-    /// effect.
+    /// Parses `text`, which is HCL1 or JSON, as the policy `name`. A name inside the text is
+    /// ignored.
     ///
     /// # Errors
-    /// The first thing that is not understood, or that could not be enforced, with its line; and a
-    /// text beyond [`MAX_TEXT`], [`MAX_RULES`], [`MAX_VALUES`] or the bounds of [`hcl::parse`].
+    /// The first part of the text that is unknown or cannot be enforced, with its line; also a text
+    /// beyond [`MAX_TEXT`], [`MAX_RULES`], [`MAX_VALUES`] or the limits of [`hcl::parse`].
     pub fn parse(name: &str, text: &str) -> Result<Self, PolicyError> {
         if text.len() > MAX_TEXT {
             let message = format!(
@@ -117,7 +116,7 @@ impl Policy {
         Ok(Self { name: name.to_owned(), rules })
     }
 
-    /// What must be known of a caller to say what the policy grants; each as often as it is named.
+    /// Returns the caller attributes that the policy's paths use, with repetitions.
     pub(super) fn references(&self) -> impl Iterator<Item = &Reference> {
         self.rules.iter().flat_map(|rule| rule.path.references())
     }
@@ -171,7 +170,7 @@ const KEYS: &[&str] = &[
     "comment",
 ];
 
-/// Puts what one key says into the rule.
+/// Applies a key of the block to the rule.
 fn apply(rule: &mut Rule, item: &Item) -> Result<(), PolicyError> {
     if !item.labels.is_empty() {
         return Err(at(
@@ -223,7 +222,7 @@ fn capability(item: &Item, word: &str) -> Result<Capability, PolicyError> {
     })
 }
 
-/// The capabilities behind the word of older policies: `policy = "read"`.
+/// Returns the capabilities behind the older form `policy = "read"`.
 fn legacy_word(item: &Item) -> Result<Vec<Capability>, PolicyError> {
     use Capability::{Create, Delete, Deny, List, Read, Sudo, Update};
     let word = text_of(item)?;
@@ -257,7 +256,7 @@ fn texts_of(item: &Item) -> Result<Vec<&str>, PolicyError> {
     texts.collect()
 }
 
-/// Whole seconds, never negative.
+/// Reads a duration as whole seconds, never negative.
 fn seconds_of(item: &Item) -> Result<u64, PolicyError> {
     let value = match &item.value {
         Node::Text(text) => Value::from(text.as_str()),
@@ -267,7 +266,7 @@ fn seconds_of(item: &Item) -> Result<u64, PolicyError> {
     duration::seconds(&value).map_err(|why| at(item, format!("{}: {why}", item.key)))
 }
 
-/// Values by parameter: `{ ttl = ["1h", 60], name = [] }`.
+/// Reads values by parameter: `{ ttl = ["1h", 60], name = [] }`.
 fn lists_of(item: &Item) -> Result<Lists, PolicyError> {
     const SHAPE: &str = "a block of lists, such as { ttl = [\"1h\"], name = [] }";
     let Node::Block(body) = &item.value else {
@@ -297,7 +296,7 @@ fn lists_of(item: &Item) -> Result<Lists, PolicyError> {
     Ok(lists)
 }
 
-/// A value that a parameter can be compared with.
+/// Returns a value that can be compared with a parameter.
 fn plain(item: &Item, node: &Node) -> Result<Value, PolicyError> {
     match node {
         Node::Text(text) => Ok(Value::from(text.as_str())),

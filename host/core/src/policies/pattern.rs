@@ -1,32 +1,32 @@
-//! Path patterns of rules: what they may look like, what they match, and which of two is the closer
-//! one.
+//! Path patterns of rules: syntax, matching, and the order by closeness.
 //!
-//! The attack this file stops: a pattern that reads like a restriction and matches nothing. A `*`
-//! in the middle or a `+` inside a segment would be such a pattern.
+//! Prevents a pattern that reads like a restriction and matches nothing, such as a `*` in the
+//! middle or a `+` inside a segment.
 
 use bulkhead_wire::name::LONGEST_PATH;
 use std::cmp::Reverse;
 
-/// A pattern, ordered from the loosest to the closest: the order of the fields is the priority of
-/// decision H10.
+/// A path pattern. Patterns are ordered from the loosest to the closest: the order of the fields is
+/// the priority of decision H10.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pattern {
-    /// Bytes before the first `+` or `*`: the later it stands, the closer the pattern.
+    /// Number of bytes before the first `+` or `*`. A later wildcard makes the pattern closer.
     certain: usize,
-    /// Does not end in `*`.
+    /// True if the pattern does not end in `*`.
     closed: bool,
-    /// Segments that are `+`.
+    /// Number of `+` segments.
     plus: Reverse<usize>,
     length: usize,
-    /// Without a `/` in front and without the `*` at the end.
+    /// The pattern without a leading `/` and without a trailing `*`.
     body: String,
 }
 
 impl Pattern {
-    /// Reads the label of a rule. One `/` in front is dropped.
+    /// Parses the label of a rule. A single leading `/` is dropped.
     ///
     /// # Errors
-    /// Why it cannot match as it looks, to stand behind the label, and what to write instead.
+    /// The reason the pattern cannot match as written, and the remedy. The text follows the quoted
+    /// label.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let path = text.strip_prefix('/').unwrap_or(text);
         let (body, closed) = path.strip_suffix('*').map_or((path, true), |body| (body, false));
@@ -47,22 +47,22 @@ impl Pattern {
         }
     }
 
-    /// The pattern with another text before its end.
+    /// Returns the pattern with another body.
     pub(super) fn with_body(&self, body: String) -> Self {
         Self::of(body, self.closed)
     }
 
-    /// The text, without a `/` in front and without the `*` at the end.
+    /// Returns the pattern without a leading `/` and without a trailing `*`.
     pub(super) fn body(&self) -> &str {
         &self.body
     }
 
-    /// The pattern `*`.
+    /// Returns the pattern `*`.
     pub(super) fn everything() -> Self {
         Self { certain: 0, closed: false, plus: Reverse(0), length: 0, body: String::new() }
     }
 
-    /// The pattern with the segments of `path`, which falls under it, in place of its `+`.
+    /// Returns the pattern with each `+` replaced by the segment of the matching `path`.
     pub(super) fn filled_by(&self, path: &str) -> Self {
         let filled = self.body.split('/').zip(path.split('/'));
         let filled = filled.map(|(part, segment)| if part == "+" { segment } else { part });
@@ -71,30 +71,31 @@ impl Pattern {
         Self { certain, closed: self.closed, plus: Reverse(0), length, body }
     }
 
-    /// Whether it is one path and no more.
+    /// Returns true if the pattern matches exactly a single path.
     pub(super) fn is_exact(&self) -> bool {
         self.closed && self.plus == Reverse(0)
     }
 
-    /// The path of an exact pattern, and what stands before the `*` of another.
+    /// Returns the path of an exact pattern, or the text before the `*` of another pattern.
     pub(super) fn into_body(self) -> String {
         self.body
     }
 
-    /// The first segment of every path that falls under it; `None` if they begin with different
-    /// ones.
+    /// Returns the first segment common to all matching paths; `None` if the first segment varies.
     pub(super) fn first_segment(&self) -> Option<&str> {
         let (segment, _) = self.body.get(..self.certain)?.split_once('/')?;
         Some(segment)
     }
 
-    /// Whether `path` falls under it. The path of a list operation ends in `/`, so that its last
-    /// segment is empty; `+` takes that one too, as policies of this field expect.
+    /// Returns true if `path` matches. The path of a list operation ends in `/` and so has an empty
+    /// last segment; `+` matches an empty segment too, as in other servers with this policy
+    /// language.
     pub(super) fn matches(&self, path: &str) -> bool {
         if self.plus == Reverse(0) {
             return if self.closed { path == self.body } else { path.starts_with(&self.body) };
         }
-        // Nearly all patterns end here, and every request is held against many.
+        // Fast path: nearly all patterns fail here, and every request is compared with many
+        // patterns.
         if !self
             .body
             .as_bytes()
@@ -117,12 +118,12 @@ impl Pattern {
         segments.next().is_none()
     }
 
-    /// Whether all paths below `folder`, which ends in a slash, fall under it.
+    /// Returns true if the pattern matches every path below `folder`, which ends in a slash.
     pub(super) fn covers(&self, folder: &str) -> bool {
         !self.closed && self.plus == Reverse(0) && folder.starts_with(&self.body)
     }
 
-    /// Whether some path at or below `folder`, which ends in a slash, may fall under it.
+    /// Returns true if the pattern may match a path at or below `folder`, which ends in a slash.
     pub(super) fn meets(&self, folder: &str) -> bool {
         let mut parts = self.body.split('/').peekable();
         for segment in folder.trim_end_matches('/').split('/') {
@@ -138,7 +139,7 @@ impl Pattern {
     }
 }
 
-/// What is wrong with a pattern, to stand behind the pattern. `body` is `path` without its `*`.
+/// Returns the fault of a pattern, as text to follow the pattern. `body` is `path` without its `*`.
 fn fault(path: &str, body: &str) -> Option<&'static str> {
     let is_mixed = |segment: &str| segment.contains('+') && segment != "+";
     if path.is_empty() {
@@ -209,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Decision H10 row by row: the first is the closer one.
+    /// Checks decision H10 row by row: the first pattern of each row is the closer pattern.
     #[test]
     fn the_closer_pattern_is_the_greater_one() {
         for (close, loose, rule) in [

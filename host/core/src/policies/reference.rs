@@ -1,39 +1,39 @@
-//! What a templated policy path asks of the caller: one value of one entity, alias or group.
+//! References of templated policy paths: a value of an entity, alias or group of the caller.
 
-/// One `{{identity.…}}`.
+/// A `{{identity.…}}` reference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
-    /// Of whom.
+    /// The subject of the reference.
     pub subject: Subject,
-    /// What.
+    /// The requested attribute of the subject.
     pub attribute: Attribute,
 }
 
-/// Of whom a reference speaks.
+/// The subject of a [`Reference`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The caller's entity.
     Entity,
-    /// The entity's alias at one auth method.
+    /// The entity's alias at an auth method.
     Alias {
-        /// The method's accessor.
+        /// Accessor of the auth method.
         mount: String,
     },
-    /// The group with this id, if the caller is in it.
+    /// The group with this id, if the caller is a member.
     GroupById(String),
-    /// The group with this name, if the caller is in it.
+    /// The group with this name, if the caller is a member.
     GroupByName(String),
 }
 
-/// What a reference asks of its subject.
+/// The requested attribute of a [`Subject`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attribute {
-    /// Its id.
+    /// The subject's id.
     Id,
-    /// Its name.
+    /// The subject's name.
     Name,
-    /// One of its texts, by key.
+    /// A metadata text of the subject, by key.
     Metadata(String),
-    /// One of the texts that operators gave an alias, by key.
+    /// A metadata text that operators gave an alias, by key.
     CustomMetadata(String),
 }

@@ -1,29 +1,29 @@
-//! The one path of an object that the API serves under several.
+//! Canonical spelling of paths for objects that the API serves under several paths.
 //!
-//! The attack this file stops: another spelling of a path that a rule denies. A name that the
-//! server reads in upper or lower case has one path, and an endpoint with an older path is judged
-//! by the rules for the new one too. Rules and requests are spelt by the same functions, so that a
-//! rule in an old spelling counts as well.
+//! Prevents a caller from reaching a denied object by another spelling of its path. A name that the
+//! server reads without regard to case has a single path, and a request on an older path is also
+//! judged by the rules for the new path. Rules and requests are respelt by the same functions, so
+//! that a rule in an old spelling still applies.
 
 use super::canonical_name;
 use super::pattern::Pattern;
 use std::borrow::Cow;
 
-/// A base of paths, and how the server reads the name below the base.
+/// A base path, and the function that folds the name below the base.
 struct FoldedNames {
     base: &'static str,
     fold: fn(&str) -> String,
 }
 
-/// Below these bases a name is the same name in upper and lower case.
+/// Base paths below which names ignore case.
 const FOLDED_NAMES: [FoldedNames; 3] = [
     FoldedNames { base: "sys/policies/acl", fold: fold_policy },
     FoldedNames { base: "identity/entity/name", fold: str::to_lowercase },
     FoldedNames { base: "identity/group/name", fold: str::to_lowercase },
 ];
 
-/// Second bases, most of them older, each with the base by which rules are read. Both have the same
-/// endpoints.
+/// Second base paths (most are older paths), each with the base path used for rules. Both base
+/// paths have the same endpoints.
 pub(crate) const MOVED: [(&str, &str); 6] = [
     ("sys/policy", "sys/policies/acl"),
     ("sys/renew", "sys/leases/renew"),
@@ -33,23 +33,24 @@ pub(crate) const MOVED: [(&str, &str); 6] = [
     ("sys/rotate/keyring", "sys/rotate"),
 ];
 
-/// The tuning of an auth method has two paths, of which only the second needs `sudo`. What grants
-/// one of them does not grant the other, and a deny at either counts for both.
+/// The two paths for tuning an auth method; only the second path needs `sudo`. A grant for either
+/// path does not apply to the other path. A deny for either path applies to both.
 const TUNED: [&str; 2] = ["sys/mounts/auth", "sys/auth"];
 
-/// A second path of what a request is for.
+/// A second path of the object of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OtherPath {
     pub(crate) path: String,
-    /// Rules whose text begins so were written for the other path.
+    /// Rules whose text begins with this base were written for the other path.
     pub(super) base: &'static str,
-    /// Such a rule decides in the place of the one for the path of the request.
+    /// True if such a rule replaces the rule for the request's own path.
     pub(super) decides: bool,
-    /// Any rule that denies the other path counts, and not only one that was written for it.
+    /// True if every rule that denies the other path applies, not only rules written for the other
+    /// path.
     pub(crate) is_newer: bool,
 }
 
-/// `path` with its name as the server reads the name.
+/// Returns `path` with its name folded as the server folds names.
 #[must_use]
 pub(crate) fn fold(path: &str) -> Cow<'_, str> {
     let bases = FOLDED_NAMES.iter().map(|names| (names.base, names.fold));
@@ -65,7 +66,8 @@ pub(crate) fn fold(path: &str) -> Cow<'_, str> {
     folded.map_or(Cow::Borrowed(path), Cow::Owned)
 }
 
-/// The other path of what is at `path`, which is [folded](fold); nearly everything has none.
+/// Returns the other path of the object at `path`, which is [folded](fold). Nearly all objects have
+/// a single path.
 pub(crate) fn other_path(path: &str) -> Option<OtherPath> {
     if !path.starts_with("sys/") {
         return None;
@@ -87,7 +89,7 @@ pub(crate) fn other_path(path: &str) -> Option<OtherPath> {
     })
 }
 
-/// Returns `pattern` in the spelling of the server, where that is another pattern.
+/// Returns `pattern` in the server's spelling, if this spelling differs.
 pub(super) fn respelt(pattern: &Pattern) -> Option<Pattern> {
     let body = pattern.body();
     let moved = in_new_place(body).map(|(moved, _)| moved);
@@ -95,18 +97,18 @@ pub(super) fn respelt(pattern: &Pattern) -> Option<Pattern> {
     folded.or(moved).map(|body| pattern.with_body(body))
 }
 
-/// A path, or the beginning of one, at the base that took the place of its own.
+/// Moves a path, or the beginning of a path, from an old base to its new base.
 fn in_new_place(path: &str) -> Option<(String, &'static str)> {
     MOVED.iter().find_map(|(old, new)| Some((format!("{new}{}", below(path, old)?), *new)))
 }
 
-/// Returns the text behind `base`: nothing, or a slash and the rest.
+/// Returns the text after `base`: empty, or a slash and the rest.
 fn below<'a>(path: &'a str, base: &str) -> Option<&'a str> {
     path.strip_prefix(base).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The text of a pattern with its name folded; `None` where that changes nothing. A `+` of the
-/// pattern may stand for a segment of the base.
+/// Returns the text of a pattern with its name folded; `None` if folding changes nothing. A `+` in
+/// the pattern may match a segment of the base.
 fn fold_body(body: &str) -> Option<String> {
     let folded = |names: &FoldedNames| {
         let mut parts = body.split('/');
@@ -121,7 +123,7 @@ fn fold_body(body: &str) -> Option<String> {
     FOLDED_NAMES.iter().find_map(folded)
 }
 
-/// A name that no policy can have is left as it is, in lower case.
+/// Folds a policy name. A name that no policy can have is only converted to lower case.
 fn fold_policy(name: &str) -> String {
     canonical_name(name).unwrap_or_else(|_| name.to_lowercase())
 }

@@ -1,9 +1,9 @@
-//! Stored policies, and the parsed ones in memory.
+//! Stored policies, and the cache of parsed policies.
 //!
-//! The attacks this file stops: a policy that was tightened while a request still read the old one
-//! from the cache (a parsed policy enters it only when nothing was written since it was read), and
-//! one caller's rules served to another (a templated combination is found by the very values that
-//! were put into it).
+//! Prevents two attacks: using a cached policy after an operator tightened the policy (a parsed
+//! policy enters the cache only if no policy was written since the read), and serving the rules of
+//! a caller to another caller (a templated combination is looked up by the values that were filled
+//! in).
 
 use super::acl::{Acl, Skipped};
 use super::identity::Identity;
@@ -18,27 +18,27 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 const PREFIX: &str = "policy/";
 
-/// Rules that are kept, those of single policies and of combinations together; beyond it the cache
-/// starts anew. A rule takes some hundred bytes.
+/// Maximum number of cached rules, of single policies and of combinations together; the cache is
+/// cleared before it grows beyond. A rule takes a few hundred bytes.
 const MOST_RULES: usize = 100_000;
 
 #[derive(Default)]
 struct Cache {
-    /// Counts writes.
+    /// Number of policy writes since the start.
     writes: u64,
     parsed: BTreeMap<String, Option<Arc<Policy>>>,
-    /// By the names of a token's policies, in its order.
+    /// Combinations by the policy names of a token, in the token's order.
     combinations: BTreeMap<Vec<String>, Combination>,
-    /// Rules in all of them; an entry without any counts as one.
+    /// Number of rules in all entries; an entry without rules counts as 1.
     rules: usize,
 }
 
-/// Policies that some tokens have together.
+/// A combination of policies that some tokens have.
 struct Combination {
-    /// What they ask of the caller, each once. Usually little or nothing.
+    /// The caller attributes that the policies use, without repetitions. Usually few or none.
     references: Vec<Reference>,
-    /// By what the caller has for these. Callers that differ in nothing that the policies ask share
-    /// one, and one whose name changed finds no old one.
+    /// Access lists by the caller's values for `references`. Callers with the same values share an
+    /// entry, and a caller whose name changed does not find the old entry.
     acls: BTreeMap<Vec<Option<String>>, Arc<Acl>>,
 }
 
@@ -97,27 +97,27 @@ impl Cache {
     }
 }
 
-/// What the caller has for each of the references.
+/// Returns the caller's values for the references.
 fn values(references: &[Reference], identity: &Identity) -> Vec<Option<String>> {
     references.iter().map(|reference| identity.value(reference).map(str::to_owned)).collect()
 }
 
 impl Policies {
-    /// What a token with these policies may do that has no entity. A policy that does not exist
-    /// grants nothing.
+    /// Returns the access list of a token with these policies and without an entity. A policy that
+    /// does not exist grants nothing.
     pub(crate) async fn acl(
         &self,
         store: &Arc<Store>,
         names: &[String],
     ) -> Result<Arc<Acl>, Failure> {
-        // No entity has no values, so that none can be unfit for a path.
+        // Without an entity there is no value that could be unfit for a path.
         let (acl, _) = self.acl_for(store, names, &Identity::default()).await?;
         Ok(acl)
     }
 
-    /// What a token with these policies may do that stands for `identity`, with the rules that were
-    /// skipped because of one of its values. They come when they were skipped and not again from
-    /// the cache, so that each is logged once.
+    /// Returns the access list of a token with these policies for `identity`, and the rules that
+    /// were skipped because of a value of the identity. A cached answer reports no skipped rules,
+    /// so that each skipped rule is logged once.
     pub(crate) async fn acl_for(
         &self,
         store: &Arc<Store>,
@@ -137,8 +137,8 @@ impl Policies {
         Box::pin(self.acl_of_stored(store, names, identity, writes)).await
     }
 
-    /// The same from what is stored, kept for the next caller unless a policy was written after
-    /// `writes` of them.
+    /// Builds the access list from stored policies. The list is cached unless a policy was written
+    /// since the write counter had the value `writes`.
     async fn acl_of_stored(
         &self,
         store: &Arc<Store>,
@@ -180,7 +180,7 @@ impl Policies {
         Ok(parsed)
     }
 
-    /// Forgets what was parsed, after a policy was written or deleted.
+    /// Clears the cache after a policy was written or deleted.
     pub(crate) fn forget_parsed(&self) {
         let mut cache = self.lock();
         cache.writes += 1;
@@ -192,8 +192,8 @@ impl Policies {
     }
 }
 
-/// The text of a policy. `default` has the built-in one until an operator writes it,
-/// `response-wrapping` always.
+/// Returns the text of a policy. `default` has the built-in text until an operator writes the
+/// policy; `response-wrapping` always has the built-in text.
 pub(crate) async fn text(unit: &mut Unit, name: &str) -> Result<Option<String>, Failure> {
     if name == RESPONSE_WRAPPING {
         return Ok(Some(RESPONSE_WRAPPING_POLICY.to_owned()));
@@ -205,22 +205,23 @@ pub(crate) async fn text(unit: &mut Unit, name: &str) -> Result<Option<String>, 
     text.map(Some).map_err(|_| Failure::internal(format!("the stored policy {name:?} is not text")))
 }
 
-/// Writes a policy into the unit.
+/// Writes a policy into the unit of work.
 ///
 /// # Errors
-/// 400 with line and reason when it does not parse; nothing is written then.
+/// 400 with line and reason if the text does not parse; nothing is written then.
 pub(crate) fn put(unit: &mut Unit, name: &str, text: &str) -> Result<(), Failure> {
     Policy::parse(name, text)?;
     unit.put(address(name), text.as_bytes().to_vec(), Index::default());
     Ok(())
 }
 
-/// Deletes a policy; success also when there is none.
+/// Deletes a policy; succeeds also if the policy does not exist.
 pub(crate) fn delete(unit: &mut Unit, name: &str) {
     unit.delete(address(name));
 }
 
-/// Names of all policies that a token can be given, `root` and `default` included, in order.
+/// Returns the sorted names of all policies that a token can be given, including `root` and
+/// `default`.
 pub(crate) async fn names(unit: &mut Unit) -> Result<Vec<String>, Failure> {
     let mut names = unit.names(Space::Core, PREFIX, "", usize::MAX).await?;
     names.extend([DEFAULT, ROOT].map(str::to_owned));
@@ -246,7 +247,7 @@ mod tests {
         Identity { entity: Some(entity), groups: Vec::new() }
     }
 
-    /// A cache in which the policy `p` was kept for these callers.
+    /// Returns a cache that holds the policy `p` for these callers.
     fn kept(text: &str, callers: &[&Identity]) -> (Cache, Vec<String>) {
         let policy = Policy::parse("p", text).unwrap();
         let references: BTreeSet<Reference> = policy.references().cloned().collect();

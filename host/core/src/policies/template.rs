@@ -1,8 +1,8 @@
-//! Paths of rules that name their caller: `teams/{{identity.entity.name}}/*`.
+//! Rule paths that contain values of the caller: `teams/{{identity.entity.name}}/*`.
 //!
-//! The attack this file stops: a caller who has a say in the own name, chooses `*` or `a/b`, and so
-//! turns a rule for one folder into a rule for all. A value becomes a part of one segment; one that
-//! could be more is refused.
+//! Prevents a caller who can choose their own name from choosing `*` or `a/b` and so turning a rule
+//! for a single folder into a rule for all folders. A value may be only a part of a single segment;
+//! other values are refused.
 
 use super::identity::Identity;
 use super::pattern::Pattern;
@@ -11,16 +11,16 @@ use bulkhead_wire::failure::quoted;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The path of a rule, before it is known who asks.
+/// The path of a rule before the caller is known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RulePath {
-    /// The same for everyone.
+    /// A path that is the same for every caller.
     Fixed(Pattern),
-    /// Another one for each caller.
+    /// A path that differs by caller.
     Templated(Template),
 }
 
-/// A pattern with places for what the caller is called.
+/// A pattern with placeholders for the caller's values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     text: String,
@@ -33,13 +33,13 @@ enum Part {
     Value(Reference),
 }
 
-/// Why a templated rule does not count for a caller.
+/// The reason a templated rule does not apply to a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unresolved {
-    /// The caller has no such value, as many have not.
+    /// The caller does not have the value; this is common.
     Unknown,
-    /// The caller has a value that must not stand in a path. The sentence says which and never
-    /// shows it.
+    /// The caller's value must not stand in a path. The sentence names the attribute and never
+    /// shows the value.
     Refused(String),
 }
 
@@ -50,21 +50,21 @@ const KNOWN: &str = "known are identity.entity.{id, name, metadata.KEY, \
                      identity.groups.names.NAME.{id, metadata.KEY}";
 
 impl RulePath {
-    /// Reads the label of a rule.
+    /// Parses the label of a rule.
     ///
     /// # Errors
-    /// What is wrong with it, to stand behind the label, and what to write instead.
+    /// The fault and its remedy. The text follows the quoted label.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if !text.contains("{{") && !text.contains("}}") {
             return Ok(Self::Fixed(Pattern::parse(text)?));
         }
         let template = Template { text: text.to_owned(), parts: parts(text)? };
-        // With any value in its places it must be a pattern.
+        // The template must be a valid pattern with any fit value.
         Pattern::parse(&template.filled(|_| "x"))?;
         Ok(Self::Templated(template))
     }
 
-    /// The path for this caller.
+    /// Returns the path for this caller.
     pub(super) fn resolve(&self, identity: &Identity) -> Result<Cow<'_, Pattern>, Unresolved> {
         match self {
             Self::Fixed(pattern) => Ok(Cow::Borrowed(pattern)),
@@ -72,8 +72,8 @@ impl RulePath {
         }
     }
 
-    /// The paths that the rule may speak of, for a caller for whom [`resolve`](Self::resolve) fails
-    /// with `why`.
+    /// Returns a pattern for all paths that the rule may mean for a caller whose
+    /// [`resolve`](Self::resolve) fails with `why`.
     pub(super) fn for_any_value(&self, why: &Unresolved) -> Pattern {
         match self {
             Self::Fixed(pattern) => pattern.clone(),
@@ -81,7 +81,7 @@ impl RulePath {
         }
     }
 
-    /// What must be known of a caller to resolve it.
+    /// Returns the caller attributes that the path uses.
     pub(super) fn references(&self) -> impl Iterator<Item = &Reference> {
         let parts = match self {
             Self::Fixed(_) => [].as_slice(),
@@ -110,8 +110,9 @@ impl Template {
         Pattern::parse(&text).map_err(fault)
     }
 
-    /// A whole segment that the caller does not have may be any segment. Where a value is a part of
-    /// a segment, and where it is unfit because it may be several, anything may follow.
+    /// Returns the paths that any value could produce. A missing value that is a whole segment may
+    /// be any single segment. A value that is only a part of a segment, or unfit because it may be
+    /// several segments, may be followed by anything.
     fn for_any_value(&self, why: &Unresolved) -> Pattern {
         const VALUE: &str = "\u{0}";
         let text = self.filled(|_| VALUE);
@@ -120,7 +121,7 @@ impl Template {
             Unresolved::Unknown if !text.split('/').any(is_part) => text.replace(VALUE, "+"),
             _ => format!("{}*", text.split(VALUE).next().unwrap_or_default()),
         };
-        // With any value the template is a pattern; of what is none, everything is denied.
+        // The template is a pattern with any value. If it is not, everything is denied.
         Pattern::parse(&loose).unwrap_or_else(|_| Pattern::everything())
     }
 
@@ -133,7 +134,7 @@ impl Template {
     }
 }
 
-/// As it was written.
+/// Shows the template as written.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -147,8 +148,8 @@ fn references(parts: &[Part]) -> impl Iterator<Item = &Reference> {
     })
 }
 
-/// A slash would reach into another folder, a wildcard into all of them; a comma makes two of one
-/// in lists of paths.
+/// Returns true for characters that must not stand in a value. A slash would reach into another
+/// folder, a wildcard into every folder; a comma would split a path in a list of paths.
 fn is_unfit(c: char) -> bool {
     matches!(c, '/' | '*' | '+' | ',') || c.is_control()
 }
@@ -184,7 +185,7 @@ fn parts(text: &str) -> Result<Vec<Part>, String> {
 }
 
 impl Reference {
-    /// Reads what stands between the braces.
+    /// Parses the text between the braces.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let path = name.strip_prefix("identity.")?;
         let (subject, attribute) = if let Some(path) = path.strip_prefix("entity.aliases.") {
@@ -202,7 +203,7 @@ impl Reference {
         Self { subject, attribute }.known()
     }
 
-    /// Itself, if its subject has such an attribute.
+    /// Returns the reference if its subject has such an attribute.
     fn known(self) -> Option<Self> {
         let is_known = match (&self.subject, &self.attribute) {
             (Subject::Alias { mount }, _) => !mount.is_empty(),
@@ -217,7 +218,8 @@ impl Reference {
     }
 }
 
-/// Names of groups may hold dots, so that the attribute is looked for from the other end.
+/// Splits a group's name from its attribute. Group names may contain dots, so the attribute is
+/// searched from the end.
 fn of_group_name(path: &str) -> Option<(&str, Attribute)> {
     if let Some((name, key)) = path.split_once(".metadata.") {
         return (!key.is_empty()).then(|| (name, Attribute::Metadata(key.to_owned())));
@@ -239,7 +241,7 @@ impl Attribute {
     }
 }
 
-/// As policies write it, without the braces.
+/// Shows the reference as written in policies, without the braces.
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subject {
