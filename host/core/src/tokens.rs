@@ -1,13 +1,13 @@
-//! Tokens: who calls, with which policies, until when.
+//! Tokens: the callers of the service, with their policies and lifetimes.
 //!
-//! A service token is its own lease: one row, found by the token and by its accessor ([`keys`]).
-//! Its children and leases name that row as their owner, so that they end with it ([`end`]). A
-//! batch token has no row at all: it is a sealed record that its holder keeps ([`batch`]). Those
-//! of logins end with their mount ([`login`]).
+//! A service token is its own lease: a single row, found by the token and by its accessor
+//! ([`keys`]). Its children and leases name the row as their owner and end with the token
+//! ([`end`]). A batch token has no row: a sealed record, kept by its holder ([`batch`]). Tokens of
+//! logins end with their auth mount ([`login`]).
 //!
-//! The attack these files stop: a token that goes on working. The caller is looked up once, at
-//! the beginning ([`authenticate`]); what is then stored asserts in its commit that the token
-//! still holds ([`assert_valid`]).
+//! Prevents a token from working after its end. A request looks up its caller once, at the
+//! beginning ([`authenticate`]); every commit then asserts that the token is still valid
+//! ([`assert_valid`]).
 
 mod authenticate;
 mod batch;

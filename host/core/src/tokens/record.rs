@@ -1,4 +1,4 @@
-//! A token as it is stored. Times are in whole seconds of store time, unless said otherwise.
+//! Stored form of a token. Times are in whole seconds of store time, unless said otherwise.
 
 use crate::identity::Proof;
 use crate::policies::ROOT;
@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// How a token is kept.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenType {
-    /// By a row of its own.
+    /// Stored as a row.
     Service,
-    /// By its holder.
+    /// Not stored: a sealed record kept by the token's holder.
     Batch,
 }
 
 impl TokenType {
-    /// The word of the API.
+    /// Returns the word used by the API.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Service => "service",
@@ -31,64 +31,68 @@ impl TokenType {
     }
 }
 
-/// What is known of a token. Times are in whole seconds of store time, unless said otherwise.
+/// The record of a token. Times are in whole seconds of store time, unless said otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TokenRecord {
-    /// Names the token without being able to use it; empty for a batch token.
+    /// Identifies the token but cannot be used as a token; empty for a batch token.
     pub(crate) accessor: String,
-    /// In canonical form and in order.
+    /// Canonical names, sorted.
     pub(crate) policies: Vec<String>,
     pub(crate) display_name: String,
     /// Key of the parent's row; `None` for an orphan.
     pub(crate) parent: Option<String>,
-    /// The path that made it.
+    /// Request path that created the token.
     pub(crate) path: String,
-    /// The token role that made it; empty without one.
+    /// Token role that created the token; empty if no role did.
     pub(crate) role: String,
-    /// Of the one for whom it stands; empty where that is not known.
+    /// Id of the token's entity; empty if the token has no entity.
     pub(crate) entity_id: String,
     pub(crate) meta: BTreeMap<String, String>,
-    /// Where it may be used from; empty for everywhere.
+    /// Client networks from which the token may be used; empty for any network.
     pub(crate) bound_cidrs: Vec<Cidr>,
     pub(crate) issued: u64,
-    /// Lifetime at issue; 0 never ends.
+    /// Lifetime at creation, in seconds; 0 means unlimited.
     pub(crate) creation_ttl: u64,
-    /// `None` never ends.
+    /// Expiry time; `None` means never.
     pub(crate) expires: Option<u64>,
-    /// What was asked for itself; 0 is none. That of its role counts besides ([`bounds`]).
+    /// Explicit maximum requested at creation, in seconds; 0 means none. The maximum of the role
+    /// applies in addition ([`bounds`]).
     pub(crate) explicit_max_ttl: u64,
-    /// What was asked for itself; 0 is none. That of its role counts besides.
+    /// Period requested at creation, in seconds; 0 means none. The period of the role applies in
+    /// addition.
     pub(crate) period: u64,
     pub(crate) renewable: bool,
     pub(crate) last_renewal: Option<u64>,
-    /// Requests that it may still make; `None` is without limit.
+    /// Number of requests left; `None` means unlimited.
     pub(crate) uses_left: Option<u64>,
-    /// When its last use was taken, in milliseconds. That request goes on, and no other begins.
+    /// Time at which the last use was taken, in milliseconds. The request with the last use
+    /// continues; no other request may begin.
     pub(crate) used_up: Option<u64>,
-    /// Revoked or expired: refused at once, while its leases and children are being ended.
+    /// Set once the token is revoked or expired. The token is refused at once; its leases and
+    /// children end afterwards.
     pub(crate) ended: Option<Ending>,
-    /// Uuid of the auth mount whose login made it; empty for others.
+    /// UUID of the auth mount whose login created the token; empty for other tokens.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) mount: String,
-    /// What is kept of that login for its renewal.
+    /// Login data kept for renewal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) login: Option<KeptLogin>,
-    /// Proof of that login, or of the `entity_alias` that the token was made with.
+    /// Proof of the login, or of the `entity_alias` given when the token was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) proof: Option<Proof>,
-    /// Key of the ancestor whose proof counts for this token; empty if the token has its own proof,
+    /// Key of the ancestor whose proof applies to this token; empty if the token has its own proof
     /// or none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) prover: String,
 }
 
-/// What is kept of a login for the renewal of its token.
+/// Login data kept for the renewal of the login's token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptLogin {
     pub(crate) alias: String,
-    /// As the auth method gave them, in canonical form and in order.
+    /// Policies given by the auth method: canonical names, sorted.
     pub(crate) policies: Vec<String>,
-    /// JSON text that only the auth method reads. It may hold secrets.
+    /// JSON text for the auth method only. The text may contain secrets.
     pub(crate) internal: String,
 }
 
@@ -100,41 +104,42 @@ impl fmt::Debug for KeptLogin {
 
 stored!(TokenRecord, "token", reads_stored_tokens);
 
-/// After its last use a token that was not revoked is ended so late, in milliseconds: the deadline
-/// of an ordinary request and a minute. Work that takes longer keeps its token ([`finish`]).
+/// Delay between a token's last use and its end by due work, in milliseconds: the deadline of an
+/// ordinary request plus a minute. A request that takes longer keeps its token
+/// ([`super::Tokens::end_if_due`]).
 const LAST_REQUEST: u64 = 150_000;
 
 impl TokenRecord {
-    /// Whole seconds left at `now_ms`, never more than there are; `None` never ends.
+    /// Returns the remaining lifetime at `now_ms` in seconds, rounded down; `None` means unlimited.
     pub(crate) fn left(&self, now_ms: u64) -> Option<u64> {
         self.expires.map(|expires| expires.saturating_mul(1000).saturating_sub(now_ms) / 1000)
     }
 
-    /// Does it hold the root policy?
+    /// Returns true if the token has the root policy.
     pub(crate) fn is_root(&self) -> bool {
         self.policies.iter().any(|policy| policy == ROOT)
     }
 
-    /// Is it neither ended nor past its end at `now_ms`? A token without uses is alive until its
-    /// last request ended.
+    /// Returns true if the token is neither ended nor expired at `now_ms`. A token without uses
+    /// left stays alive until its last request ends.
     pub(crate) fn is_alive(&self, now_ms: u64) -> bool {
         self.ended.is_none()
             && self.expires.is_none_or(|expires| expires.saturating_mul(1000) > now_ms)
     }
 
-    /// May a request begin with it at `now_ms`?
+    /// Returns true if a request may begin with this token at `now_ms`.
     pub(crate) fn holds(&self, now_ms: u64) -> bool {
         self.is_alive(now_ms) && self.used_up.is_none()
     }
 
-    /// When due work ends it, in milliseconds of store time.
+    /// Returns the time at which due work ends the token, in milliseconds of store time.
     pub(super) fn due(&self) -> Option<u64> {
         let expires = self.expires.map(|expires| expires.saturating_mul(1000));
         let used_up = self.used_up.map(|used_up| used_up.saturating_add(LAST_REQUEST));
         expires.into_iter().chain(used_up).min()
     }
 
-    /// Its row under `key`, due at `due`.
+    /// Returns the token's row under `key`, due at `due`.
     pub(super) fn row(
         &self,
         key: &str,
@@ -146,35 +151,36 @@ impl TokenRecord {
     }
 }
 
-/// By what the tokens of logins at the auth mount with that uuid are found. No token has such a
-/// key.
+/// Returns the owner key of all tokens created by logins at the auth mount with this UUID. No token
+/// has such a key.
 pub(super) fn owner(mount: &str) -> String {
     format!("mount/{mount}")
 }
 
-/// What happens to the children of a token that ends.
+/// The effect of a token's end on its children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Ending {
-    /// They end with it.
+    /// The children end with the token.
     WithChildren,
-    /// They live on as orphans. Batch tokens cannot: what would say so is kept by their holders.
+    /// The children become orphans. A batch token cannot become an orphan, because its record is
+    /// kept by its holder and cannot be changed.
     Alone,
 }
 
-/// The row of a token.
+/// Returns the address of a token's row.
 pub(crate) fn address(key: &str) -> Address {
     Address::new(Space::Token, key)
 }
 
-/// The stored token, also when it has ended.
+/// Reads a stored token, including a token that has ended.
 pub(crate) async fn read(unit: &mut Unit, key: &str) -> Result<Option<Arc<TokenRecord>>, Failure> {
     let Some(record) = unit.get(&address(key)).await? else { return Ok(None) };
     let parsed = record.body.parsed(TokenRecord::from_bytes);
     parsed.map(Some).map_err(|unreadable| unreadable.of("the record of a token"))
 }
 
-/// Writes the row of a token that has not ended into the unit.
+/// Writes the row of a token that has not ended into the unit of work.
 pub(super) fn put(unit: &mut Unit, key: &str, record: &TokenRecord) -> Result<(), Failure> {
     put_due(unit, key, record, record.due())
 }
@@ -190,9 +196,9 @@ pub(super) fn put_due(
     Ok(())
 }
 
-/// Commits a change of tokens that the host makes by itself; `false` when another change got in
-/// between, and the change is to be made again from its first read. A change that is tried until it
-/// is committed comes to an end: of those who are in each other's way, one is always committed.
+/// Commits a change of tokens made by the host itself. Returns `false` on a conflict; the caller
+/// then repeats the change from its first read. Such a retry loop terminates, because a conflict
+/// means that another change was committed.
 pub(super) async fn try_commit(unit: Unit) -> Result<bool, Failure> {
     match unit.commit().await {
         Ok(_) => Ok(true),
