@@ -1,8 +1,9 @@
-//! Who calls: the token of a request, its use, and whether it still holds when something is stored.
+//! Authentication of a request by its token, the counting of uses, and the validity check at
+//! commit.
 //!
-//! The attack this file stops: more requests than a token has uses. A use is taken by a conditional
-//! update of its own before anything else is done for the request, and stays taken
-//! however the request ends.
+//! Prevents a token from serving more requests than it has uses. A use is taken by its own
+//! conditional update before any other work for the request, and is not returned however the
+//! request ends.
 
 use super::batch;
 use super::caller::Caller;
@@ -21,17 +22,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a request waits for its turn to take a use; then it tries its luck.
+/// Maximum time that a request queues for taking a use; afterwards the request tries
+/// optimistically.
 const USE_TIME: Duration = Duration::from_secs(30);
 
 impl Tokens {
-    /// Finds out who calls from `remote`, and takes a use where uses are counted: once per request,
-    /// however often it runs. A request that writes asks again in its commit: see [`assert_valid`].
-    /// The request ends with [`Tokens::finish_request`].
+    /// Authenticates a caller from the address `remote`. If the token's uses are counted, takes a
+    /// use: once per request, even if the request is retried. A request that writes asserts the
+    /// validity again in its commit ([`assert_valid`]). The request ends with
+    /// [`Tokens::finish_request`].
     ///
     /// # Errors
-    /// 403 without a token, and for one that is unknown, expired, revoked, used up, bound to other
-    /// addresses, or of an entity that is disabled or gone; which of them is not told.
+    /// 403 if there is no token, or if the token is unknown, expired, revoked, used up, bound to
+    /// other addresses, or of a disabled or deleted entity. The message does not tell these cases
+    /// apart.
     pub(crate) async fn authenticate(
         &self,
         token: Option<&Secret>,
@@ -61,10 +65,10 @@ impl Tokens {
         }
     }
 
-    /// Whether a request from `remote` might begin with that token. Takes no use of it.
+    /// Returns true if a request from `remote` could begin with this token. Takes no use.
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// 503 if the store cannot be read.
     pub(crate) async fn is_held(
         &self,
         token: Option<&Secret>,
@@ -76,7 +80,7 @@ impl Tokens {
         }
     }
 
-    /// The caller with that token, if it may be used from `remote`.
+    /// Returns the caller with this token if the token may be used from `remote`.
     async fn find_from(&self, token: &Secret, remote: IpAddr) -> Result<Option<Caller>, Failure> {
         let mut unit = self.store.begin();
         let found = by_token(&self.store, &mut unit, token).await?;
@@ -87,8 +91,8 @@ impl Tokens {
         Ok(may.then_some(caller))
     }
 
-    /// Takes one use of the stored token. The request that takes the last one makes the row due, so
-    /// that the token ends also when this process dies before it can end it.
+    /// Takes a use of the stored token. The last use makes the row due, so that the token ends even
+    /// if this process dies before it can end the token.
     async fn take_use(&self, counted: &Use) -> Result<Arc<TokenRecord>, Failure> {
         let (store, turn) = (&self.store, self.store.turn());
         let until = Instant::now() + USE_TIME;
@@ -112,8 +116,8 @@ impl Tokens {
         }
     }
 
-    /// The request is answered: a token that has no use left ends, unless others still work with
-    /// theirs.
+    /// Finishes a request. A token without uses left ends, unless other requests still run with
+    /// their uses.
     pub(crate) async fn finish_request(&self, caller: &Caller) {
         if let Some(counted) = &caller.counted {
             Box::pin(self.release_use(counted)).await;
@@ -125,7 +129,7 @@ impl Tokens {
             return;
         }
         if let Err(failure) = self.end_used_up(counted.key()).await {
-            // Nothing is lost: no request begins with it, and the row is due by itself.
+            // The token is safe: no request can begin with it, and due work ends the row.
             self.log.line("warn", "token-end-delayed", &[cause(&failure)]);
         }
     }
@@ -143,23 +147,23 @@ impl Tokens {
     }
 }
 
-/// The token that was sent, if any was: an empty header is none.
+/// Returns the sent token; an empty header counts as no token.
 fn sent(token: Option<&Secret>) -> Option<&Secret> {
     token.filter(|token| !token.expose().is_empty())
 }
 
-/// Addresses bind tokens that expire, so that no mistake locks the operator out for ever.
+/// Returns true if the token may be used from `remote`. The address binding applies only to tokens
+/// that expire, so that a mistake cannot lock out the operator forever.
 fn may_come_from(record: &TokenRecord, remote: IpAddr) -> bool {
     let is_bound = record.expires.is_some() && !record.bound_cidrs.is_empty();
     !is_bound || record.bound_cidrs.iter().any(|cidr| cidr.contains(remote))
 }
 
-/// The caller as the unit sees it, so that its commit asserts that the token still holds and that
-/// its entity is in force. A request goes on with the use that it took, also when there is none
-/// left for others.
+/// Reads the caller's token in the unit of work, so that the commit asserts that the token is still
+/// valid and its entity enabled. A request keeps the use that it took, even if no use is left.
 ///
 /// # Errors
-/// 403 when the token ended after the request came.
+/// 403 if the token ended after the request arrived.
 pub(crate) async fn assert_valid(
     store: &Store,
     unit: &mut Unit,

@@ -1,9 +1,10 @@
-//! Batch tokens: sealed records that their holders keep, so that making one stores nothing.
+//! Batch tokens: sealed records kept by their holders, so that creating a batch token stores
+//! nothing.
 //!
-//! The attacks this file stops: a token that was forged or changed, which does not open; one of
-//! another cluster, which does not either; and one that outlives the token that made it. A batch
-//! token cannot be revoked by itself, so it ends with its parent, which is looked up at each use
-//! and asserted by each commit.
+//! Prevents three attacks: a forged or modified token, and a token of another cluster (neither can
+//! be opened), and a token that outlives its creator. A batch token cannot be revoked by itself. It
+//! ends with its parent: every use looks up the parent, and every commit asserts that the parent is
+//! valid.
 
 use super::keys::{BATCH, LONGEST};
 use super::login_mount::serves;
@@ -18,11 +19,11 @@ use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Of the seal. Part of the tokens' format.
+/// Purpose of the seal. Part of the token format.
 const PURPOSE: &str = "batch token";
 
-/// What a batch token says. It can be neither renewed nor used up, and knows the end that it was
-/// made with.
+/// The sealed content of a batch token. A batch token cannot be renewed or used up, and its end is
+/// fixed at creation.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     policies: Vec<String>,
@@ -35,10 +36,10 @@ struct Sealed {
     bound_cidrs: Vec<Cidr>,
     issued: u64,
     ttl: u64,
-    /// Absent in tokens of earlier releases, which end `ttl` after the second of their issue.
+    /// Absent in tokens of earlier releases, which expire `ttl` seconds after `issued`.
     #[serde(default)]
     expires: Option<u64>,
-    /// Uuid of the auth mount whose login made it; empty for others.
+    /// UUID of the auth mount whose login created the token; empty for other tokens.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     mount: String,
     /// See [`TokenRecord::proof`] and [`TokenRecord::prover`].
@@ -50,10 +51,10 @@ struct Sealed {
 
 stored!(Sealed, "batch-token", reads_sealed_batch_tokens);
 
-/// The text of a batch token.
+/// Returns the text of a batch token.
 ///
 /// # Errors
-/// 400 when it would be longer than a token may be.
+/// 400 if the text would be longer than a token may be.
 pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failure> {
     let record = record.clone();
     let sealed = Sealed {
@@ -84,7 +85,7 @@ pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failur
     Ok(token)
 }
 
-/// What a batch token of this cluster says, also when it has ended; `None` for anything else.
+/// Opens a batch token of this cluster, even if the token has ended; `None` for any other text.
 pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
     let body = store.open_text(PURPOSE, token.expose().strip_prefix(BATCH)?)?;
     let sealed = Sealed::from_bytes(&body).ok()?;
@@ -115,7 +116,8 @@ pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
     })
 }
 
-/// Has neither the token nor, as the unit sees it, its parent or the mount of its login ended?
+/// Returns true if neither the token, its parent nor the auth mount of its login has ended, as seen
+/// by the unit of work.
 pub(super) async fn holds(
     store: &Store,
     unit: &mut Unit,
@@ -129,6 +131,6 @@ pub(super) async fn holds(
     }
     let Some(parent) = &record.parent else { return Ok(true) };
     let parent = read(unit, parent).await?;
-    // A token with the text of one that ended has its key, and is not the parent.
+    // A token with the same text as an ended token has the same key, but is not the parent.
     Ok(parent.is_some_and(|parent| parent.issued <= record.issued && parent.is_alive(store.now())))
 }

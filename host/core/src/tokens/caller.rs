@@ -1,4 +1,4 @@
-//! A token that was presented and holds.
+//! The caller of a request: a valid token and its record.
 
 use super::keys;
 use super::record::{TokenRecord, TokenType};
@@ -8,22 +8,21 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 use std::sync::Arc;
 
-/// A token that was presented and holds.
+/// A valid token that a request presented.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    /// Keyed hash that stands for the token wherever it must be told from others. Of a service
-    /// token it is the key of its row, too.
+    /// Keyed hash that identifies the token. For a service token the hash is also its row key.
     pub(crate) hash: String,
     pub(crate) record: Arc<TokenRecord>,
     pub(crate) kind: TokenType,
-    /// The use that the request took; `None` for tokens whose uses are not counted.
+    /// The use that the request took; `None` if the token's uses are not counted.
     pub(super) counted: Option<Arc<Use>>,
-    /// No other request can begin after this one.
+    /// True if the request has the token's last use: no other request can begin.
     pub(super) has_last_use: bool,
 }
 
 impl Caller {
-    /// A service token, whose row is under `key`.
+    /// Returns the caller of a service token, whose row is under `key`.
     pub(crate) fn service(key: String, record: Arc<TokenRecord>) -> Self {
         Self { hash: key, record, kind: TokenType::Service, counted: None, has_last_use: false }
     }
@@ -39,8 +38,9 @@ impl Caller {
         }
     }
 
-    /// Key of the token row that owns the leases of this caller: its own, or its parent's where it
-    /// has none. Empty for a batch token without a parent, whose leases stand alone.
+    /// Returns the key of the token row that owns this caller's leases: the token's own row, or the
+    /// parent's row for a batch token. Empty for a batch token without a parent; its leases have no
+    /// owner.
     pub(crate) fn owner(&self) -> &str {
         match self.kind {
             TokenType::Service => &self.hash,
@@ -48,8 +48,8 @@ impl Caller {
         }
     }
 
-    /// When leases of this caller end at the latest although their owner lives on, in milliseconds:
-    /// with the batch token that asked for them.
+    /// Returns the time by which this caller's leases must end even if their owner lives on, in
+    /// milliseconds: the expiry of the batch token.
     pub(crate) fn longest_lease(&self) -> Option<u64> {
         match self.kind {
             TokenType::Service => None,
@@ -57,10 +57,11 @@ impl Caller {
         }
     }
 
-    /// Refuses a secret that would end with the very request that asks for it (decision H9).
+    /// Refuses a secret that would end together with the request that asks for the secret (decision
+    /// H9).
     ///
     /// # Errors
-    /// 400 when the request has the token's last use.
+    /// 400 if the request has the token's last use.
     pub(crate) fn may_hold_leases(&self) -> Result<(), Failure> {
         if self.has_last_use {
             return Err(Failure::invalid(

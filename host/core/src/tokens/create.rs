@@ -1,7 +1,7 @@
-//! New tokens.
+//! Creation of tokens.
 //!
-//! Knows what a token must be to be made at all. What its maker may ask for is decided by the
-//! endpoint and by [`super::selection`].
+//! This file enforces the rules for every new token. The endpoint and [`super::selection`] decide
+//! which properties the creator may request.
 
 use super::caller::Caller;
 use super::lifetime::{bounds, first_whole_second, shorter};
@@ -20,49 +20,50 @@ use bulkhead_wire::ttl;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a new token is to be.
+/// The requested properties of a new token.
 pub(crate) struct NewToken {
     pub(crate) kind: TokenType,
-    /// Chosen for it; `None` draws one.
+    /// Token text chosen by the creator; `None` generates a random text.
     pub(crate) id: Option<Secret>,
-    /// In canonical form and in order.
+    /// Canonical names, sorted.
     pub(crate) policies: Vec<String>,
     pub(crate) display_name: String,
     pub(crate) meta: BTreeMap<String, String>,
-    /// The path that makes it.
+    /// Request path that creates the token.
     pub(crate) path: String,
     pub(crate) is_orphan: bool,
-    /// Entity and proof; `None` inherits those of the parent.
+    /// Entity and proof; `None` inherits entity and proof of the parent.
     pub(crate) signed_in: Option<SignedIn>,
-    /// Where it may be used from; empty for everywhere.
+    /// Client networks from which the token may be used; empty for any network.
     pub(crate) bound_cidrs: Vec<Cidr>,
-    /// Seconds; 0 leaves it to the system, or, for root, to never end.
+    /// Seconds; 0 means the system's default, or unlimited for a root token.
     pub(crate) ttl: u64,
-    /// Seconds; 0 is none but that of the role.
+    /// Seconds; 0 means no maximum except the role's.
     pub(crate) explicit_max_ttl: u64,
-    /// Seconds; 0 is none but that of the role.
+    /// Seconds; 0 means no period except the role's.
     pub(crate) period: u64,
-    /// 0 is without limit, but for that of the role.
+    /// Number of uses; 0 means no limit except the role's.
     pub(crate) num_uses: u64,
     pub(crate) renewable: bool,
     pub(crate) role: Option<(String, TokenRole)>,
 }
 
-/// A token that was made.
+/// A newly created token.
 pub(crate) struct Made {
     pub(crate) token: Secret,
     pub(crate) caller: Caller,
-    /// Says what was granted less than was asked.
+    /// Warning for the creator if the granted lifetime is shorter than the requested lifetime.
     pub(crate) warning: Option<String>,
 }
 
 impl Tokens {
-    /// Makes a token for `maker`, whom the unit has asserted to hold ([`super::assert_valid`]).
-    /// `system` holds where neither the maker nor the role says how long it lives.
+    /// Creates a token for `maker`. The unit of work must already assert that the maker's token is
+    /// valid ([`super::assert_valid`]). `system` applies if neither the creator nor the role sets a
+    /// lifetime.
     ///
     /// # Errors
-    /// 400 when the maker cannot make tokens, when it asks for what such a token cannot have, or
-    /// when the chosen id is taken.
+    /// 400 if the maker cannot create tokens, if the kind of token cannot have a requested
+    /// property, or if the chosen id is taken.
     pub(crate) async fn create(
         &self,
         unit: &mut Unit,
@@ -99,8 +100,8 @@ impl Tokens {
         Ok(Made { token, caller, warning })
     }
 
-    /// The record of the new token, still without its accessor, and a warning where its lifetime
-    /// was cut.
+    /// Returns the record of the new token without its accessor, and a warning if the lifetime was
+    /// shortened.
     fn record(
         &self,
         maker: &Caller,
@@ -154,7 +155,7 @@ impl Tokens {
     }
 }
 
-/// Entity of a new token, and where its proof is.
+/// The entity of a new token, and the location of its proof.
 #[derive(Default)]
 struct StandsFor {
     entity_id: String,
@@ -162,7 +163,8 @@ struct StandsFor {
     prover: String,
 }
 
-/// A child stands for the entity of its parent, and uses the proof that the parent uses.
+/// Returns the entity and proof of a new token. A child has the entity of its parent and uses the
+/// same proof as the parent.
 fn stands_for(maker: &Caller, signed_in: Option<SignedIn>, is_orphan: bool) -> StandsFor {
     if let Some(SignedIn { entity_id, proof }) = signed_in {
         return StandsFor { entity_id, proof: Some(proof), prover: String::new() };
@@ -175,7 +177,7 @@ fn stands_for(maker: &Caller, signed_in: Option<SignedIn>, is_orphan: bool) -> S
     StandsFor { entity_id: above.entity_id.clone(), proof: None, prover: prover.clone() }
 }
 
-/// The record with its accessor, under its key.
+/// Returns the token with its accessor and row key.
 pub(super) fn with_accessor(hashes: &Hashes, token: &Secret, record: TokenRecord) -> Caller {
     let accessor = keys::accessor(hashes, token);
     Caller::service(
@@ -213,7 +215,8 @@ fn never_ending(maker: &Caller, record: TokenRecord) -> Result<TokenRecord, Fail
     Ok(TokenRecord { renewable: false, ..record })
 }
 
-/// Nothing is stored of a batch token, so nothing of it can be counted or prolonged.
+/// Refuses properties that a batch token cannot have. A batch token is not stored, so its uses
+/// cannot be counted and its lifetime cannot be extended.
 fn refuse_for_batch(record: &TokenRecord, bounds: &ttl::Bounds) -> Result<(), Failure> {
     let asked = [
         ("be root tokens: they could not be revoked", record.is_root()),
@@ -227,10 +230,10 @@ fn refuse_for_batch(record: &TokenRecord, bounds: &ttl::Bounds) -> Result<(), Fa
     }
 }
 
-/// The row of a root token that never ends, made at `now` (milliseconds).
+/// Returns the row of a root token that never expires, created at `now` (milliseconds).
 ///
 /// # Errors
-/// 500 when it cannot be written.
+/// 500 if the row cannot be serialised.
 pub(crate) fn first_root(
     hashes: &Hashes,
     token: &Secret,
@@ -268,10 +271,10 @@ fn root(now: u64) -> TokenRecord {
     }
 }
 
-/// A root token, for dev mode. Stored, so that restarts know it.
+/// Stores a root token for dev mode, so that the token survives restarts.
 ///
 /// # Errors
-/// 400 when that very token was revoked before.
+/// 400 if this token was revoked before.
 pub(crate) async fn ensure_root(store: &Arc<Store>, token: &Secret) -> Result<(), Failure> {
     let mut unit = store.begin();
     match read(&mut unit, &keys::of_token(store.hashes(), token)).await? {

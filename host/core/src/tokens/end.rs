@@ -1,13 +1,13 @@
-//! How tokens end: refused at once with all their descendants, then cleared away.
+//! End of tokens: a token and all its descendants are refused at once, then removed.
 //!
-//! The attack this file stops: a child that outlives its parent. A token is marked first and its
-//! children are listed after that mark was committed; the request that makes a child asserts in the
-//! same commit that the parent is not marked. So no child is overlooked, neither one that is being
-//! made nor one of another page.
+//! Prevents a child from outliving its parent. The parent is marked as ended first, and its
+//! children are listed only after the mark was committed. A request that creates a child asserts in
+//! the same commit that the parent is not marked. So no child is missed, even if the child is being
+//! created at the same time or stands on another page of the listing.
 //!
-//! The revocation answers when the whole tree is marked ([`Tokens::spread_end`]). Due work
-//! clears it away (`lifecycle/end_token.rs`), and does the marking too, so that it does not matter
-//! where a process dies: the row of the token that was revoked goes last.
+//! A revocation answers after the whole tree is marked ([`Tokens::spread_end`]). Due work removes
+//! the rows (`lifecycle/end_token.rs`) and repeats the marking, so that a process may die at any
+//! point: the row of the revoked token is removed last.
 
 use super::record::{Ending, TokenRecord, address, put, put_due, read, try_commit};
 use super::table::Tokens;
@@ -17,8 +17,8 @@ use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Refuses the token from this commit on; [`Tokens::spread_end`] and due work do the rest. A token
-/// that is ending already goes on ending as it was told to.
+/// Marks the token as ended; the token is refused from this commit on. [`Tokens::spread_end`] and
+/// due work do the rest. A token that is already ending keeps its [`Ending`].
 pub(crate) fn begin_end(
     unit: &mut Unit,
     key: &str,
@@ -30,13 +30,13 @@ pub(crate) fn begin_end(
 }
 
 impl Tokens {
-    /// Once the end of a token is committed: refuses its descendants, or lets its children go,
-    /// before the caller is told that it ended.
+    /// Refuses the descendants of a token, or releases its children, after the end of the token was
+    /// committed and before the caller gets its answer.
     ///
     /// # Errors
-    /// Those of the store. What is left then is done by due work.
+    /// The store's failure. Due work then completes the end.
     pub(crate) async fn spread_end(&self, key: &str) -> Result<(), Failure> {
-        // Cleared away already, it was spread before.
+        // If the row is gone, the end was spread before.
         let Some(record) = read(&mut self.store.begin(), key).await? else { return Ok(()) };
         match record.ended {
             Some(Ending::Alone) => self.release_children(key).await,
@@ -45,12 +45,12 @@ impl Tokens {
         }
     }
 
-    /// Ends every token that was made at `path` or below it, at the borders of segments, with its
-    /// descendants. One that never expires has no lease, and is left; one that does not open is
-    /// told, and opens no door either.
+    /// Ends every token created at `path` or below (at segment borders), with its descendants. A
+    /// token that never expires has no lease and is skipped. A row that cannot be read is logged;
+    /// its token is unusable anyway.
     ///
     /// # Errors
-    /// The store's failure. Those that were reached have ended.
+    /// The store's failure. Tokens reached before the failure have ended.
     pub(crate) async fn end_made_below(&self, path: &str) -> Result<(), Failure> {
         let mut scan = self.store.scan(Space::Token, "");
         while let Some(page) = scan.page().await? {
@@ -61,7 +61,7 @@ impl Tokens {
         Ok(())
     }
 
-    /// Of these tokens, the keys of those that were ended.
+    /// Ends the matching tokens of a page. Returns the keys of the ended tokens.
     async fn end_those_made_below(
         &self,
         path: &str,
@@ -88,7 +88,7 @@ impl Tokens {
         }
     }
 
-    /// Ends the token if it is due, and says how; `None` when there is nothing to do now.
+    /// Ends the token if it is due. Returns its ending, or `None` if there is nothing to do now.
     pub(crate) async fn end_if_due(&self, key: &str) -> Result<Option<Ending>, Failure> {
         loop {
             let mut unit = self.store.begin();
@@ -98,7 +98,7 @@ impl Tokens {
                 return Ok(record.ended);
             }
             let ending = if record.is_alive(now) && self.uses.any(key) {
-                // Its last request takes longer than most.
+                // The token's last request is still running.
                 put(
                     &mut unit,
                     key,
@@ -115,11 +115,11 @@ impl Tokens {
         }
     }
 
-    /// Refuses all descendants of a token whose end is committed, breadth first. Gives their keys,
-    /// parents before children.
+    /// Refuses all descendants of a token whose end is committed, breadth first. Returns their
+    /// keys, parents before children.
     pub(crate) async fn refuse_descendants(&self, root: &str) -> Result<Vec<String>, Failure> {
         let mut found = Vec::new();
-        // A tree has no cycles; an edited store might.
+        // A tree has no cycles, but an edited store might.
         let mut seen = BTreeSet::from([root.to_owned()]);
         let mut next = 0;
         let mut parent = root.to_owned();
@@ -139,18 +139,18 @@ impl Tokens {
         }
     }
 
-    /// Refuses these tokens. Gives the keys of those that end with their children. They are not
-    /// made due: the tree is cleared away by the work on the token at its top.
+    /// Refuses these tokens. Returns the keys of the tokens whose children end too. The tokens are
+    /// not made due, because the work on the root of the tree removes the whole tree.
     async fn refuse_page(&self, page: &[Address]) -> Result<Vec<String>, Failure> {
         loop {
             let mut unit = self.store.begin();
             let mut ending = Vec::with_capacity(page.len());
             for Address { key, .. } in page {
-                // One that cannot be read opens no door, but its children may. Its row goes with
-                // the tree.
+                // An unreadable token is unusable, but its children may be usable. Its row is
+                // removed with the tree.
                 if let Some(record) = self.read_or_tell(&mut unit, key).await? {
                     match record.ended {
-                        // It let its children go before.
+                        // This token released its children before.
                         Some(Ending::Alone) => continue,
                         Some(Ending::WithChildren) => {}
                         None => put(
@@ -171,7 +171,7 @@ impl Tokens {
         }
     }
 
-    /// Makes orphans of the children of a token whose end is committed.
+    /// Turns the children of a token whose end is committed into orphans.
     pub(crate) async fn release_children(&self, parent: &str) -> Result<(), Failure> {
         let mut children = self.store.scan_owned(Space::Token, parent);
         while let Some(page) = children.page().await? {
@@ -183,7 +183,7 @@ impl Tokens {
     async fn orphan_page(&self, page: &[Address]) -> Result<Unit, Failure> {
         let mut unit = self.store.begin();
         for Address { key, .. } in page {
-            // One that is ending has a due time of its own, which must stay.
+            // A token that is ending keeps its own due time.
             if let Some(record) =
                 self.read_or_tell(&mut unit, key).await?.filter(|record| record.ended.is_none())
             {
@@ -193,8 +193,8 @@ impl Tokens {
         Ok(unit)
     }
 
-    /// The token; `None` where there is none or its row does not open, which is told to the
-    /// operator.
+    /// Reads a token. Returns `None` if the token does not exist, or if its row cannot be read; the
+    /// latter is logged for the operator.
     pub(super) async fn read_or_tell(
         &self,
         unit: &mut Unit,
@@ -209,14 +209,15 @@ impl Tokens {
         }
     }
 
-    /// Removes the row of an ended token, whose leases are due.
+    /// Removes the row of an ended token whose leases are due.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The store's failure.
     pub(crate) async fn remove_ended(&self, key: &str) -> Result<(), Failure> {
         loop {
             let mut unit = self.store.begin();
-            // Cleared away meanwhile, the key may be that of a new token with the same text.
+            // If the row was removed meanwhile, the key may belong to a new token with the same
+            // text.
             if self.read_or_tell(&mut unit, key).await?.is_some_and(|record| record.ended.is_none())
             {
                 return Ok(());

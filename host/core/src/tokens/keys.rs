@@ -1,27 +1,29 @@
-//! From a token to its accessor, and from the accessor to its row: one row, found by both.
+//! Derivation of a token's accessor, and of its row key from the accessor.
 //!
-//! The attack this file stops: reading tokens, or turning accessors into tokens, with the whole
-//! database at hand. The accessor is a keyed hash of the token and the row's key a keyed hash of
-//! the accessor, under keys that only the open store has. So the token finds its accessor, the
-//! accessor finds the row, and nothing finds the token: an accessor says as much of its token as a
-//! random text. It has 143 bits: two tokens with the same one are not met, nor is one found for a
-//! given accessor, by anyone who would have to ask this server for each try. Look-ups go by keyed
-//! hash, so that how long one takes says nothing about how much of a token was guessed.
+//! Prevents an attacker with the whole database from reading tokens or turning accessors into
+//! tokens. The accessor is a keyed hash of the token, and the row key is a keyed hash of the
+//! accessor; the hash keys exist only in the open store. So the token leads to its accessor and the
+//! accessor to its row, but nothing leads back to the token: for an attacker the accessor is a
+//! random text.
+//!
+//! An accessor has 143 bits. An attacker must query this server for each guess, so neither a
+//! collision nor a token with a given accessor can be found. Look-ups use the keyed hash, so the
+//! response time reveals nothing about a partially guessed token.
 
 use crate::random;
 use bulkhead_store::Hashes;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 
-/// What service tokens begin with, so that scanners find leaked ones (decision P16).
+/// Prefix of service tokens, for scanners that search for leaked tokens (decision P16).
 const SERVICE: &str = "bhs.";
-/// What batch tokens begin with.
+/// Prefix of batch tokens.
 pub(super) const BATCH: &str = "bhb.";
-/// Letters and digits after the prefix: 190 bits.
+/// Number of letters and digits after the prefix: 190 bits.
 const LENGTH: usize = 32;
-/// Letters and digits of an accessor.
+/// Number of letters and digits of an accessor.
 const ACCESSOR: usize = 24;
-/// Bytes of the longest text that is looked up, or given out, as a token.
+/// Maximum length of a token text, in bytes, for look-ups and for new tokens.
 pub(super) const LONGEST: usize = 8 << 10;
 
 /// Purposes of keyed hashes. Part of the stored format.
@@ -31,59 +33,60 @@ mod purpose {
     pub(super) const BATCH: &str = "batch token";
 }
 
-/// Whether a text could be one of our tokens. What could not is not hashed to find out.
+/// Returns true if a text could be a token. Other texts are not hashed for a look-up.
 pub(crate) fn may_be_token(token: &Secret) -> bool {
     let text = token.expose();
     !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Whether a text could be an accessor.
+/// Returns true if a text could be an accessor.
 pub(crate) fn may_be_accessor(text: &str) -> bool {
     text.len() == ACCESSOR && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Whether a text begins as our tokens do.
+/// Returns true if a text begins like a token of this server.
 pub(crate) fn bears_our_prefix(text: &str) -> bool {
     [SERVICE, BATCH].iter().any(|prefix| text.starts_with(prefix))
 }
 
-/// The accessor of a service token.
+/// Returns the accessor of a service token.
 pub(crate) fn accessor(hashes: &Hashes, token: &Secret) -> String {
     let hash = hashes.keyed_bytes(purpose::ACCESSOR, token.expose().as_bytes());
-    // 128 bits for 71.5 of each half, so that no letter is more likely than another by more than
-    // 2^-56.
+    // Each half has 128 bits for 71.5 bits of letters, so that no letter is more likely than
+    // another by more than 2^-56.
     let (halves, _) = hash.as_chunks();
     let letters = |half: &[u8; 16]| random::letters(u128::from_be_bytes(*half), ACCESSOR / 2);
     halves.iter().map(letters).collect()
 }
 
-/// The key of the row that the accessor names.
+/// Returns the row key for an accessor.
 pub(crate) fn of_accessor(hashes: &Hashes, accessor: &str) -> String {
     hashes.keyed_hash(purpose::ROW, accessor.as_bytes())
 }
 
-/// The key of a service token's row.
+/// Returns the row key of a service token.
 pub(crate) fn of_token(hashes: &Hashes, token: &Secret) -> String {
     of_accessor(hashes, &accessor(hashes, token))
 }
 
-/// What stands for a batch token, which has no row.
+/// Returns the hash that identifies a batch token, which has no row.
 pub(super) fn of_batch(hashes: &Hashes, token: &Secret) -> String {
     hashes.keyed_hash(purpose::BATCH, token.expose().as_bytes())
 }
 
-/// A new service token's text.
+/// Generates the text of a service token.
 ///
 /// # Errors
-/// 500 when the machine gives no randomness.
+/// 500 if the machine's random generator fails.
 pub(crate) fn random() -> Result<Secret, Failure> {
     Ok(Secret::new(format!("{SERVICE}{}", random::base62(LENGTH)?)))
 }
 
-/// A token's text that its maker chose.
+/// Checks a token text chosen by the creator.
 ///
 /// # Errors
-/// 400 for what could be mistaken for a token of ours or of a peer, or never be sent in a header.
+/// 400 for a text that could be mistaken for a token of this or another server, or that cannot be
+/// sent in a header.
 pub(crate) fn check_chosen(id: &str) -> Result<Secret, Failure> {
     let token = Secret::new(id);
     if id.contains('.') {

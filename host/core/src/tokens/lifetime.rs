@@ -1,8 +1,7 @@
-//! How long tokens live, and their renewal.
+//! Lifetimes of tokens, and their renewal.
 //!
-//! The attack this file stops: a token that outlives what its role allows by now. Period and
-//! explicit maximum are those that were asked for and those of the role as it is at that moment,
-//! whichever is shorter.
+//! Prevents a token from outliving the current limits of its role. Period and explicit maximum are
+//! the shorter of the value requested at creation and the role's current value.
 
 use super::caller::Caller;
 use super::record::{TokenRecord, TokenType, put};
@@ -13,7 +12,7 @@ use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::ttl::{self, Bounds};
 
-/// What bounds a token of this role, whose own wish at its creation was `record.creation_ttl`.
+/// Returns the lifetime bounds of a token of this role; `record.creation_ttl` is its requested TTL.
 pub(crate) fn bounds(record: &TokenRecord, role: Option<&TokenRole>, system: Lifetimes) -> Bounds {
     let of_role = |value: fn(&TokenRole) -> u64| role.map(value).unwrap_or_default();
     Bounds {
@@ -26,13 +25,13 @@ pub(crate) fn bounds(record: &TokenRecord, role: Option<&TokenRole>, system: Lif
     }
 }
 
-/// The second from which a lifetime that is granted at `now_ms` counts: not the one under way, of
-/// which a part is over, or the token would end before the time that its caller was told.
+/// Returns the second from which a lifetime granted at `now_ms` counts. The current second is
+/// partly over; counting from it would end the token before the time that the caller was told.
 pub(super) fn first_whole_second(now_ms: u64) -> u64 {
     now_ms.div_ceil(1000)
 }
 
-/// The shorter of two times, of which 0 says nothing.
+/// Returns the shorter of two durations; 0 means not set.
 pub(super) fn shorter(one: u64, other: u64) -> u64 {
     match (one, other) {
         (0, only) | (only, 0) => only,
@@ -41,12 +40,12 @@ pub(super) fn shorter(one: u64, other: u64) -> u64 {
 }
 
 impl Tokens {
-    /// Prolongs a token by `increment` seconds from now; 0 asks for as long as at its creation.
-    /// Gives the record as it is stored, and a warning where less was granted. `system` holds where
-    /// the token and its role say nothing.
+    /// Renews a token by `increment` seconds from now; 0 requests the TTL of the creation. Returns
+    /// the stored record, and a warning if less was granted. `system` applies where neither the
+    /// token nor its role sets a limit.
     ///
     /// # Errors
-    /// 400 when it is not renewable, past its maximum, or its role does not exist any more.
+    /// 400 if the token is not renewable, is past its maximum, or if its role no longer exists.
     pub(crate) async fn renew(
         &self,
         unit: &mut Unit,

@@ -1,9 +1,9 @@
-//! Tokens of logins: how they are made, renewed, and ended with their mount.
+//! Tokens of logins: creation, renewal, and their end with the auth mount.
 //!
-//! Knows what an auth method proved only as words that were checked before ([`NewLogin`]); never
-//! the method itself. Such a token is an orphan. Its row names the mount as its owner, so that the
-//! mount finds all of them when it goes. Of a batch token there is no row: it holds as long as the
-//! mount has the row that says so (`login_mount.rs`).
+//! This file gets the result of a login as checked values ([`NewLogin`]) and does not know the auth
+//! method. A login token is an orphan. Its row names the auth mount as owner, so that all tokens of
+//! a mount are found when the mount is disabled. A batch token has no row: it is valid while the
+//! mount has its serving row (`login_mount.rs`).
 
 use super::caller::Caller;
 use super::create::{Made, with_accessor};
@@ -20,30 +20,30 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::ttl::{self, Bounds};
 use std::collections::BTreeMap;
 
-/// What the token of a login is to be. Times are in seconds; 0 says nothing.
+/// The requested properties of a login token. Times are in seconds; 0 means not set.
 #[derive(Clone)]
 pub(crate) struct NewLogin {
     pub(crate) kind: TokenType,
-    /// In canonical form and in order, with what the host adds.
+    /// Canonical names, sorted, including the policies that the host adds.
     pub(crate) policies: Vec<String>,
     pub(crate) display_name: String,
     pub(crate) meta: BTreeMap<String, String>,
-    /// The path of the login.
+    /// Request path of the login.
     pub(crate) path: String,
-    /// Uuid of the mount.
+    /// UUID of the auth mount.
     pub(crate) mount: String,
     pub(crate) signed_in: SignedIn,
-    /// Where it may be used from; empty for everywhere.
+    /// Client networks from which the token may be used; empty for any network.
     pub(crate) bound_cidrs: Vec<Cidr>,
     pub(crate) times: Times,
-    /// 0 is without limit.
+    /// Number of uses; 0 means unlimited.
     pub(crate) num_uses: u64,
     pub(crate) renewable: bool,
-    /// For its renewal.
+    /// Data for the renewal of the token.
     pub(crate) kept: KeptLogin,
 }
 
-/// How long a login says that its token lives, in seconds; 0 says nothing.
+/// The lifetimes that a login sets for its token, in seconds; 0 means not set.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Times {
     pub(crate) ttl: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Within the lifetimes of the mount.
+    /// Returns the bounds within the lifetimes of the mount.
     fn bounds(self, of_mount: Lifetimes) -> Bounds {
         Bounds {
             role_ttl: self.ttl,
@@ -66,22 +66,22 @@ impl Times {
     }
 }
 
-/// A renewal to which the auth method agreed.
+/// The result of a renewal that the auth method accepted.
 pub(crate) struct RenewedLogin {
     pub(crate) times: Times,
-    /// Seconds from now that the caller asks for; 0 leaves it to the login.
+    /// Lifetime requested by the caller, in seconds from now; 0 means the login's lifetime.
     pub(crate) increment: u64,
     pub(crate) renewable: bool,
     pub(crate) kept: KeptLogin,
-    /// Replaces the proof of the token.
+    /// The proof that replaces the token's proof.
     pub(crate) proof: Proof,
 }
 
-/// How many service tokens there are that logins at the mount with that uuid made, or at any mount
-/// where it is empty. Counting stops at `at_most`.
+/// Counts the service tokens created by logins at the mount with this UUID, or at any mount if
+/// `mount` is empty. Counting stops at `at_most`.
 ///
 /// # Errors
-/// [`StoreFault::Unavailable`] when the database cannot be read.
+/// [`StoreFault::Unavailable`] if the database cannot be read.
 pub(crate) async fn count_of_logins(
     store: &Store,
     mount: &str,
@@ -91,10 +91,12 @@ pub(crate) async fn count_of_logins(
 }
 
 impl Tokens {
-    /// Makes the token of a login in its unit. `of_mount` are the lifetimes that hold there.
+    /// Creates the token of a login in the login's unit of work. `of_mount` are the mount's
+    /// lifetimes.
     ///
     /// # Errors
-    /// 400 when the mount makes batch tokens and the login asks for what those cannot have.
+    /// 400 if the mount creates batch tokens and the login requests a property that batch tokens
+    /// cannot have.
     pub(crate) fn create_login(
         &self,
         unit: &mut Unit,
@@ -143,11 +145,11 @@ impl Tokens {
         Ok(Made { token, caller, warning: granted.warning })
     }
 
-    /// Prolongs the token of a login, whose row is under `key`, as the auth method says. Gives the
-    /// record as it is stored, and a warning where less was granted.
+    /// Renews the login token in the row `key` as the auth method allows. Returns the stored
+    /// record, and a warning if less was granted than requested.
     ///
     /// # Errors
-    /// 400 when it has ended meanwhile, or is past its maximum.
+    /// 400 if the token has ended meanwhile, or is past its maximum.
     pub(crate) async fn renew_login(
         &self,
         unit: &mut Unit,
@@ -158,7 +160,7 @@ impl Tokens {
         let now = self.store.now();
         let record = read(unit, key).await?.filter(|record| record.is_alive(now));
         let record = record.ok_or_else(|| Failure::invalid("the token ended meanwhile"))?;
-        // What it was made with holds for ever; what its role says by now, too.
+        // The maximum from the creation always applies; the role's current maximum applies too.
         let explicit_max_ttl = shorter(record.explicit_max_ttl, renewed.times.explicit_max_ttl);
         let times = Times { explicit_max_ttl, ..renewed.times };
         let begins = first_whole_second(now);
@@ -178,11 +180,11 @@ impl Tokens {
         Ok((record, granted.warning))
     }
 
-    /// Ends every service token that a login at the mount with that uuid made, with its
+    /// Ends every service token created by a login at the mount with this UUID, with its
     /// descendants.
     ///
     /// # Errors
-    /// The store's failure. Those that were reached have ended.
+    /// The store's failure. Tokens reached before the failure have ended.
     pub(crate) async fn end_logins_of(&self, mount: &str) -> Result<(), Failure> {
         let mut tokens = self.store.scan_owned(Space::Token, owner(mount).as_str());
         while let Some(page) = tokens.page().await? {
@@ -193,7 +195,7 @@ impl Tokens {
         Ok(())
     }
 
-    /// Of these tokens, the keys of those that were ended.
+    /// Ends the tokens of a page. Returns the keys of the ended tokens.
     async fn end_page(&self, page: &[Address]) -> Result<Vec<String>, Failure> {
         loop {
             let (mut unit, mut ended) = (self.store.begin(), Vec::new());
@@ -211,7 +213,8 @@ impl Tokens {
     }
 }
 
-/// Nothing is stored of a batch token, so nothing of it can be counted or prolonged.
+/// Refuses properties that a batch token cannot have. A batch token is not stored, so its uses
+/// cannot be counted and its lifetime cannot be extended.
 fn refuse_for_batch(new: &NewLogin) -> Result<(), Failure> {
     let asked = [("num_uses", new.num_uses), ("a period", new.times.period)];
     match asked.into_iter().find(|(_, asked)| *asked > 0) {

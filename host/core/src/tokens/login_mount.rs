@@ -1,25 +1,25 @@
-//! The row of an auth mount by which the batch tokens of its logins hold: nothing else is stored of
-//! them that could end with the mount.
+//! The serving row of an auth mount. Batch tokens of the mount's logins are valid while this row
+//! exists, because nothing else is stored that could end with the mount.
 
 use bulkhead_store::{Address, Index, Space, Unit};
 use bulkhead_wire::failure::Failure;
 
-/// The row that says that tokens of logins at the mount with that uuid hold.
+/// Returns the address of the serving row for the mount with this UUID.
 fn serving(mount: &str) -> Address {
     Address::new(Space::Core, format!("login-mount/{mount}"))
 }
 
-/// Lets the tokens of logins at the mount hold.
+/// Makes batch tokens of logins at the mount valid.
 pub(crate) fn begin_serving(unit: &mut Unit, mount: &str) {
     unit.put(serving(mount), Vec::new(), Index::default());
 }
 
-/// Ends, at once, every batch token of a login at the mount.
+/// Ends every batch token of logins at the mount at once.
 pub(crate) fn end_serving(unit: &mut Unit, mount: &str) {
     unit.delete(serving(mount));
 }
 
-/// Whether the mount is there, as far as tokens of its logins hold by that.
+/// Returns true if the serving row of the mount exists.
 pub(super) async fn serves(unit: &mut Unit, mount: &str) -> Result<bool, Failure> {
     Ok(unit.get(&serving(mount)).await?.is_some())
 }

@@ -1,4 +1,4 @@
-//! Finding a token by its text or its accessor.
+//! Look-up of a token by its text or its accessor.
 
 use super::caller::Caller;
 use super::record::{TokenType, read};
@@ -7,7 +7,7 @@ use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 
-/// What is known of a token, also when it has ended, as long as it is not cleared away.
+/// Finds a token by its text, even if the token has ended but is not yet removed.
 pub(crate) async fn find(
     store: &Store,
     unit: &mut Unit,
@@ -23,7 +23,7 @@ pub(crate) async fn find(
     Ok(read(unit, &key).await?.map(|record| Caller::service(key, record)))
 }
 
-/// The token as the unit sees it, if a request might begin with it: `None` for everything else.
+/// Finds a token by its text, as seen by the unit of work, if a request may begin with the token.
 pub(crate) async fn by_token(
     store: &Store,
     unit: &mut Unit,
@@ -37,7 +37,7 @@ pub(crate) async fn by_token(
     Ok(holds.then_some(caller))
 }
 
-/// What is known of the token with that accessor, also when it has ended. Batch tokens have none.
+/// Finds a token by its accessor, even if the token has ended. Batch tokens have no accessor.
 pub(crate) async fn find_by_accessor(
     store: &Store,
     unit: &mut Unit,
@@ -50,7 +50,8 @@ pub(crate) async fn find_by_accessor(
     Ok(read(unit, &key).await?.map(|record| Caller::service(key, record)))
 }
 
-/// The token with that accessor as the unit sees it, if a request might begin with it.
+/// Finds a token by its accessor, as seen by the unit of work, if a request may begin with the
+/// token.
 pub(crate) async fn by_accessor(
     store: &Store,
     unit: &mut Unit,

@@ -1,4 +1,4 @@
-//! Token roles: what tokens that are made by a role may be given, stored by name.
+//! Token roles: the limits of tokens created with a role. Roles are stored by name.
 
 use super::record::{TokenRecord, TokenType};
 use bulkhead_store::{Address, Index, Space, Unit};
@@ -10,12 +10,11 @@ use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Where roles are stored in [`Space::Core`], and what an endpoint's existence names.
+/// Key pattern of roles in [`Space::Core`], as endpoints declare the existence of a role.
 pub(crate) const EXISTENCE: &str = "token-role/{role_name}";
 const PREFIX: &str = "token-role/";
 
-/// Which tokens a role makes: one kind, or the one that is asked for with a kind for those who do
-/// not ask.
+/// The token kinds that a role creates: a fixed kind, or a default if the caller requests no kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RoleType {
@@ -26,7 +25,7 @@ pub(crate) enum RoleType {
 }
 
 impl RoleType {
-    /// Reads the word of the API; `""` and `default` leave it to the caller.
+    /// Parses the word of the API; `""` and `default` leave the kind to the caller.
     ///
     /// # Errors
     /// 400 for any other word.
@@ -45,7 +44,7 @@ impl RoleType {
         })
     }
 
-    /// The word of the API.
+    /// Returns the word used by the API.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Service => "service",
@@ -55,10 +54,10 @@ impl RoleType {
         }
     }
 
-    /// The kind of a token for which `asked` was asked.
+    /// Returns the kind of a token for which the caller requested `asked`.
     ///
     /// # Errors
-    /// 400 when the role makes the other kind only.
+    /// 400 if the role creates only the other kind.
     pub(crate) fn choose(self, asked: Option<TokenType>) -> Result<TokenType, Failure> {
         let (own, is_final) = match self {
             Self::Service => (TokenType::Service, true),
@@ -77,10 +76,10 @@ impl RoleType {
     }
 }
 
-/// A token role as it is stored. Times are in seconds; 0 says nothing.
+/// The stored form of a token role. Times are in seconds; 0 means not set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TokenRole {
-    /// In canonical form, like those below.
+    /// Canonical names, like the three lists that follow.
     pub(crate) allowed_policies: Vec<String>,
     pub(crate) disallowed_policies: Vec<String>,
     pub(crate) allowed_policies_glob: Vec<String>,
@@ -88,16 +87,16 @@ pub(crate) struct TokenRole {
     pub(crate) allowed_entity_aliases: Vec<String>,
     pub(crate) orphan: bool,
     pub(crate) renewable: bool,
-    /// Follows the role's name in the path of its tokens.
+    /// Suffix of the tokens' path, after the role's name.
     pub(crate) path_suffix: String,
     pub(crate) bound_cidrs: Vec<Cidr>,
     pub(crate) explicit_max_ttl: u64,
     pub(crate) period: u64,
     pub(crate) token_type: RoleType,
     pub(crate) no_default_policy: bool,
-    /// 0 is without limit.
+    /// Number of uses; 0 means unlimited.
     pub(crate) num_uses: u64,
-    /// Deprecated names under which fields were written last, and are read, too.
+    /// Deprecated field names of the latest write. Reads show these names too.
     pub(crate) old_names: BTreeSet<String>,
 }
 
@@ -126,14 +125,14 @@ impl Default for TokenRole {
 }
 
 impl TokenRole {
-    /// Has it rules of its own for policies, instead of those of the parent?
+    /// Returns true if the role has its own policy rules, which replace the parent's.
     pub(crate) fn rules_policies(&self) -> bool {
         self.allows_by_list()
             || !self.disallowed_policies.is_empty()
             || !self.disallowed_policies_glob.is_empty()
     }
 
-    /// Does it name what is allowed?
+    /// Returns true if the role lists allowed policies.
     pub(crate) fn allows_by_list(&self) -> bool {
         !self.allowed_policies.is_empty() || !self.allowed_policies_glob.is_empty()
     }
@@ -146,15 +145,15 @@ impl TokenRole {
         is_in(policy, &self.disallowed_policies, &self.disallowed_policies_glob)
     }
 
-    /// Whether its tokens can be for the entity of that alias.
+    /// Returns true if the role's tokens may have the entity of this alias.
     pub(crate) fn allows_alias(&self, alias: &str) -> bool {
         self.allowed_entity_aliases.iter().any(|pattern| glob::matches(pattern, alias))
     }
 
-    /// Whether its parts agree.
+    /// Checks that the settings of the role are consistent.
     ///
     /// # Errors
-    /// 400 for a role that could never make a token as it says.
+    /// 400 for a role that could never create a token as configured.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.token_type != RoleType::Batch {
             return Ok(());
@@ -180,7 +179,7 @@ fn is_in(policy: &str, exact: &[String], globs: &[String]) -> bool {
         || globs.iter().any(|pattern| glob::matches(pattern, policy))
 }
 
-/// The role of that name.
+/// Reads the role with this name.
 pub(crate) async fn read(unit: &mut Unit, name: &str) -> Result<Option<TokenRole>, Failure> {
     let Some(record) = unit.get(&address(name)).await? else { return Ok(None) };
     let role = TokenRole::from_bytes(&record.body)
@@ -188,7 +187,7 @@ pub(crate) async fn read(unit: &mut Unit, name: &str) -> Result<Option<TokenRole
     Ok(Some(role))
 }
 
-/// The role that made a token, as it is now; `None` when none did or it is gone.
+/// Reads the current role of a token; `None` if no role created the token or the role was deleted.
 pub(crate) async fn of_token(
     unit: &mut Unit,
     token: &TokenRecord,
@@ -196,18 +195,19 @@ pub(crate) async fn of_token(
     if token.role.is_empty() { Ok(None) } else { read(unit, &token.role).await }
 }
 
-/// Writes the role into the unit.
+/// Writes the role into the unit of work.
 pub(crate) fn put(unit: &mut Unit, name: &str, role: &TokenRole) -> Result<(), Failure> {
     unit.put(address(name), role.to_bytes()?, Index::default());
     Ok(())
 }
 
-/// Deletes the role; success also when there is none. Its tokens live on until their ttl is over.
+/// Deletes the role; succeeds also if the role does not exist. Its tokens live until their TTL
+/// ends.
 pub(crate) fn delete(unit: &mut Unit, name: &str) {
     unit.delete(address(name));
 }
 
-/// Names of all roles, in order.
+/// Returns the sorted names of all roles.
 pub(crate) async fn names(unit: &mut Unit) -> Result<Vec<String>, Failure> {
     Ok(unit.names(Space::Core, PREFIX, "", usize::MAX).await?)
 }

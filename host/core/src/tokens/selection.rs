@@ -1,7 +1,7 @@
-//! Which policies a new token gets.
+//! Selection of a new token's policies.
 //!
-//! The attack this file stops: a token that can do more than the one that made it. Only sudo, a
-//! role, or root reaches beyond the parent's policies, and only root to root.
+//! Prevents a token from creating a more powerful token. Only sudo, a token role or a root token
+//! can grant policies that the parent does not have, and only a root token can grant root.
 
 use super::record::TokenRecord;
 use super::roles::TokenRole;
@@ -9,23 +9,23 @@ use crate::policies::{DEFAULT, RESPONSE_WRAPPING, ROOT};
 use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::BTreeSet;
 
-/// What the maker of a token asks for.
+/// The policies that the creator of a token requests.
 pub(crate) struct Asked<'a> {
-    /// In canonical form; none asks for the role's, or else for the parent's.
+    /// Canonical names; an empty set requests the role's policies, or else the parent's.
     pub(crate) policies: BTreeSet<String>,
-    /// Leave the policy `default` out.
+    /// Excludes the policy `default`.
     pub(crate) no_default_policy: bool,
-    /// The token that asks.
+    /// The creating token.
     pub(crate) parent: &'a TokenRecord,
-    /// It has sudo on the path, or is root.
+    /// True if the creating token has sudo on the path, or is root.
     pub(crate) has_sudo: bool,
     pub(crate) role: Option<&'a TokenRole>,
 }
 
-/// The policies of the new token, in order (decision H7).
+/// Returns the sorted policies of the new token (decision H7).
 ///
 /// # Errors
-/// 400 that names the first policy that it cannot have.
+/// 400 naming the first policy that the token cannot have.
 pub(crate) fn select(asked: &Asked<'_>) -> Result<Vec<String>, Failure> {
     let no_default =
         asked.no_default_policy || asked.role.is_some_and(|role| role.no_default_policy);
@@ -54,7 +54,7 @@ pub(crate) fn select(asked: &Asked<'_>) -> Result<Vec<String>, Failure> {
     Ok(chosen.into_iter().collect())
 }
 
-/// Without a role that has rules: what the parent has, or with sudo anything.
+/// Selects policies without a role's rules: the parent's policies, or any policy with sudo.
 fn by_parent(asked: &Asked<'_>, no_default: bool) -> Result<BTreeSet<String>, Failure> {
     let has = |name: &str| asked.parent.policies.iter().any(|own| own == name);
     let mut chosen = asked.policies.clone();
@@ -73,7 +73,7 @@ fn by_parent(asked: &Asked<'_>, no_default: bool) -> Result<BTreeSet<String>, Fa
     Ok(chosen)
 }
 
-/// By the rules of the role, without regard to the parent.
+/// Selects policies by the rules of the role, without regard to the parent.
 fn by_role(
     asked: &Asked<'_>,
     role: &TokenRole,

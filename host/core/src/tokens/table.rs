@@ -1,4 +1,4 @@
-//! The tokens of an open store, and what working on them takes.
+//! The tokens of an open store, with the handles for working on tokens.
 
 use super::uses::Uses;
 use crate::background::{Background, Claims};
@@ -13,7 +13,7 @@ pub(crate) struct Tokens {
     pub(super) claims: Arc<Claims>,
     pub(super) sealing: Sealing,
     pub(super) log: Arc<dyn Log>,
-    /// Requests that are being served with tokens whose uses are counted.
+    /// Running requests of tokens whose uses are counted.
     pub(super) uses: Arc<Uses>,
 }
 

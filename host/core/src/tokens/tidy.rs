@@ -1,9 +1,8 @@
-//! Looking for tokens whose end was lost.
+//! Search for tokens whose end was lost.
 //!
-//! Nothing should be found: ends are due work, which is kept in the rows themselves. What is found
-//! all the same, in a store that was restored or edited, is ended: rows that are past their end or
-//! marked as ended, and children whose parent has no row any more. Rows that do not open are told
-//! in the log and left.
+//! Normally the search finds nothing, because ends are due work stored in the rows themselves. In a
+//! restored or edited store the search ends rows that are expired or marked as ended, and children
+//! whose parent row is gone. Rows that cannot be read are logged and left.
 
 use super::end::begin_end;
 use super::record::{Ending, TokenRecord, address, read, try_commit};
@@ -15,9 +14,9 @@ use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 
 impl Tokens {
-    /// Begins to look, in the background; `false` when that is under way already.
+    /// Starts the search in the background; returns `false` if a search is already running.
     pub(crate) fn begin_tidy(self: &Arc<Self>) -> bool {
-        // Not the key of any token: it stands for the work.
+        // Not the key of a token; this address stands for the search.
         let Some(turn) = self.claims.claim(&address("tidy")) else { return false };
         tokio::spawn(Arc::clone(self).tidy(turn));
         true
@@ -39,7 +38,7 @@ impl Tokens {
     async fn look(&self) -> Result<Found, Failure> {
         let (mut found, mut scan) = (Found::default(), self.store.scan(Space::Token, ""));
         while let Some(page) = scan.page().await? {
-            // One page at a time: a seal does not wait for all of them.
+            // Page by page, so that a seal does not wait for the whole scan.
             let Ok(_in_flight) = self.sealing.enter() else {
                 return Err(Failure::new(Kind::Unavailable, "the service is being sealed"));
             };
@@ -57,8 +56,8 @@ impl Tokens {
         Ok(found)
     }
 
-    /// Ends the token if its end was lost. One whose end is under way is due once more, which does
-    /// no harm.
+    /// Ends the token if its end was lost. A token that is already ending becomes due once more,
+    /// which is harmless.
     async fn end_lost(&self, key: &str) -> Result<bool, Failure> {
         loop {
             let mut unit = self.store.begin();
@@ -76,14 +75,14 @@ impl Tokens {
     }
 }
 
-/// What a look found.
+/// Counts of a search.
 #[derive(Default)]
 struct Found {
     seen: usize,
     ended: usize,
 }
 
-/// A child whose parent is gone. One that is ending takes its children along, or lets them go, by
+/// Returns true if the token's parent row is gone. An ending parent ends or releases its children
 /// itself.
 async fn is_abandoned(unit: &mut Unit, record: &TokenRecord) -> Result<bool, Failure> {
     let Some(parent) = &record.parent else { return Ok(false) };

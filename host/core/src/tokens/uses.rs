@@ -1,16 +1,16 @@
-//! Requests that are being served with tokens whose uses are counted.
+//! Running requests of tokens whose uses are counted.
 //!
-//! The fault this file stops: of ten requests at once with ten uses, the one that takes the last
-//! use is the quickest, and its end takes the token away from the nine others. A token ends when
-//! the last of them has left. Where several nodes share a store, each knows its own requests only;
-//! what a node that dies knew is made good by the row's due time.
+//! Prevents the end of a token from breaking its concurrent requests: if ten requests run with ten
+//! uses, the request with the last use may finish first. The token ends only when the last request
+//! finished. Each node that shares a store counts its own requests only; if a node dies, the due
+//! time of the row ends the token.
 
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The requests of this process, by the key of their token's row.
+/// The running requests of this process, by row key of their token.
 #[derive(Default)]
 pub(super) struct Uses {
     running: Mutex<BTreeMap<String, Running>>,
@@ -22,7 +22,7 @@ struct Running {
     used_up: bool,
 }
 
-/// One such request. Dropped, it has left, too.
+/// A running request. Dropping the value ends the request too.
 pub(super) struct Use {
     uses: Arc<Uses>,
     key: String,
@@ -30,14 +30,14 @@ pub(super) struct Use {
 }
 
 impl Uses {
-    /// A request begins. To be called before it takes its use: the request that takes the last one
-    /// must see it.
+    /// Registers a request. Must be called before the request takes its use, so that the request
+    /// with the last use sees every other request.
     pub(super) fn enter(self: &Arc<Self>, key: &str) -> Use {
         self.lock().entry(key.to_owned()).or_default().requests += 1;
         Use { uses: Arc::clone(self), key: key.to_owned(), has_left: AtomicBool::new(false) }
     }
 
-    /// Is any request under way?
+    /// Returns true if any request with this token is running.
     pub(super) fn any(&self, key: &str) -> bool {
         self.lock().contains_key(key)
     }
@@ -48,20 +48,20 @@ impl Uses {
 }
 
 impl Use {
-    /// Key of the token's row.
+    /// Returns the row key of the token.
     pub(super) fn key(&self) -> &str {
         &self.key
     }
 
-    /// It took the last use.
+    /// Records that this request took the last use.
     pub(super) fn was_last(&self) {
         if let Some(running) = self.uses.lock().get_mut(&self.key) {
             running.used_up = true;
         }
     }
 
-    /// The request is answered. `true` for the last one of a token without uses left, whose leaver
-    /// ends the token.
+    /// Ends the request. Returns `true` for the last running request of a used-up token; the caller
+    /// must then end the token.
     pub(super) fn leave(&self) -> bool {
         if self.has_left.swap(true, Ordering::SeqCst) {
             return false;
@@ -78,7 +78,7 @@ impl Use {
 
 impl Drop for Use {
     fn drop(&mut self) {
-        // A request that goes without leaving ends nothing: the row is due by itself.
+        // A request dropped without `leave` ends no token: due work ends the row.
         self.leave();
     }
 }
