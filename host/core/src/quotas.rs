@@ -1,9 +1,9 @@
-//! Lease-count quotas: how many leases there may be at once at a mount, at a path below one, or
-//! everywhere.
+//! Lease-count quotas: limits on the number of leases at a mount, at a path below a mount, or
+//! overall.
 //!
-//! The attack this file stops: a client in a loop that asks for credentials until the target has no
-//! room for users, and the store none for leases. It is refused before a component is entered, so
-//! that nothing outside is touched. Never knows what a lease is of.
+//! Prevents a client in a loop from requesting credentials until the target has no room for users
+//! and the store none for leases. A request over the quota is refused before a component is called,
+//! so that nothing outside changes. Quotas do not know the content of a lease.
 
 mod lease_count;
 mod table;

@@ -1,10 +1,10 @@
-//! The seal: whether the store is open, and what opens and closes it.
+//! The seal: initialising, unsealing and sealing the store.
 //!
-//! The attack this file stops: work beside what undoes it. One caller at a time opens or
-//! closes the store, and it is opened only once every request that began before the last seal has
-//! ended. Shares are kept by client, and clients give their shares in turn, so that no client keeps
-//! the service sealed for the others. And a guesser of shares: each refusal is told in the log with
-//! its address, and in the audit once that is open.
+//! Prevents work from running concurrently with a reopened store: a single caller at a time opens
+//! or closes the store, and the store is opened only after every request from before the last seal
+//! has ended. Shares are kept per client, and clients give shares in turn, so that no client can
+//! keep the service sealed for the others. Against guessing of shares, each refusal is logged with
+//! its address and, once the audit is open, audited.
 
 mod unsealing;
 
@@ -30,42 +30,42 @@ use unsealing::Unsealing;
 pub(crate) struct Seal {
     process: Arc<Process>,
     directory: Arc<DataDirectory>,
-    /// `None` while sealed.
+    /// The open core; `None` while sealed.
     open: RwLock<Option<Arc<Core>>>,
-    /// Held while the service is initialised, unsealed or sealed.
+    /// Lock held while the service is initialised, unsealed or sealed.
     turn: Mutex<()>,
-    /// Held by the client that may wait for the turn with a share. A client with a thousand shares
+    /// Permit of the client that may wait for `turn` with a share. A client with a thousand shares
     /// delays another client by a single share.
     clients: FairSemaphore<Client>,
-    /// Shares that came in so far. Held for moments only, because the status reads it.
+    /// Shares received so far. Locked only briefly, because the status reads this field.
     unsealing: std::sync::Mutex<Option<Unsealing>>,
-    /// Attempts that were refused since there was an audit.
+    /// Refused attempts that are not audited yet.
     refused: std::sync::Mutex<RefusedUnseals>,
 }
 
-/// How far the service is between uninitialised and open.
+/// Seal state for the status endpoints.
 pub(crate) struct SealStatus {
-    /// `None` until it is initialised.
+    /// `None` if the service is not initialised.
     pub(crate) config: Option<SealConfig>,
     pub(crate) sealed: bool,
-    /// Shares that came in, of all clients.
+    /// Number of shares received from all clients.
     pub(crate) progress: u8,
-    /// Enough shares came in, and do not open the data.
+    /// True if enough shares were received but do not open the data.
     pub(crate) has_wrong_share: bool,
-    /// Empty while there are none.
+    /// Empty if no share was received.
     pub(crate) nonce: String,
-    /// `None` until it is initialised.
+    /// `None` if the service is not initialised.
     pub(crate) cluster_id: Option<String>,
 }
 
-/// What initialising gives, once: it cannot be shown again.
+/// Result of the initialisation. Shown once; the values cannot be shown again.
 pub(crate) struct Initialised {
     pub(crate) shares: Vec<Share>,
     pub(crate) root_token: Secret,
 }
 
 impl Seal {
-    /// The seal of the directory, closed.
+    /// Returns the closed seal of the directory.
     pub(crate) fn new(process: Arc<Process>, directory: Arc<DataDirectory>) -> Self {
         let (open, turn) = (RwLock::default(), Mutex::default());
         let (unsealing, refused) = (std::sync::Mutex::default(), std::sync::Mutex::default());
@@ -73,22 +73,22 @@ impl Seal {
         Self { process, directory, open, turn, clients, unsealing, refused }
     }
 
-    /// Whether there is a cluster in the data directory.
+    /// Returns true if the data directory contains a cluster.
     ///
     /// # Errors
-    /// When the directory has to be looked at and cannot be read.
+    /// If the directory must be inspected and cannot be read.
     pub(crate) async fn is_initialised(&self) -> Result<bool, Failure> {
         Ok(self.directory.seal_config().await?.is_some())
     }
 
-    /// Makes a new cluster in the empty directory. It stays sealed.
+    /// Creates a new cluster in the empty directory. The cluster stays sealed.
     ///
     /// # Errors
-    /// 400 when it is initialised already.
+    /// 400 if the directory is already initialised.
     pub(crate) async fn initialise(&self, config: SealConfig) -> Result<Initialised, Failure> {
         let _turn = self.turn.lock().await;
         if self.directory.seal_config().await?.is_some() {
-            // The text that clients of this API look for.
+            // Clients of this API search for this text.
             return Err(Failure::invalid(
                 "Vault is already initialized: unseal it with the shares of its key",
             ));
@@ -110,27 +110,27 @@ impl Seal {
         Ok(Initialised { shares, root_token })
     }
 
-    /// Whether a sender without a token may have one more request answered, before its body is
-    /// read.
+    /// Checks the rate limit of a sender without a token before the request's body is read.
     ///
     /// # Errors
-    /// 429 when its client had too many.
+    /// 429 if the client is over the limit.
     pub(crate) async fn check_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
         self.process.strangers.check(remote, &*self.process.settings.log).await
     }
 
-    /// One more request of a sender without a token.
+    /// Counts a request of a sender without a token against the rate limit.
     ///
     /// # Errors
-    /// 429 when its client had too many.
+    /// 429 if the client is over the limit.
     pub(crate) async fn admit_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
         self.process.strangers.admit(remote, &*self.process.settings.log).await
     }
 
-    /// Takes one share from `remote`. With enough of them the service is open when this returns.
+    /// Takes a share from `remote`. If the share completes a correct set, the service is open on
+    /// return.
     ///
     /// # Errors
-    /// 400 for a text that is no share of this seal, and when enough shares of this client do not
+    /// 400 for a text that is no share of this seal, and if enough shares of this client do not
     /// open the data. The client's attempt is then over; its shares are still combined with later
     /// shares.
     pub(crate) async fn unseal(&self, share: &str, remote: IpAddr) -> Result<(), Failure> {
@@ -171,8 +171,8 @@ impl Seal {
         }
     }
 
-    /// Adds a share of `client` to the shares that came in. Returns the keys of all sets that the
-    /// share completes.
+    /// Adds a share of `client` to the received shares. Returns the keys of all sets that the share
+    /// completes.
     fn add_share(
         &self,
         config: SealConfig,
@@ -187,7 +187,8 @@ impl Seal {
         unsealing.insert(attempt).add(client, share)
     }
 
-    /// Ends the client's attempt if the client gave enough shares, none of which opened the store.
+    /// Ends the client's attempt if the client gave enough shares and none of their sets opened the
+    /// store.
     fn end_complete_attempt(&self, client: Client) -> Result<(), Failure> {
         let mut unsealing = sync::lock(&self.unsealing);
         match unsealing.as_mut().filter(|attempt| attempt.is_complete(client)) {
@@ -202,7 +203,7 @@ impl Seal {
     /// Forgets the shares of `remote`'s client. The shares of other clients stay.
     ///
     /// # Errors
-    /// 500 where the system gives no randomness.
+    /// 500 if the machine's random generator fails.
     pub(crate) fn forget_shares(&self, remote: IpAddr) -> Result<(), Failure> {
         let mut unsealing = sync::lock(&self.unsealing);
         let forgotten = match unsealing.as_mut() {
@@ -232,12 +233,11 @@ impl Seal {
         })
     }
 
-    /// Opens the directory with the key that lies beside its data, after initialising an empty one
-    /// with it, and makes what dev mode promises: `root_token`, and every engine at its default
-    /// path.
+    /// Opens the directory with the dev key file beside the data, initialising an empty directory
+    /// first. Then provides the dev-mode setup: `root_token`, and every engine at its default path.
     ///
     /// # Errors
-    /// What keeps it sealed, in words for the operator.
+    /// The reason the service stays sealed, worded for the operator.
     pub(crate) async fn open_dev(&self, root_token: &Secret) -> Result<(), Failure> {
         let _turn = self.turn.lock().await;
         let key = bulkhead_store::dev_key(&self.directory)?;
@@ -249,16 +249,16 @@ impl Seal {
         lifecycle::provision_dev(&core, root_token).await
     }
 
-    /// The open core, and the right to work with it. Looked up twice: a request neither waits for a
-    /// seal that is under way, nor gets in behind it.
+    /// Returns the open core and the right to work with the core. The core is read twice: a request
+    /// neither waits for a seal that is under way, nor enters after the seal.
     pub(crate) async fn enter(&self) -> Option<(Arc<Core>, OwnedRwLockReadGuard<()>)> {
         self.core()?;
         let in_flight = Arc::clone(&self.process.in_flight).read_owned().await;
         Some((self.core()?, in_flight))
     }
 
-    /// Seals, if what is open is what was meant: a request that asked for it may have been
-    /// overtaken by another seal and by another unsealing.
+    /// Seals the service if `is_meant` accepts the open core. Another seal and unseal may have
+    /// happened since the request for this seal.
     pub(crate) async fn close_if(&self, is_meant: impl Fn(&Arc<Core>) -> bool) {
         let _turn = self.turn.lock().await;
         let core = sync::write(&self.open).take_if(|open| is_meant(open));
@@ -268,12 +268,12 @@ impl Seal {
         }
     }
 
-    /// Store time, in milliseconds.
+    /// Returns store time, in milliseconds.
     pub(crate) fn now(&self) -> u64 {
         self.directory.now()
     }
 
-    /// A dev seal has no shares that an operator could give again.
+    /// Rewords a wrong key in dev mode, where no operator has shares to give again.
     fn wrong_dev_key(&self, fault: StoreFault) -> Failure {
         match fault {
             StoreFault::WrongKey => Failure::internal(format!(
@@ -290,13 +290,13 @@ impl Seal {
         &self.process.settings
     }
 
-    /// The open core; `None` while sealed.
+    /// Returns the open core; `None` while sealed.
     pub(crate) fn core(&self) -> Option<Arc<Core>> {
         sync::read(&self.open).clone()
     }
 
-    /// Begins to serve from the open store, once all that began before the last seal has ended. The
-    /// caller has the turn.
+    /// Starts the service on the open store, after all work from before the last seal has ended.
+    /// The caller holds `turn`.
     async fn unlock(&self, store: Arc<Store>) -> Result<Arc<Core>, Failure> {
         let nothing_in_flight = self.process.in_flight.write().await;
         let core = match lifecycle::open(Arc::clone(&store), Arc::clone(&self.process)).await {

@@ -1,13 +1,13 @@
-//! How often callers without a token are answered.
+//! Rate limit for callers without a valid token.
 //!
-//! The attacks this file stops: tokens and shares that are guessed as fast as the server answers,
-//! and an audit disk that is filled with the lines of refusals. A client has so many failed
-//! look-ups, unseal attempts and questions to recorded open endpoints at once, and so many a second
-//! after them; what is over is refused, unrecorded, and told in the log by its number. A token that
-//! holds is never refused here, however often others ask from the same address.
+//! Prevents guessing tokens and unseal shares at full server speed, and filling the audit disk with
+//! refusals. Failed token look-ups, unseal attempts and requests to audited open endpoints share a
+//! budget per client: a burst, then a fixed rate. Requests over the limit are refused and not
+//! audited; the log tells their number. A valid token is never refused here, whatever other callers
+//! at the same address do.
 //!
-//! A refusal comes after a pause: it costs next to nothing to make, so that who asks again at once
-//! would otherwise have the processors to itself, and every other client would stand in its line.
+//! A refusal is delayed. Without the delay a refusal is so cheap that a client in a retry loop
+//! would take the processors and delay every other client.
 
 use crate::log::Log;
 use crate::random;
@@ -20,26 +20,26 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// Answers that a client may have at once.
+/// Maximum number of requests that a client may make at once.
 const BURST: u32 = 1_000;
-/// After them one more each.
+/// Time after which the budget grows by 1 request.
 const ONE_MORE_AFTER: Duration = Duration::from_millis(20);
-/// When what was refused is worth another try, in milliseconds.
+/// Retry-after value of a refusal, in milliseconds.
 const RETRY_AFTER: u64 = 1_000;
-/// How long a refusal waits at least, and by how much more at most: those that come together do not
-/// come together again.
+/// Minimum delay of a refusal, and maximum random extra delay. The random part spreads the retries
+/// of clients that were refused together.
 const PAUSE: Duration = Duration::from_millis(500);
 const MORE_PAUSE: Duration = Duration::from_millis(500);
-/// Refusals that wait at a time. Each holds a connection; those beyond are told at once.
+/// Maximum number of delayed refusals. Each holds a connection; further refusals are sent at once.
 const PAUSED_MAX: usize = 256;
-/// Clients that are remembered. Those that come when so many are on have one share together.
+/// Maximum number of clients with their own budget. Further clients share a single budget.
 const CLIENTS_MAX: usize = 10_000;
-/// How often clients are looked through for those that need not be remembered.
+/// Minimum interval between removals of clients with a full budget.
 const SWEPT_EVERY: Duration = Duration::from_secs(1);
-/// How often the log tells of refusals.
+/// Minimum interval between log lines about refusals.
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 
-/// How often each client was answered of late.
+/// Budgets of all clients without a valid token.
 pub(crate) struct Strangers {
     counted: Mutex<Counted>,
     pauses: Semaphore,
@@ -53,28 +53,28 @@ impl Default for Strangers {
 
 #[derive(Default)]
 struct Counted {
-    /// When each client would have all its answers again.
+    /// Time at which each client's budget is full again.
     full_at: HashMap<Client, Instant>,
-    /// Refused since the log was told.
+    /// Number of refusals since the last log line.
     refused: u64,
     told: Option<Instant>,
-    /// When the clients that have all their answers were forgotten.
+    /// Time of the last removal of clients with a full budget.
     swept: Option<Instant>,
 }
 
 impl Strangers {
-    /// Takes one of the answers of `remote`'s client.
+    /// Takes a request from the budget of `remote`'s client.
     ///
     /// # Errors
-    /// 429 when it has had them, after a pause, with when to try again.
+    /// 429 with a retry-after value, after a delay, if the budget is empty.
     pub(crate) async fn admit(&self, remote: IpAddr, log: &dyn Log) -> Result<(), Failure> {
         self.after_a_pause(self.admit_at(remote, Instant::now(), log)).await
     }
 
-    /// Whether `remote`'s client has an answer left. None is taken.
+    /// Checks that `remote`'s client has budget left, without taking a request.
     ///
     /// # Errors
-    /// 429 when it has none, after a pause, with when to try again.
+    /// 429 with a retry-after value, after a delay, if the budget is empty.
     pub(crate) async fn check(&self, remote: IpAddr, log: &dyn Log) -> Result<(), Failure> {
         self.after_a_pause(self.check_at(remote, Instant::now(), log)).await
     }
@@ -88,7 +88,8 @@ impl Strangers {
         admitted
     }
 
-    /// Gives `remote`'s client the answer back that it had last: it proved who it is.
+    /// Returns the last request to the budget of `remote`'s client, because the client
+    /// authenticated.
     pub(crate) fn give_back(&self, remote: IpAddr) {
         let mut counted = sync::lock(&self.counted);
         if let Some(full_at) = counted.full_at.get_mut(&Client::of(remote)) {
@@ -108,14 +109,14 @@ impl Strangers {
     }
 }
 
-/// How long one refusal waits.
+/// Returns the delay of a refusal.
 fn pause() -> Duration {
     let share = random::bytes::<1>().map_or(0, |drawn| drawn.first().copied().unwrap_or_default());
     PAUSE + MORE_PAUSE * u32::from(share) / u32::from(u8::MAX)
 }
 
 impl Counted {
-    /// When the client would have all its answers again.
+    /// Returns the time at which the client's budget is full again.
     fn full_at(&mut self, client: Client, now: Instant) -> &mut Instant {
         if self.full_at.len() >= CLIENTS_MAX
             && self.swept.is_none_or(|swept| now >= swept + SWEPT_EVERY)
@@ -128,10 +129,11 @@ impl Counted {
         self.full_at.entry(key).or_insert(now)
     }
 
-    /// When `remote`'s client would have all its answers again after one more, which is not taken.
+    /// Returns the time at which the budget of `remote`'s client would be full again after another
+    /// request. The request is not taken.
     ///
     /// # Errors
-    /// 429 when it has none left.
+    /// 429 if the budget is empty.
     fn after_one_more(
         &mut self,
         remote: IpAddr,
@@ -145,7 +147,7 @@ impl Counted {
         Err(self.refuse(remote, now, log))
     }
 
-    /// Counts a refusal, of which the log is told from time to time.
+    /// Counts a refusal and writes a log line from time to time.
     fn refuse(&mut self, remote: IpAddr, now: Instant, log: &dyn Log) -> Failure {
         self.refused += 1;
         if self.told.is_none_or(|told| now >= told + TOLD_EVERY) {

@@ -1,7 +1,7 @@
-//! A quota as it is stored, and what it counts.
+//! Stored form of a quota, and the count of its leases.
 //!
-//! A token that a login made is a lease of its auth mount, as published servers have it. No auth
-//! mount has other leases, and no quota is of a path below one.
+//! A login token counts as a lease of its auth mount, as in published servers. An auth mount has no
+//! other leases, and no quota applies to a path below an auth mount.
 
 use crate::leases::LEASE_SPACES;
 use crate::tokens;
@@ -11,27 +11,27 @@ use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 
-/// Where quotas are stored in [`Space::Core`].
+/// Key prefix of quotas in [`Space::Core`].
 const PREFIX: &str = "quota/lease-count/";
 
-/// How many leases there may be at a path.
+/// Maximum number of leases at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LeaseCountQuota {
-    /// The mount, by what its rows begin with, so that the quota moves with it; empty for all
-    /// mounts together.
+    /// Row prefix of the mount, so that the quota follows a moved mount; empty for all mounts
+    /// together.
     pub(crate) mount: String,
-    /// What the paths of the leases go on with below the mount, without slashes at its ends; empty
-    /// for the whole mount.
+    /// Path below the mount, without slashes at either end; empty for the whole mount.
     pub(crate) below: String,
-    /// Reservations, and leases whose end is still owed, count too: what they are of may be there.
+    /// Maximum number of leases. Reservations and leases with a pending revocation count too,
+    /// because their credentials may exist.
     pub(crate) max_leases: u32,
 }
 
 stored!(LeaseCountQuota, "lease-count-quota", reads_stored_lease_count_quotas);
 
 impl LeaseCountQuota {
-    /// Whether leases of that mount at the path `below` are counted. Paths are compared at the
-    /// borders of their segments.
+    /// Returns true if leases of the mount at the path `below` count. Paths are compared at segment
+    /// borders.
     pub(super) fn counts(&self, mount: &str, below: &str) -> bool {
         if self.mount.is_empty() {
             return true;
@@ -43,21 +43,21 @@ impl LeaseCountQuota {
             })
     }
 
-    /// Of the quotas that count a lease, the one that decides is the largest by this.
+    /// Returns the precision of the quota. If several quotas count a lease, the quota with the
+    /// greatest precision applies.
     pub(super) fn precision(&self) -> (bool, usize) {
         (!self.mount.is_empty(), self.below.len())
     }
 
-    /// Whether both are of the same path.
+    /// Returns true if both quotas are for the same path.
     pub(crate) fn is_of_path_of(&self, other: &Self) -> bool {
         (&self.mount, &self.below) == (&other.mount, &other.below)
     }
 
-    /// How many leases and tokens of logins it counts, and at most `max_leases` of each kind of
-    /// row.
+    /// Counts leases and login tokens, up to `max_leases` for each kind of row.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub(crate) async fn count(&self, store: &Store) -> Result<u64, StoreFault> {
         let prefix = match (self.mount.as_str(), self.below.as_str()) {
             ("", _) => String::new(),
@@ -76,7 +76,7 @@ fn address(name: &str) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{name}"))
 }
 
-/// The quota of that name.
+/// Reads the quota with this name.
 ///
 /// # Errors
 /// The store's failure; 500 for a row that does not parse.
@@ -87,21 +87,21 @@ pub(crate) async fn read(unit: &mut Unit, name: &str) -> Result<Option<LeaseCoun
         .map_err(|unreadable| unreadable.of(format_args!("the stored lease-count quota {name}")))
 }
 
-/// Writes a quota into the unit.
+/// Writes a quota into the unit of work.
 ///
 /// # Errors
-/// 500 where it cannot be written as JSON.
+/// 500 if the quota cannot be serialised.
 pub(crate) fn put(unit: &mut Unit, name: &str, quota: &LeaseCountQuota) -> Result<(), Failure> {
     unit.put(address(name), quota.to_bytes()?, Index::default());
     Ok(())
 }
 
-/// Deletes a quota; success also when there is none.
+/// Deletes a quota; succeeds also if the quota does not exist.
 pub(crate) fn delete(unit: &mut Unit, name: &str) {
     unit.delete(address(name));
 }
 
-/// Names of the quotas after `after`, at most `limit`, in order.
+/// Returns at most `limit` sorted names of quotas after `after`.
 ///
 /// # Errors
 /// The store's failure.

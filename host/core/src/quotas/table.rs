@@ -1,4 +1,4 @@
-//! The quotas of an open store, as requests ask them.
+//! The quotas of an open store, checked by requests.
 
 use super::lease_count::{LeaseCountQuota, delete, names, read};
 use super::tally::{Place, Tally};
@@ -9,23 +9,23 @@ use bulkhead_wire::sync;
 use std::sync::{Arc, RwLock};
 use tokio::sync::Mutex;
 
-/// All quotas, in memory: a request for a lease reads none of them from the store.
+/// All quotas, in memory: a request for a lease reads no quota from the store.
 pub(crate) struct Quotas {
     log: Arc<dyn Log>,
     active: RwLock<Vec<Arc<Active>>>,
-    /// So that of two readings of the store the later one stays.
+    /// Serialises loads, so that of two loads the later result stays.
     reading: Mutex<()>,
 }
 
-/// How far a quota is used up.
+/// The usage of a quota.
 pub(crate) struct Usage {
     pub(crate) name: String,
     pub(crate) max_leases: u64,
-    /// Leases that it counts.
+    /// Number of leases that the quota counts.
     pub(crate) counter: u64,
 }
 
-/// A quota, and what is known of its leases.
+/// A quota and the running count of its leases.
 struct Active {
     name: String,
     quota: LeaseCountQuota,
@@ -33,16 +33,16 @@ struct Active {
 }
 
 impl Quotas {
-    /// No quotas: those of a store are there once they are [loaded](Self::load).
+    /// Returns an empty table; [`load`](Self::load) fills the table.
     pub(crate) fn new(log: &Arc<dyn Log>) -> Self {
         Self { log: Arc::clone(log), active: RwLock::default(), reading: Mutex::default() }
     }
 
-    /// Reads all quotas, after one was written too. Those that are as they were go on counting
-    /// where they were. One that cannot be read is told and left out: it keeps nothing closed.
+    /// Loads all quotas, also after a quota was written. Unchanged quotas keep their running count.
+    /// A quota that cannot be read is logged and skipped, so that it blocks no request.
     ///
     /// # Errors
-    /// The store's failure to list them.
+    /// The store's failure to list the quotas.
     pub(crate) async fn load(&self, store: &Arc<Store>) -> Result<(), Failure> {
         let _alone = self.reading.lock().await;
         let mut loaded = Vec::new();
@@ -63,8 +63,8 @@ impl Quotas {
         Ok(())
     }
 
-    /// What is known of the leases at the quota's path. Where another number was allowed there,
-    /// only the calls under way are: it was counted up to that number.
+    /// Returns the running count for the quota's path. If the limit changed, only the running calls
+    /// are kept, because the old count stopped at the old limit.
     fn tally_of(&self, quota: &LeaseCountQuota) -> Option<Arc<Tally>> {
         let active = sync::read(&self.active);
         let found = active.iter().find(|active| active.quota.is_of_path_of(quota))?;
@@ -76,11 +76,12 @@ impl Quotas {
         })
     }
 
-    /// Lets in a call that may make a lease of the mount at the path `below`. Of the quotas that
-    /// count it, that of the longest path decides, and one of a mount before one of all.
+    /// Lets in a call that may create a lease of the mount at the path `below`. If several quotas
+    /// count the lease, the longest path applies, and a mount's quota applies before the overall
+    /// quota.
     ///
     /// # Errors
-    /// 429 where the quota is used up. The store's failure.
+    /// 429 if the quota is used up. The store's failure.
     pub(crate) async fn let_in(
         &self,
         store: &Store,
@@ -110,7 +111,7 @@ impl Quotas {
         counting.max_by_key(|active| active.quota.precision()).map(Arc::clone)
     }
 
-    /// How far each quota is used up.
+    /// Returns the usage of each quota.
     ///
     /// # Errors
     /// The store's failure.
@@ -125,10 +126,10 @@ impl Quotas {
         Ok(usage)
     }
 
-    /// Deletes the quotas of a mount that is gone.
+    /// Deletes the quotas of a removed mount.
     ///
     /// # Errors
-    /// The store's failure; the quotas are there still.
+    /// The store's failure; the quotas then still exist.
     pub(crate) async fn forget_mount(
         &self,
         store: &Arc<Store>,

@@ -1,9 +1,9 @@
-//! How many leases a quota has left, without counting them for each request.
+//! Running count of a quota's leases, so that not every request counts rows.
 //!
-//! What was counted is exact at that moment; since then what was let in is added, and what made
-//! nothing is taken off again, but never what ended, so that the number is too high and never too
-//! low. Where it has reached the quota, the leases are counted anew, and so seldom that a client in
-//! a loop costs a tenth of a reader's time.
+//! A count is exact at its moment. Afterwards, calls that were let in are added and calls that
+//! stored nothing are subtracted; ended leases are not subtracted. The number may be too high,
+//! never too low. When the number reaches the quota, the leases are counted again, but rarely: a
+//! client in a loop costs a tenth of a database reader's time.
 
 use bulkhead_store::StoreFault;
 use bulkhead_wire::sync;
@@ -11,31 +11,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
-/// After a count that found no room, the next one waits so many times as long as it took.
+/// Length of the pause after a count, as a multiple of the count's duration.
 const PAUSE: u32 = 10;
 
-/// The leases of one quota.
+/// The running count of a quota.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// Calls that were let in and have not ended: their leases may not be stored yet.
+    /// Number of calls that were let in and have not ended; their leases may not be stored yet.
     under_way: Arc<AtomicU64>,
     known: Arc<Mutex<Known>>,
-    /// Held by the call that asks: others wait while it has the leases counted.
+    /// Lock of the call that checks the quota; other calls wait while this call counts.
     asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct Known {
-    /// Leases that are stored and calls that may make one, at most; `None` before the first count.
+    /// Upper bound of stored leases and calls that may create a lease; `None` before the first
+    /// count.
     taken: Option<u64>,
-    /// Places that were given back since the latest count began.
+    /// Number of places returned since the latest count began.
     given_back: u64,
-    /// No count before that.
+    /// Time before which no new count may begin.
     rests_until: Option<Instant>,
 }
 
-/// The place of a call that may make a lease. Its lease counts from now on, also where the call is
-/// cut off: only what certainly stored nothing [gives its place back](Self::give_back).
+/// The place of a call that may create a lease. The lease counts from now on, even if the call is
+/// interrupted; only a call that certainly stored nothing [gives its place back](Self::give_back).
 #[must_use]
 pub(crate) struct Place {
     under_way: Arc<AtomicU64>,
@@ -43,9 +44,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Gives the place of a call back that stored no lease and no reservation.
+    /// Gives back the place of a call that stored neither a lease nor a reservation.
     pub(crate) fn give_back(self) {
-        // With the end of the call at once, as a count that begins sees both or neither.
+        // Together with the end of the call, so that a new count sees both changes or neither.
         let known = Arc::clone(&self.known);
         let mut known = sync::lock(&known);
         known.taken = known.taken.map(|taken| taken.saturating_sub(1));
@@ -61,15 +62,15 @@ impl Drop for Place {
 }
 
 impl Tally {
-    /// The same calls under way, and nothing counted.
+    /// Returns a tally with the same running calls and without a count.
     pub(super) fn uncounted(&self) -> Self {
         Self { under_way: Arc::clone(&self.under_way), ..Self::default() }
     }
 
-    /// Lets a call in, if there are fewer than `most` leases; `count` tells how many are stored.
+    /// Lets a call in if there are fewer than `most` leases; `count` counts the stored leases.
     ///
     /// # Errors
-    /// That of `count`.
+    /// The error of `count`.
     pub(super) async fn let_in(
         &self,
         most: u64,
@@ -96,8 +97,9 @@ impl Tally {
         Ok(Some(Place { under_way, known }))
     }
 
-    /// The calls under way, where there is no room and the leases are to be counted. They are read
-    /// before the rows are: a call that ends between both is counted twice, not never.
+    /// Returns the number of running calls if there is no room and the leases must be counted.
+    /// Running calls are read before the rows: a call that ends in between is counted twice instead
+    /// of not at all.
     fn begin_count(&self, most: u64) -> Option<u64> {
         let mut known = sync::lock(&self.known);
         if known.has_room(most) || known.rests_until.is_some_and(|end| Instant::now() < end) {

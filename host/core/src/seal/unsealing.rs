@@ -1,15 +1,15 @@
-//! Unseal shares, kept by the client that gave them.
+//! Unseal shares, kept by client.
 //!
-//! Attacks that this file stops: bogus shares that keep right shares out, fill the threshold, or
-//! push the shares of other clients out of memory; and a reset that makes the server forget the
-//! operators' shares. Each new share is combined with the shares before it, also after a failed
-//! attempt. No client ends the attempt of another client, evicts its shares or forgets them.
+//! Prevents bogus shares from blocking right shares, filling the threshold, or pushing the shares
+//! of other clients out of memory; and prevents a reset from erasing the operators' shares. Each
+//! new share is combined with the earlier shares, also after a failed attempt. No client can end
+//! the attempt of another client, evict its shares or reset its shares.
 //!
 //! Key holders unseal together from different addresses. So each share is combined with three
 //! pools: the shares of the same client, which no other client can crowd out; the latest shares of
 //! every client, taken client by client; and, if there are too many, a random choice of clients. A
-//! crowd of addresses makes unsealing from several addresses take more attempts, and does not
-//! prevent it.
+//! crowd of addresses makes unsealing from several addresses take more attempts, but cannot prevent
+//! success.
 
 use crate::random;
 use bulkhead_store::{Progress, SealConfig, SealKey, Share, ShareCollector};
@@ -17,21 +17,21 @@ use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of sets of shares that are tried for one share, in each pool.
+/// Maximum number of sets of shares tried for a new share, in each pool.
 const MOST_SETS: usize = 64;
-/// Bounds the work on all sets of a pool: a set costs the square of its number of shares. Above a
+/// Maximum work on all sets of a pool: a set costs the square of its number of shares. Above a
 /// threshold of 128 only a single set is tried, so every share must be right.
 const MOST_EFFORT: usize = 1 << 15;
-/// Maximum number of clients whose shares are kept. The client that has been silent longest makes
-/// room.
+/// Maximum number of clients with kept shares. The client that has been silent longest is removed
+/// first.
 const MOST_GIVERS: usize = 256;
 
 /// The attempts of all clients, and the shares of earlier attempts.
 pub(super) struct Unsealing {
-    /// Names the shares in progress, so that clients can tell two attempts apart.
+    /// Identifies the shares in progress, so that clients can distinguish two attempts.
     pub(super) nonce: String,
     config: SealConfig,
-    /// Ordered by the time of the latest share, the latest last.
+    /// Clients in order of their latest share, the latest last.
     givers: Vec<Giver>,
 }
 
@@ -40,27 +40,27 @@ struct Giver {
     client: Client,
     /// Numbers of the shares in the current attempt.
     numbers: BTreeSet<u8>,
-    /// Shares that are combined with the next share, the latest last.
+    /// Shares to combine with the next share, the latest last.
     given: Vec<Share>,
 }
 
 impl Unsealing {
-    /// Begins without shares.
+    /// Returns an attempt without shares.
     ///
     /// # Errors
-    /// 500 where the system gives no randomness.
+    /// 500 if the machine's random generator fails.
     pub(super) fn new(config: SealConfig) -> Result<Self, Failure> {
         Ok(Self { nonce: random::uuid()?, config, givers: Vec::new() })
     }
 
-    /// Returns how many different share numbers are in progress, and never as many as the
-    /// threshold: clients take that for an open server.
+    /// Returns the number of different share numbers in progress, but always fewer than the
+    /// threshold: clients take a full threshold for an open server.
     pub(super) fn progress(&self) -> u8 {
         let most = self.config.threshold.saturating_sub(1);
         u8::try_from(self.numbers().len()).unwrap_or(u8::MAX).min(most)
     }
 
-    /// Returns whether enough shares are in progress, so that at least one share is wrong.
+    /// Returns true if enough shares are in progress, so that at least one share is wrong.
     pub(super) fn has_wrong_share(&self) -> bool {
         self.numbers().len() >= usize::from(self.config.threshold)
     }
@@ -69,7 +69,7 @@ impl Unsealing {
         self.givers.iter().flat_map(|giver| giver.numbers.iter().copied()).collect()
     }
 
-    /// Returns whether `client` alone gave enough shares.
+    /// Returns true if `client` alone gave enough shares.
     pub(super) fn is_complete(&self, client: Client) -> bool {
         let needed = usize::from(self.config.threshold);
         needed == 1 || self.giver(client).is_some_and(|giver| giver.numbers.len() >= needed)
@@ -79,12 +79,12 @@ impl Unsealing {
         self.givers.iter().find(|giver| giver.client == client)
     }
 
-    /// Adds a share of `client`. Returns the key of every set of shares that the new share
-    /// completes. None of the keys need be right.
+    /// Adds a share of `client`. Returns the key of every set that the new share completes. None of
+    /// the keys need be right.
     ///
     /// # Errors
-    /// 400 for a share that does not fit this seal; the earlier shares stay. 500 where the system
-    /// gives no randomness.
+    /// 400 for a share that does not fit this seal; the earlier shares stay. 500 if the machine's
+    /// random generator fails.
     pub(super) fn add(&mut self, client: Client, share: &Share) -> Result<Vec<SealKey>, Failure> {
         let refused = |why: String| Failure::invalid(why).recordable();
         let alone = ShareCollector::new(self.config).add(share.clone()).map_err(refused)?;
@@ -144,7 +144,7 @@ impl Unsealing {
         Ok(())
     }
 
-    /// Returns the pools that a new share of the last giver, with this number, is combined with.
+    /// Returns the pools to combine with a new share of the latest client, with this number.
     fn pools(&self, number: u8) -> Result<Vec<Vec<&Share>>, Failure> {
         let latest_first: Vec<&Giver> = self.givers.iter().rev().collect();
         let (recent, is_whole) = self.pool(&latest_first, number);
@@ -160,9 +160,9 @@ impl Unsealing {
         Ok(vec![own, recent, random])
     }
 
-    /// Collects shares of these givers: the latest share of each giver, then the second latest,
-    /// until the sets with a share of this number would be too many. The flag says whether no share
-    /// was left out.
+    /// Collects shares of these clients: the latest share of each client, then the second latest,
+    /// until a share of this number would complete too many sets. The flag is true if no share was
+    /// left out.
     fn pool<'a>(&self, givers: &[&'a Giver], number: u8) -> (Vec<&'a Share>, bool) {
         let depth = givers.iter().map(|giver| giver.given.len()).max().unwrap_or_default();
         let layers = (0..depth)
@@ -217,12 +217,13 @@ fn most_sets(config: SealConfig) -> usize {
     (MOST_EFFORT / needed.saturating_mul(needed).max(1)).clamp(1, MOST_SETS)
 }
 
-/// Number of shares that one more share completes to a set.
+/// Returns the number of other shares needed for a complete set.
 fn others_needed(config: SealConfig) -> usize {
     usize::from(config.threshold).saturating_sub(1)
 }
 
-/// Number of sets of `pool` with different share numbers that one more share would complete.
+/// Returns the number of sets of `pool` with different share numbers that another share would
+/// complete.
 fn number_of_sets(pool: &[&Share], config: SealConfig) -> usize {
     let others = others_needed(config);
     if pool.len() <= others {
