@@ -1,6 +1,7 @@
-//! The unsealed service as one value: the nouns that it is made of.
+//! The unsealed service as a single value.
 //!
-//! Never knows what is done with them: its start and end are in `lifecycle/open.rs`.
+//! This file only holds the parts of the service. Start and end of the service are in
+//! `lifecycle/open.rs`.
 
 use crate::audit::Audit;
 use crate::background::{Background, Claims};
@@ -29,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
-/// The service while it is unsealed.
+/// The unsealed service.
 pub(crate) struct Core {
     pub(crate) process: Arc<Process>,
     pub(crate) store: Arc<Store>,
@@ -48,16 +49,16 @@ pub(crate) struct Core {
     pub(crate) claims: Arc<Claims>,
     pub(crate) sealing: Sealing,
     pub(crate) lifetimes: Lifetimes,
-    /// Names at auth methods whose logins failed of late.
+    /// Recent failed logins, by name and auth method.
     pub(crate) lockouts: Lockouts,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) due_work: DueWorker,
-    /// What `sys/internal/specs/openapi` answers.
+    /// Generated documents of `sys/internal/specs/openapi`.
     pub(crate) documents: Documents,
     seal_asked: AtomicBool,
 }
 
-/// What a core is assembled from; everything else follows.
+/// The parts from which a core is assembled; the core creates every other part.
 pub(crate) struct Parts {
     pub(crate) process: Arc<Process>,
     pub(crate) sandbox: Arc<Sandbox>,
@@ -67,13 +68,13 @@ pub(crate) struct Parts {
     pub(crate) background: Arc<Background>,
 }
 
-/// What a token may do, and for whom it stands.
+/// The access list of a token, and its entity and groups.
 pub(crate) struct Rights {
     pub(crate) acl: Arc<Acl>,
     pub(crate) standing: Standing,
 }
 
-/// The task that does due work, from the service's opening to its seal.
+/// The task for due work; runs from the opening of the service to the seal.
 #[derive(Default)]
 pub(crate) struct DueWorker(Mutex<Option<JoinHandle<()>>>);
 
@@ -120,16 +121,17 @@ impl Core {
         })
     }
 
-    /// Default and longest lifetime of tokens: as `auth/token` is tuned, or else the system's.
+    /// Returns the default and maximum lifetime of tokens: the tuning of `auth/token`, or the
+    /// system's.
     pub(crate) fn token_lifetimes(&self) -> Lifetimes {
         self.mounts.builtin(Builtin::Token).settings.lifetimes(self.lifetimes)
     }
 
-    /// What a token may do: by its own policies, and by those of its entity and the groups of
-    /// that.
+    /// Returns the rights of a token: from its own policies and from the policies of its entity and
+    /// groups.
     ///
     /// # Errors
-    /// 403 where its entity is disabled or gone.
+    /// 403 if the token's entity is disabled or deleted.
     pub(crate) async fn rights_of(&self, token: &TokenRecord) -> Result<Rights, Failure> {
         let standing = tokens::standing(&mut self.store.begin(), token).await?;
         if standing.is_empty() {
@@ -145,7 +147,7 @@ impl Core {
         Ok(Rights { acl, standing })
     }
 
-    /// What loading a plugin takes.
+    /// Returns the handles for loading a plugin.
     pub(crate) fn loader(&self) -> PluginLoader<'_> {
         PluginLoader {
             store: &self.store,
@@ -155,7 +157,7 @@ impl Core {
         }
     }
 
-    /// Asks for the service to be sealed once the request that asks is answered.
+    /// Requests a seal of the service after the current request is answered.
     pub(crate) fn ask_to_seal(&self) {
         self.seal_asked.store(true, Ordering::SeqCst);
     }

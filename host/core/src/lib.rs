@@ -1,10 +1,10 @@
-//! The rules, and the order in which they are applied.
+//! The rules of the service, and the order in which they apply.
 //!
-//! Knows mounts, tokens, policies, leases, the catalog and the order of the steps. Never knows
-//! hyper, SQL or wasmtime's types.
+//! This crate contains mounts, tokens, policies, leases, the catalog and the steps of a request. It
+//! does not depend on hyper, SQL or the types of wasmtime.
 //!
-//! Its rooms stand in one line: a room imports from those to its left and above only. `tests/tidy`
-//! reads the line here and holds the imports to it.
+//! Its modules are ordered in the following line: a module imports only from modules to its left or
+//! in lines above. `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
 //! log → random → strangers → lockouts → lifetimes → paging → parking → sealing → passwords
@@ -13,29 +13,30 @@
 //! → pipeline → service
 //! ```
 //!
-//! - **strangers** knows how often callers without a token were answered, and never with what.
-//! - **lockouts** knows which names at auth methods failed how often, and never how.
-//! - **parking** knows which requests wait for a change, and never for which.
-//! - **policies** knows what a policy's text allows on a path, and never who holds it.
-//! - **background** knows rows that are due, the claims on them and the pauses between attempts,
-//!   and never what is done with a row.
-//! - **catalog** knows which plugins there are, and never where they are mounted.
-//! - **identity** knows the entities behind logins and their groups, and never their tokens.
-//! - **oidc** knows named keys, and the tokens by which a mount shows others who it is.
-//! - **tokens** knows who calls and until when; **mounts** which engine serves a path, and the only
-//!   door to a component; **audit** the lines of a request; **leases** what ends, and when. Each
-//!   has the handles that it works with, and none has the whole.
-//! - **quotas** knows how many leases and tokens of logins there may be at a path, and never what
-//!   they are of.
-//! - **core** is the nouns above as one value, and knows nothing of what is done with them.
-//! - **host_services** is what a component's call may ask of them.
-//! - **logins** makes tokens of what auth methods proved, and never knows how that was done.
-//! - **lifecycle** is what goes on over time: opening and sealing, the ends of leases and tokens,
-//!   mounts that are disabled, moved, migrated and revived, and what takes effect after a commit.
-//! - **seal** opens and closes the store; **api** has the host's own endpoints, a file each;
-//!   **pipeline** is the order of a request's steps; **service** is what the server calls.
+//! - **strangers** rate-limits callers without a token; it does not know the answers.
+//! - **lockouts** counts failed logins by name and auth method; it does not know the reasons.
+//! - **parking** holds requests that wait for a change; it does not know the change.
+//! - **policies** decides what a policy's text allows on a path; it does not know the caller.
+//! - **background** finds due rows, claims rows and waits between attempts; it does not know the
+//!   work on a row.
+//! - **catalog** lists the plugins; it does not know their mounts.
+//! - **identity** stores the entities behind logins, and their groups; it does not know tokens.
+//! - **oidc** stores named keys and issues the tokens that prove a mount's identity to other
+//!   services.
+//! - **tokens** identifies callers and ends their tokens; **mounts** maps paths to engines and is
+//!   the only way to a component; **audit** writes the lines of a request; **leases** ends leases
+//!   when they are due. Each module holds only the handles that it needs.
+//! - **quotas** limits the number of leases and login tokens at a path; it does not know their
+//!   content.
+//! - **core** combines the modules above in a single value, without behaviour of its own.
+//! - **host_services** implements the functions that a component's call may use.
+//! - **logins** creates tokens from the results of auth methods; it does not know the methods.
+//! - **lifecycle** runs the changes over time: opening and sealing, ends of leases and tokens,
+//!   mounts that are disabled, moved, migrated and revived, and effects after a commit.
+//! - **seal** opens and closes the store; **api** contains the host's own endpoints, a file each;
+//!   **pipeline** orders the steps of a request; **service** is the interface for the server.
 //!
-//! Start reading at `pipeline.rs`: the life of a request as one function.
+//! Start reading at `pipeline.rs`: the life of a request as a single function.
 
 mod api;
 pub mod audit;

@@ -1,8 +1,8 @@
-//! Generated passwords, and the policies that operators store for them.
+//! Generated passwords, and the password policies that operators store.
 //!
-//! The fault this file stops: a policy that is stored and cannot be followed. One that does not
-//! read, or takes too long, is refused when it is written. A policy is read in the unit of its
-//! caller, so that what a request does is done by one state of it.
+//! Prevents storing a policy that cannot be followed: a policy that does not parse, or whose
+//! generation takes too long, is refused on write. A policy is read in the caller's unit of work,
+//! so that a request sees a single version of the policy.
 
 use crate::random::Run;
 use bulkhead_store::{Address, Index, Space, StoreFault, Unit};
@@ -10,16 +10,16 @@ use bulkhead_wire::alphabet::Alphabet;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::password_policy::PasswordPolicy;
 
-/// Where policies are stored in [`Space::Core`].
+/// Key prefix of password policies in [`Space::Core`].
 const PREFIX: &str = "password-policy/";
 
-/// Longest password that is made of an alphabet, in characters.
+/// Maximum length of a password generated from an alphabet, in characters.
 const LONGEST: usize = 1_024;
 
-/// A password by the named policy; empty means the default one.
+/// Generates a password by the named policy; an empty name means the default policy.
 ///
 /// # Errors
-/// 404 when there is no such policy.
+/// 404 if the policy does not exist.
 pub(crate) async fn generate(unit: &mut Unit, name: &str) -> Result<String, Failure> {
     let policy =
         if name.is_empty() { PasswordPolicy::default() } else { policy(unit, name).await? };
@@ -27,10 +27,10 @@ pub(crate) async fn generate(unit: &mut Unit, name: &str) -> Result<String, Fail
     policy.generate(&mut || run.byte())
 }
 
-/// `length` characters of `alphabet`, each as likely as the others.
+/// Generates `length` characters of `alphabet`, uniformly distributed.
 ///
 /// # Errors
-/// 400 for a length outside of 1 to 1024, and for what is no alphabet.
+/// 400 for a length outside of 1 to 1024, and for an invalid alphabet.
 pub(crate) fn generate_from(length: usize, alphabet: &str) -> Result<String, Failure> {
     if !(1..=LONGEST).contains(&length) {
         return Err(Failure::invalid(format!(
@@ -54,7 +54,7 @@ async fn policy(unit: &mut Unit, name: &str) -> Result<PasswordPolicy, Failure> 
     PasswordPolicy::parse(&text).map_err(|_| damaged(name))
 }
 
-/// The text of a policy.
+/// Reads the text of a policy.
 pub(crate) async fn text(unit: &mut Unit, name: &str) -> Result<Option<String>, Failure> {
     let Some(record) = unit.get(&address(name)).await? else { return Ok(None) };
     String::from_utf8(record.body.to_vec()).map(Some).map_err(|_| damaged(name))
@@ -64,10 +64,11 @@ fn damaged(name: &str) -> Failure {
     Failure::internal(format!("the stored password policy {} does not parse", quoted(name)))
 }
 
-/// Writes a policy into the unit.
+/// Writes a policy into the unit of work.
 ///
 /// # Errors
-/// 400 with line and reason when it does not parse or cannot be followed; nothing is written then.
+/// 400 with line and reason if the policy does not parse or cannot be followed; nothing is written
+/// then.
 pub(crate) fn put(unit: &mut Unit, name: &str, text: &str) -> Result<(), Failure> {
     let mut run = Run::new();
     PasswordPolicy::accept(text, &mut || run.byte())?;
@@ -75,12 +76,12 @@ pub(crate) fn put(unit: &mut Unit, name: &str, text: &str) -> Result<(), Failure
     Ok(())
 }
 
-/// Deletes a policy; success also when there is none.
+/// Deletes a policy; succeeds also if the policy does not exist.
 pub(crate) fn delete(unit: &mut Unit, name: &str) {
     unit.delete(address(name));
 }
 
-/// Names of the policies after `after`, at most `limit`, in order.
+/// Returns at most `limit` sorted names of policies after `after`.
 pub(crate) async fn names(
     unit: &mut Unit,
     after: &str,

@@ -1,8 +1,8 @@
-//! Permits: proof that this token may do this on this path, that the path asks for no token, or
-//! that due work was claimed.
+//! Permits: proof that a call is allowed, because this token may do this on this path, because the
+//! path needs no token, or because due work was claimed.
 //!
-//! The attack this file stops: an unchecked call. A mount's component is had only in exchange for a
-//! permit, and only the functions below make one.
+//! Prevents an unchecked call. A mount's component is reached only with a permit, and only the
+//! functions below create permits.
 
 use crate::background::Claim;
 use crate::policies::acl::{Acl, Granted, Question, Verdict};
@@ -10,22 +10,22 @@ use bulkhead_wire::description::{RawAccess, Route};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// What was permitted. There is no other way to a component than `Mounts::open`, which takes one.
+/// Proof that an action is allowed. `Mounts::open`, the only way to a component, takes a permit.
 pub(crate) struct Permit {
     granted: Granted,
 }
 
 impl Permit {
-    /// Holds the request against the token's policies.
+    /// Checks the request against the token's policies.
     ///
     /// # Errors
-    /// 403, worded so that the caller does not learn what exists on the path.
+    /// 403, worded so that the caller does not learn which objects exist on the path.
     pub(crate) fn ask(acl: &Acl, question: &Question<'_>) -> Result<Self, Failure> {
         Self::of(acl.check(question))
     }
 
-    /// Holds the request against the token's policies apart from what they say of parameters: of a
-    /// request that is refused for another reason, which only such a caller may learn.
+    /// Checks the request against the token's policies without parameter restrictions. For a
+    /// request that is refused for another reason, which only an authorised caller may learn.
     ///
     /// # Errors
     /// 403, as [`Permit::ask`].
@@ -39,12 +39,12 @@ impl Permit {
     fn of(verdict: Verdict) -> Result<Self, Failure> {
         match verdict {
             Verdict::Granted(granted) => Ok(Self { granted }),
-            // It names path and parameters, and never a value.
+            // The sentence names path and parameters, never a value.
             Verdict::Denied(why) => Err(Failure::denied(why).recordable()),
         }
     }
 
-    /// For a row that asks for no token, and so for no policy: a login, or one that is public.
+    /// Permits a request to a row that needs no token and no policy: a login or a public row.
     ///
     /// # Errors
     /// 403 for any other row.
@@ -55,25 +55,23 @@ impl Permit {
         }
     }
 
-    /// For plain HTTP, to callers whom the component authenticates itself: it says in its
-    /// description that it does.
+    /// Permits plain HTTP for callers that the component authenticates itself, as its description
+    /// declares.
     pub(crate) fn for_raw(_access: &RawAccess) -> Self {
         Self { granted: Granted::default() }
     }
 
-    /// For the end or renewal of a lease, and for timers: the holder of the claim acts for the
-    /// host.
+    /// Permits ending or renewing a lease, and timers: the holder of the claim acts for the host.
     pub(crate) fn for_due_work(_claim: &Claim) -> Self {
         Self { granted: Granted::default() }
     }
 
-    /// Capabilities that the token's policies grant on the path.
+    /// Returns the capabilities that the token's policies grant on the path.
     pub(crate) fn capabilities(&self) -> &[String] {
         &self.granted.capabilities
     }
 
-    /// Names of the policies that grant it, for the audit line; none for due work, which no token
-    /// asked for.
+    /// Returns the names of the granting policies for the audit line; empty if no token was used.
     pub(crate) fn granting(&self) -> &Arc<[Arc<str>]> {
         &self.granted.policies
     }

@@ -1,4 +1,4 @@
-//! What stays the same while the store is opened and sealed again.
+//! State of the process that survives sealing and unsealing.
 
 use crate::settings::Settings;
 use crate::strangers::Strangers;
@@ -7,15 +7,15 @@ use bulkhead_sandbox::compile::Compiler;
 use std::sync::Arc;
 use tokio::sync::RwLock;
 
-/// What stays the same while the store is opened and sealed again.
+/// State of the process that survives sealing and unsealing.
 pub(crate) struct Process {
     pub(crate) settings: Settings,
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) compiler: Compiler,
-    /// How often callers without a token are answered, sealed or open.
+    /// Rate limit for callers without a valid token, sealed or unsealed.
     pub(crate) strangers: Strangers,
-    /// Every request and every piece of due work holds it for reading until it has ended. The
-    /// opening of the store waits for it: what began before a seal must not go on beside what
-    /// undoes it.
+    /// In-flight lock: every request and every piece of due work holds the lock for reading until
+    /// its end. Opening the store waits for the lock, so that no old work runs concurrently with
+    /// the reopened store.
     pub(crate) in_flight: Arc<RwLock<()>>,
 }

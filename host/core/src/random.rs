@@ -1,6 +1,6 @@
-//! Randomness for names that must not be guessed: tokens, lease ids, accessors, uuids.
+//! Random text for names that must not be guessed: tokens, lease ids, accessors, UUIDs.
 //!
-//! Every function fails only when the machine's random generator does, with a 500.
+//! Functions fail only if the machine's random generator fails, with a 500.
 #![allow(clippy::missing_errors_doc, reason = "said once, above")]
 
 use aws_lc_rs::rand;
@@ -10,13 +10,14 @@ use zeroize::Zeroizing;
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// As many numbers as ten letters have.
+/// Number of different texts of ten letters.
 const TEN_LETTERS: u128 = 62_u128.pow(10);
 
-/// Bytes at or above it would favour the first letters of the alphabet.
+/// Lower limit of rejected bytes; accepting these bytes would favour the first letters of the
+/// alphabet.
 const UNBIASED: u8 = 248;
 
-/// `length` letters and digits, 5.95 bits each.
+/// Returns `length` random letters and digits, 5.95 bits each.
 pub fn base62(length: usize) -> Result<String, Failure> {
     let mut text = String::with_capacity(length);
     while text.len() < length {
@@ -28,8 +29,7 @@ pub fn base62(length: usize) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The `length` lowest letters and digits of `number`: how what is drawn elsewhere is written like
-/// the others.
+/// Returns the `length` lowest base-62 digits of `number`, for random numbers from another source.
 #[must_use]
 pub fn letters(mut number: u128, length: usize) -> String {
     let mut text = String::with_capacity(length);
@@ -46,18 +46,18 @@ pub fn letters(mut number: u128, length: usize) -> String {
     text
 }
 
-/// Lower-case hexadecimal of `N` random bytes.
+/// Returns `N` random bytes as lower-case hexadecimal.
 pub fn hex<const N: usize>() -> Result<String, Failure> {
     Ok(hexadecimal::text(&bytes::<N>()?))
 }
 
-/// A version-4 UUID.
+/// Returns a random version-4 UUID.
 pub fn uuid() -> Result<String, Failure> {
     Ok(uuid_of(u128::from_be_bytes(bytes::<16>()?), 4))
 }
 
-/// A UUID made from the first 32 digits of a keyed hash: version 8, which says that its maker chose
-/// the bits.
+/// Returns a UUID made from the first 32 digits of a keyed hash. Version 8 marks a UUID with custom
+/// bits.
 #[must_use]
 pub fn uuid_from(hash: &str) -> String {
     let digits = hash.get(..32).unwrap_or(hash);
@@ -77,19 +77,19 @@ fn uuid_of(number: u128, version: u128) -> String {
     text
 }
 
-/// Random bytes one at a time, drawn in runs, and overwritten when they are dropped.
+/// Buffer of random bytes, consumed byte by byte and overwritten when dropped.
 pub(crate) struct Run {
     bytes: Zeroizing<[u8; 128]>,
     used: usize,
 }
 
 impl Run {
-    /// Draws nothing yet.
+    /// Returns an empty buffer.
     pub(crate) fn new() -> Self {
         Self { bytes: Zeroizing::new([0; 128]), used: usize::MAX }
     }
 
-    /// The next one.
+    /// Returns the next random byte.
     pub(crate) fn byte(&mut self) -> Result<u8, Failure> {
         if self.used >= self.bytes.len() {
             fill(&mut *self.bytes)?;
@@ -101,7 +101,7 @@ impl Run {
     }
 }
 
-/// `N` random bytes.
+/// Returns `N` random bytes.
 pub fn bytes<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     fill(&mut bytes)?;

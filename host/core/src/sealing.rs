@@ -1,18 +1,18 @@
-//! Being sealed: what is in flight, and the sign for it to end.
+//! Sealing: tracking of work in flight, and the signal for background work to end.
 //!
-//! The fault this file stops: work that goes on beside what undoes it. Every request and every
-//! piece of due work holds the in-flight lock for reading until it has ended; the store is opened
-//! again only once that lock was had for writing.
+//! Prevents old work from running concurrently with a reopened store. Every request and every piece
+//! of due work holds the in-flight lock for reading until its end; the store is opened again only
+//! after the lock was taken for writing.
 
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, watch};
 
-/// Work of the service, until it is dropped: the store is not opened again before.
+/// Guard of a piece of work. The store is not opened again until the guard is dropped.
 pub(crate) type InFlight = OwnedRwLockReadGuard<()>;
 
-/// What tells work of an open store whether that is being sealed.
+/// Handle with which work on an open store learns that the store is being sealed.
 #[derive(Clone)]
 pub(crate) struct Sealing {
     in_flight: Arc<RwLock<()>>,
@@ -20,15 +20,16 @@ pub(crate) struct Sealing {
 }
 
 impl Sealing {
-    /// Of a store that was opened. `in_flight` is the process's: it outlives every seal.
+    /// Returns the handle for a newly opened store. `in_flight` belongs to the process and survives
+    /// every seal.
     pub(crate) fn new(in_flight: &Arc<RwLock<()>>) -> Self {
         Self { in_flight: Arc::clone(in_flight), stop: Arc::new(watch::channel(false).0) }
     }
 
-    /// The right to work. Never waits.
+    /// Registers a piece of work, without waiting.
     ///
     /// # Errors
-    /// 503 while the service waits for work to end, because it is being sealed.
+    /// 503 while the service is being sealed and waits for running work.
     pub(crate) fn enter(&self) -> Result<InFlight, Failure> {
         Arc::clone(&self.in_flight).try_read_owned().map_err(|_| sealed())
     }
@@ -38,24 +39,24 @@ impl Sealing {
         self.stop.send_replace(true);
     }
 
-    /// Is background work to end?
+    /// Returns true if background work must end.
     pub(crate) fn has_begun(&self) -> bool {
         *self.stop.borrow()
     }
 
-    /// Resolves when background work is to end.
+    /// Resolves when background work must end.
     pub(crate) async fn begun(&self) {
-        // An error means that the sender is gone, which is an end, too.
+        // An error means that the sender is gone, which also means the end.
         let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
     }
 
-    /// Waits for what is in flight; `false` when some of it has not ended after `patience`.
+    /// Waits for work in flight; returns `false` if some work has not ended after `patience`.
     pub(crate) async fn outwait(&self, patience: Duration) -> bool {
         tokio::time::timeout(patience, self.in_flight.write()).await.is_ok()
     }
 }
 
-/// The words that clients of this API look for (decision H4).
+/// Returns the failure with the words that clients of this API look for (decision H4).
 pub(crate) fn sealed() -> Failure {
     Failure::new(Kind::Unavailable, "Vault is sealed")
 }

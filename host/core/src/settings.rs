@@ -1,4 +1,4 @@
-//! What a server is started with.
+//! Start settings of a server.
 
 use crate::audit::AuditSettings;
 use crate::catalog::Official;
@@ -9,39 +9,39 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a server is started with.
+/// Start settings of a server.
 pub struct Settings {
-    /// Where the store lives; made when missing, locked while in use.
+    /// Data directory of the store; created if missing, locked while in use.
     pub directory: PathBuf,
-    /// The components of this binary.
+    /// Plugins built into this binary.
     pub officials: Vec<Official>,
-    /// The program that compiles uploaded components, which is this build of `bulkhead`.
+    /// Program that compiles uploaded components: this build of `bulkhead`.
     pub compiler: PathBuf,
-    /// Seconds.
+    /// Default lease TTL, in seconds.
     pub default_lease_ttl: u64,
-    /// Seconds.
+    /// Maximum lease TTL, in seconds.
     pub max_lease_ttl: u64,
-    /// How long a call into a component may take that says nothing else of itself.
+    /// Default timeout of a call into a component.
     pub request_timeout: Duration,
-    /// Nothing is done because it is due: no lease ends by itself, nothing is rotated. For a copy
-    /// of the data that was restored while the original may still serve.
+    /// Suspends due work: no lease expires by itself and nothing is rotated. For a restored copy of
+    /// the data while the original may still be serving.
     pub suspend_due_work: bool,
-    /// The version that clients switch features on (decision P5).
+    /// Version reported to clients, which enable features by version (decision P5).
     pub reported_version: String,
-    /// The URL by which clients reach this node, as `sys/leader` tells it; empty when the
-    /// configuration does not say.
+    /// URL under which clients reach this node, as reported by `sys/leader`; empty if not
+    /// configured.
     pub api_address: String,
-    /// The URL of a listener that can be dialled; empty where none can. It stands in for
-    /// `api_address` where others must be told how this server is reached.
+    /// URL of a listener that can be dialled; empty if there is none. Used instead of `api_address`
+    /// to tell others the address of this server.
     pub own_url: String,
-    /// Where the server listens: no component ever dials it.
+    /// Listen addresses of the server: no component may dial these addresses.
     pub own_addresses: Vec<SocketAddr>,
-    /// What the machine has, for components that are granted it.
+    /// Resources of the machine, for components with a grant for these resources.
     pub surroundings: Surroundings,
-    /// How components' HTTP leaves the machine.
+    /// Route of components' outbound HTTP.
     pub outbound: Outbound,
-    /// Where requests and answers are recorded.
+    /// Audit settings for requests and answers.
     pub audit: AuditSettings,
-    /// Where lines for the operator go.
+    /// Log for the operator.
     pub log: Arc<dyn Log>,
 }
