@@ -58,7 +58,7 @@ pub(crate) struct Core {
     seal_asked: AtomicBool,
 }
 
-/// The parts from which a core is assembled; the core creates every other part.
+/// The parts needed to assemble a core; the core creates every other part.
 pub(crate) struct Parts {
     pub(crate) process: Arc<Process>,
     pub(crate) sandbox: Arc<Sandbox>,

@@ -13,24 +13,23 @@
 //! → pipeline → service
 //! ```
 //!
-//! - **strangers** rate-limits callers without a token; it does not know the answers.
-//! - **lockouts** counts failed logins by name and auth method; it does not know the reasons.
-//! - **parking** holds requests that wait for a change; it does not know the change.
-//! - **policies** decides what a policy's text allows on a path; it does not know the caller.
-//! - **background** finds due rows, claims rows and waits between attempts; it does not know the
-//!   work on a row.
-//! - **catalog** lists the plugins; it does not know their mounts.
-//! - **identity** stores the entities behind logins, and their groups; it does not know tokens.
+//! - **strangers** rate-limits callers without a token, unaware of the answers.
+//! - **lockouts** counts failed logins by name and auth method, unaware of the reasons.
+//! - **parking** holds requests that wait for a change, unaware of the change.
+//! - **policies** decides what a policy's text allows on a path, unaware of the caller.
+//! - **background** finds due rows, claims rows and waits between attempts, unaware of the work on
+//!   a row.
+//! - **catalog** lists the plugins, unaware of their mounts.
+//! - **identity** stores the entities behind logins, and their groups, unaware of tokens.
 //! - **oidc** stores named keys and issues the tokens that prove a mount's identity to other
 //!   services.
 //! - **tokens** identifies callers and ends their tokens; **mounts** maps paths to engines and is
 //!   the only way to a component; **audit** writes the lines of a request; **leases** ends leases
 //!   when they are due. Each module holds only the handles that it needs.
-//! - **quotas** limits the number of leases and login tokens at a path; it does not know their
-//!   content.
-//! - **core** combines the modules above in a single value, without behaviour of its own.
+//! - **quotas** limits the number of leases and login tokens at a path, unaware of their content.
+//! - **core** combines the modules above in a single value, unaware of its users.
 //! - **host_services** implements the functions that a component's call may use.
-//! - **logins** creates tokens from the results of auth methods; it does not know the methods.
+//! - **logins** creates tokens from the results of auth methods, unaware of the methods.
 //! - **lifecycle** runs the changes over time: opening and sealing, ends of leases and tokens,
 //!   mounts that are disabled, moved, migrated and revived, and effects after a commit.
 //! - **seal** opens and closes the store; **api** contains the host's own endpoints, a file each;

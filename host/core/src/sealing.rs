@@ -12,7 +12,7 @@ use tokio::sync::{OwnedRwLockReadGuard, RwLock, watch};
 /// Guard of a piece of work. The store is not opened again until the guard is dropped.
 pub(crate) type InFlight = OwnedRwLockReadGuard<()>;
 
-/// Handle with which work on an open store learns that the store is being sealed.
+/// Handle that tells work on an open store to end when the store is being sealed.
 #[derive(Clone)]
 pub(crate) struct Sealing {
     in_flight: Arc<RwLock<()>>,

@@ -3,8 +3,8 @@
 //! Prevents guessing tokens and unseal shares at full server speed, and filling the audit disk with
 //! refusals. Failed token look-ups, unseal attempts and requests to audited open endpoints share a
 //! budget per client: a burst, then a fixed rate. Requests over the limit are refused and not
-//! audited; the log tells their number. A valid token is never refused here, whatever other callers
-//! at the same address do.
+//! audited; the log tells their number. A valid token is never refused here, even if other callers
+//! at the same address exceed the limit.
 //!
 //! A refusal is delayed. Without the delay a refusal is so cheap that a client in a retry loop
 //! would take the processors and delay every other client.
@@ -30,7 +30,8 @@ const RETRY_AFTER: u64 = 1_000;
 /// of clients that were refused together.
 const PAUSE: Duration = Duration::from_millis(500);
 const MORE_PAUSE: Duration = Duration::from_millis(500);
-/// Maximum number of delayed refusals. Each holds a connection; further refusals are sent at once.
+/// Maximum number of delayed refusals. Each delayed refusal holds a connection; further refusals
+/// are sent at once.
 const PAUSED_MAX: usize = 256;
 /// Maximum number of clients with their own budget. Further clients share a single budget.
 const CLIENTS_MAX: usize = 10_000;

@@ -1,4 +1,4 @@
-//! Capabilities: the words with which a policy rule grants or denies actions on its paths.
+//! Capabilities: the words in a policy rule that grant or deny actions on its paths.
 
 /// A capability, declared in alphabetical order, which is also the display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

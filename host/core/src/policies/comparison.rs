@@ -121,7 +121,7 @@ pub(super) fn is_same(asked: &Value, written: &Value) -> bool {
             asked == written || fractional && asked.as_f64() == written.as_f64()
         }
         (Value::Number(number), Value::String(text)) => {
-            // Durations arrive here in seconds, whatever form the client sent.
+            // Durations arrive here in seconds, in every form that a client may send.
             matches_glob(text, &number.to_string())
                 || seconds_of(written).is_some() && seconds_of(written) == number.as_u64()
         }

@@ -112,7 +112,7 @@ pub(super) fn counts_as(name: &str, schema: &[Field]) -> Option<String> {
     field.counts_as.as_ref().map(|other| canonical(other, schema))
 }
 
-/// Returns the value with which the field `name` defers to another field.
+/// Returns the value that makes the field `name` defer to another field.
 pub(super) fn deferring<'a>(name: &str, schema: &'a [Field]) -> Option<&'a str> {
     field(name, schema)?.deferring.as_deref()
 }

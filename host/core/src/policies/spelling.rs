@@ -41,7 +41,7 @@ const TUNED: [&str; 2] = ["sys/mounts/auth", "sys/auth"];
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OtherPath {
     pub(crate) path: String,
-    /// Rules whose text begins with this base were written for the other path.
+    /// Rules that begin with this base were written for the other path.
     pub(super) base: &'static str,
     /// True if such a rule replaces the rule for the request's own path.
     pub(super) decides: bool,

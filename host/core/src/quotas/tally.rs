@@ -122,12 +122,12 @@ mod tests {
     use std::sync::atomic::AtomicU32;
     use std::time::Duration;
 
-    /// Leases of a store, and how often they were counted.
+    /// The leases of a store, and the number of counts.
     #[derive(Default)]
     struct Stored {
         leases: AtomicU64,
         counts: AtomicU32,
-        /// Milliseconds that a count takes.
+        /// Duration of a count, in milliseconds.
         takes: u64,
     }
 
@@ -143,13 +143,13 @@ mod tests {
             tally.let_in(most, count).await.unwrap()
         }
 
-        /// As [`Self::ask`], when the leases may be counted again.
+        /// As [`Self::ask`], after the pause between counts.
         async fn ask_later(&self, tally: &Tally, most: u64) -> Option<Place> {
             rest(tally).await;
             self.ask(tally, most).await
         }
 
-        /// A call that ends with its lease.
+        /// Runs a call that creates a lease and ends; returns `false` if the call was not let in.
         async fn lease(&self, tally: &Tally, most: u64) -> bool {
             let Some(_place) = self.ask(tally, most).await else { return false };
             self.leases.fetch_add(1, Ordering::SeqCst);
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Waits until the leases may be counted again.
+    /// Waits for the end of the pause between counts.
     async fn rest(tally: &Tally) {
         let end = sync::lock(&tally.known).rests_until;
         if let Some(end) = end {

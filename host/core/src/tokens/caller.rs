@@ -22,7 +22,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Returns the caller of a service token, whose row is under `key`.
+    /// Returns the caller of a service token with the row key `key`.
     pub(crate) fn service(key: String, record: Arc<TokenRecord>) -> Self {
         Self { hash: key, record, kind: TokenType::Service, counted: None, has_last_use: false }
     }

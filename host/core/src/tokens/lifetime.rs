@@ -25,8 +25,9 @@ pub(crate) fn bounds(record: &TokenRecord, role: Option<&TokenRole>, system: Lif
     }
 }
 
-/// Returns the second from which a lifetime granted at `now_ms` counts. The current second is
-/// partly over; counting from it would end the token before the time that the caller was told.
+/// Returns the second from which a lifetime granted at `now_ms` counts: the next whole second. The
+/// current second is partly over, and a lifetime counted from the current second would end too
+/// early.
 pub(super) fn first_whole_second(now_ms: u64) -> u64 {
     now_ms.div_ceil(1000)
 }

@@ -54,7 +54,7 @@ impl RoleType {
         }
     }
 
-    /// Returns the kind of a token for which the caller requested `asked`.
+    /// Returns the kind of a token, given the requested kind `asked`.
     ///
     /// # Errors
     /// 400 if the role creates only the other kind.

@@ -9,7 +9,7 @@ use super::super::parse::Rule;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The answer for every path on which this pattern is the closest.
+/// The answer for every path that has this pattern as its closest pattern.
 #[derive(Debug, Default)]
 pub(super) struct Access {
     /// The granted capabilities, each with the names of the policies that grant the capability.

@@ -1,4 +1,4 @@
-//! The decision, row by row.
+//! Tests of access decisions, row by row.
 
 use super::super::identity::Entity;
 use super::*;
@@ -22,7 +22,7 @@ fn ask_with(acl: &Acl, operation: Operation, fields: Value) -> Verdict {
     acl.check(&Question { path: "x", operation, sudo: false, fields, schema: &[] })
 }
 
-/// By the one policy that [`policy`] makes.
+/// Returns the verdict of a grant by the single policy that [`policy`] creates.
 fn granted(words: &[&str]) -> Verdict {
     let capabilities = words.iter().map(|word| (*word).to_owned()).collect();
     Verdict::Granted(Granted { capabilities, policies: Arc::from([Arc::from("test")]) })
@@ -92,8 +92,8 @@ fn capabilities_without_effect_grant_nothing_and_are_not_shown() {
     assert!(!may(&ask(&acl, Operation::Read, "x")));
 }
 
-/// Decision H10 row by row. For each, the first rule grants `update` or `list` and the other
-/// one denies, and the other way round, in both orders: the first is the one that counts on the
+/// Checks decision H10 row by row. For each row, the first rule grants `update` or `list` and the
+/// other rule denies, and the other way round, in both orders: the first rule must apply to the
 /// path.
 #[test]
 fn the_closest_rule_counts_alone() {
@@ -210,8 +210,7 @@ fn a_list_counts_patterns_with_the_slash_before_those_without() {
     assert!(!may(&ask(&without, Operation::List, "a/b")));
 }
 
-/// The names below a denied folder are not read by listing it, whichever wildcard reaches it by
-/// another way.
+/// The names in a denied folder cannot be listed, even if another wildcard rule matches the folder.
 #[test]
 fn a_deny_is_not_got_around_by_listing() {
     for (deny, list) in [
@@ -501,7 +500,7 @@ fn a_token_reaches_a_folder_where_it_may_do_anything_at_all() {
     assert!(Acl::root().reaches("a/") && !acl(&[]).reaches("a/"));
 }
 
-/// Everything but what `rules` say besides.
+/// Grants everything except the restrictions in `rules`.
 fn all_but(rules: &str) -> Acl {
     let all = r#"path "*" { capabilities = ["create", "read", "update", "delete", "list"] }"#;
     acl(&[&format!("{all}\n{rules}")])
@@ -549,7 +548,7 @@ fn a_deny_counts_for_the_older_and_the_newer_path() {
     ] {
         assert!(!may(&ask(&deny(denied), Operation::Update, asked)), "{denied} {asked}");
     }
-    // A rule about secrets engines says nothing about auth methods.
+    // A rule about secrets engines does not apply to auth methods.
     assert!(may(&ask(&deny("sys/mounts/*"), Operation::Update, "sys/auth/a/tune")));
 }
 

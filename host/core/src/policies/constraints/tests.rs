@@ -259,7 +259,7 @@ fn an_alias_in_the_policy_constrains_the_field_behind_it() {
     assert!(check(&required, json!({"cluster_host": "a"})));
 }
 
-/// The row of an endpoint that mounts something, in short.
+/// Returns a shortened schema of an endpoint that mounts a plugin.
 fn mounting() -> Vec<Field> {
     let text = |name: &str| Field::new(name, FieldKind::String, "");
     let plugin_name = || text("plugin_name").counts_as("type");

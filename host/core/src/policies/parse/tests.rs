@@ -187,7 +187,7 @@ fn the_size_of_a_policy_its_rules_and_its_values_are_bounded() {
     }
 }
 
-/// Each is as large as a policy may be, and made to cost more than it says.
+/// Each text has the maximum size of a policy and tries to cost more than its size.
 #[test]
 fn no_text_within_the_bound_costs_more_than_its_size() {
     let filled = |unit: &str| unit.repeat(MAX_TEXT / unit.len());

@@ -1,4 +1,4 @@
-//! Shares of one client and of many, right and bogus.
+//! Tests of unsealing with right and bogus shares, from a single client and from many clients.
 
 use super::*;
 use std::net::Ipv4Addr;
@@ -13,7 +13,7 @@ fn bogus(number: u8, filler: u8) -> Share {
     Share::parse(&format!("{}{number:02x}", format!("{filler:02x}").repeat(32))).unwrap()
 }
 
-/// The shares of a key, and the attempt to find it.
+/// Returns a key, its shares, and an attempt to find the key.
 fn split(shares: u64, threshold: u64) -> (SealKey, Vec<Share>, Unsealing) {
     let (config, key) = (SealConfig::new(shares, threshold).unwrap(), SealKey::generate().unwrap());
     let shares = bulkhead_store::split(&key, config).unwrap();
@@ -76,7 +76,7 @@ fn what_was_given_last_is_kept_beside_what_a_stranger_gave_before() {
     assert_eq!(opened, 1);
 }
 
-/// Bogus shares of all numbers from one address.
+/// Gives bogus shares of all numbers from a single address.
 fn flood(attempt: &mut Unsealing, giver: u32, key: &SealKey) {
     for filler in 0..15 {
         assert!(!finds_from(giver, attempt, &bogus(filler % 5 + 1, filler), key));

@@ -16,7 +16,7 @@ fn token(policies: &[&str]) -> TokenRecord {
     serde_json::from_value(body).unwrap()
 }
 
-/// A maker, and what it asks for.
+/// A creator and its request.
 struct Case {
     parent: TokenRecord,
     role: Option<TokenRole>,
