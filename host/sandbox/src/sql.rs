@@ -1,10 +1,10 @@
-//! Pools of database sessions that outlive the instances which use them.
+//! Pools of database sessions that outlive the plugin instances using the sessions.
 //!
-//! A pool belongs to one mount, connection, generation and target, so that no plugin can reach
-//! another one's sessions by naming them. All pools together have so many sessions; a call that
-//! needs some of them takes the pool that was used longest ago from the mount that has most. Every
-//! field of a session is set here: nothing comes from the process's environment, a password file
-//! or the host's certificates.
+//! Prevents a plugin from reaching the sessions of another plugin by naming them: a pool belongs to
+//! a single mount, connection, generation and target. `limits::SQL_SESSIONS` bounds the sessions of
+//! all pools together. If a call needs more than the free sessions, Bulkhead closes the least
+//! recently used pool of the mount with most sessions. This code sets every option of a session
+//! itself: the process environment, password files and the host's certificates supply no option.
 
 mod failure;
 mod gate;
@@ -39,13 +39,13 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use way::Aim;
 
-/// What a pool belongs to.
+/// Key of a pool.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PoolKey {
     pub(crate) mount: String,
     pub(crate) connection: String,
     pub(crate) generation: u64,
-    /// The password is among it: another one is another pool.
+    /// Fingerprint of the target with its password: a new password means a new pool.
     target: Fingerprint,
 }
 
@@ -62,7 +62,7 @@ impl PoolKey {
 
 struct Entry {
     sessions: Arc<OnceCell<Sessions>>,
-    /// The most that it may open.
+    /// Maximum number of sessions that the pool may open.
     most: u32,
     used: Instant,
 }
@@ -70,26 +70,26 @@ struct Entry {
 /// All pools of the process.
 pub(crate) struct Pools {
     entries: Mutex<BTreeMap<PoolKey, Entry>>,
-    /// Sessions that no pool may open yet.
+    /// Session slots that are not reserved by a pool.
     room: Arc<Semaphore>,
     tls: Arc<TlsConfigs>,
 }
 
 impl Pools {
-    /// No pool yet.
+    /// Creates an empty set of pools.
     pub(crate) fn new(tls: &Arc<TlsConfigs>) -> Self {
         Self::with_room(limits::SQL_SESSIONS, tls)
     }
 
-    /// Pools that may have so many sessions together.
+    /// Creates pools with at most `sessions` sessions in total.
     fn with_room(sessions: u32, tls: &Arc<TlsConfigs>) -> Self {
         let room = Arc::new(Semaphore::new(sessions as usize));
         let tls = Arc::clone(tls);
         Self { entries: Mutex::default(), room, tls }
     }
 
-    /// The sessions of `key`, opened by the first that asks while others wait for it. `reaches`
-    /// says, endpoint by endpoint, which addresses it may be.
+    /// Returns the sessions of `key`. The first caller opens the pool, and concurrent callers wait
+    /// for that caller. `reaches` holds the allowed addresses of each endpoint of the target.
     async fn sessions(
         &self,
         key: PoolKey,
@@ -118,11 +118,11 @@ impl Pools {
         }
     }
 
-    /// Lends a session of `key`, from a pool that is opened where there is none. A pool that is
-    /// closed meanwhile is out of use by then, so that the next look finds or opens another.
+    /// Lends a session of `key`, and opens the pool if there is none. A pool that was closed in the
+    /// meantime is already removed from the map, so the next pass finds or opens another pool.
     ///
     /// # Errors
-    /// As [`sessions`](Self::sessions), and those of a login.
+    /// As [`sessions`](Self::sessions), and the errors of a login.
     async fn lend(
         &self,
         key: &PoolKey,
@@ -131,7 +131,7 @@ impl Pools {
     ) -> Result<Lent, SqlFailure> {
         loop {
             let sessions = self.sessions(key.clone(), target, reaches).await?;
-            // The call that opened them may have been granted more than this one is.
+            // The call that opened the pool may have had wider grants than this call.
             if !sessions.is_within(reaches) {
                 self.give_up(key);
             } else if let Some(lent) = sessions.lend().await? {
@@ -140,14 +140,14 @@ impl Pools {
         }
     }
 
-    /// Lends a session of `key` that is idle, if there is one that lives.
+    /// Lends an idle session of `key`, if there is a live session.
     async fn lend_idle(&self, key: &PoolKey, reaches: &[Reach]) -> Option<Lent> {
         let sessions = self.open_sessions(key).filter(|open| open.is_within(reaches))?;
         sessions.lend_idle().await
     }
 
-    /// The key of the newest pool of the connection of `key` that leads to `target`; one of its own
-    /// generation where there is none.
+    /// Returns the key of the newest pool of the same connection that leads to `target`. If there
+    /// is no such pool, the key keeps the generation of `key`.
     fn key_of_newest(&self, key: &PoolKey, target: &Target) -> PoolKey {
         let own = PoolKey { target: fingerprint(target), ..key.clone() };
         let entries = self.lock();
@@ -158,8 +158,8 @@ impl Pools {
         newest.cloned().unwrap_or(own)
     }
 
-    /// Logs in. Where there are sessions of `key` one of them is asked; else it is a session of its
-    /// own, so that the proof of a password leaves no pool behind that nothing will use.
+    /// Checks that a login works. Uses a pooled session of `key` if the pool is open. Otherwise
+    /// opens a temporary session, so that checking a password leaves no unused pool behind.
     ///
     /// # Errors
     /// As [`sessions`](Self::sessions).
@@ -183,7 +183,7 @@ impl Pools {
         Aim { target, tls: &self.tls }
     }
 
-    /// The sessions of `key`, if they are open.
+    /// Returns the sessions of `key`, if the pool is open.
     fn open_sessions(&self, key: &PoolKey) -> Option<Sessions> {
         let mut entries = self.lock();
         let entry = entries.get_mut(key)?;
@@ -191,8 +191,8 @@ impl Pools {
         entry.sessions.get().cloned()
     }
 
-    /// Gives up a pool whose server went away or was demoted: the next use resolves the name and
-    /// tries the endpoints anew.
+    /// Closes a pool whose server failed or was demoted. The next use resolves the name and tries
+    /// the endpoints again.
     pub(crate) fn give_up(&self, key: &PoolKey) {
         self.retire(|other, _| other == key);
     }
@@ -216,16 +216,16 @@ impl Pools {
             .collect();
         let all = async {
             for pool in closing {
-                // A pool whose task ended early has no sessions left either.
+                // A pool whose closing task failed has no sessions left to wait for.
                 let _ = pool.await;
             }
         };
-        // A session that is still lent by then ends with the process.
+        // A session that is still lent after this timeout ends with the process.
         let _ = tokio::time::timeout(limits::FAREWELL, all).await;
     }
 
-    /// Room for `most` sessions of `key`, which other pools make where there is none: each closes
-    /// once what it lent has come back.
+    /// Reserves slots for `most` sessions of `key`. If too few slots are free, closes other pools;
+    /// the slots of a closed pool become free when its lent sessions have come back.
     async fn make_room(
         &self,
         key: &PoolKey,
@@ -247,8 +247,9 @@ impl Pools {
         }
     }
 
-    /// Closes the pool that was used longest ago of the mount whose pools may have most sessions.
-    /// How many it gives back; `None` where there is no open pool but that of `key`.
+    /// Closes the least recently used pool of the mount with the largest sum of session limits.
+    /// Returns the number of slots that become free, or `None` if no other pool than that of `key`
+    /// is open.
     fn take_from_largest(&self, key: &PoolKey) -> Option<u32> {
         let entries = self.lock();
         let open =
@@ -278,8 +279,8 @@ impl Pools {
         cell
     }
 
-    /// Only once the newer one is open: a refused change must not close what others use. Idle ones
-    /// go as well.
+    /// Closes the pools of older generations and all idle pools. Call this only after the newer
+    /// pool is open: a refused change must not close sessions that other calls use.
     fn retire_older(&self, key: &PoolKey) {
         let now = Instant::now();
         self.retire(|other, entry| {
@@ -296,7 +297,7 @@ impl Pools {
         }
     }
 
-    /// Takes pools out of use; sessions that are lent finish what they do, and close then.
+    /// Removes pools from the map. Lent sessions finish their work before they close.
     fn retire(&self, unwanted: impl Fn(&PoolKey, &Entry) -> bool) {
         let mut entries = self.lock();
         let retired: Vec<PoolKey> = entries
@@ -317,7 +318,7 @@ impl Pools {
     }
 }
 
-/// Of everything in a target.
+/// Returns the fingerprint of all fields of a target.
 fn fingerprint(target: &Target) -> Fingerprint {
     let pool = &target.pool;
     of_servers(target)
@@ -331,8 +332,8 @@ fn fingerprint(target: &Target) -> Fingerprint {
         .end()
 }
 
-/// The servers of a target with all that authenticates them. A password for other servers is
-/// another password.
+/// Returns the fingerprint of a target's servers and TLS settings. The same password on other
+/// servers is a different login.
 fn servers(target: &Target) -> Fingerprint {
     of_servers(target).end()
 }

@@ -1,5 +1,5 @@
-//! What a database's refusal means: one code, the server's own code, and no text of a secret
-//! statement.
+//! Failures of databases, as error codes of the `sql` import: a single code and the server's own
+//! code. The text of a secret statement never appears in a failure.
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql;
 use sqlx::error::DatabaseError;
@@ -9,7 +9,7 @@ use sqlx::postgres::{PgDatabaseError, PgSeverity};
 /// A failure of the `sql` import.
 pub(crate) type SqlFailure = sql::Failure;
 
-/// A failure without a statement.
+/// Creates a failure that names no statement.
 pub(crate) fn failed(code: &str, message: impl Into<String>) -> SqlFailure {
     SqlFailure {
         code: code.to_owned(),
@@ -21,13 +21,13 @@ pub(crate) fn failed(code: &str, message: impl Into<String>) -> SqlFailure {
 }
 
 impl SqlFailure {
-    /// The same, of the statement in that place.
+    /// Adds the index of the failed statement.
     pub(super) fn at(self, place: usize) -> Self {
         Self { statement: u32::try_from(place).ok(), ..self }
     }
 }
 
-/// What `error` means when it came from dialling or logging in.
+/// Converts an error of dialling or logging in.
 pub(crate) fn of_login(error: &sqlx::Error) -> SqlFailure {
     let mut failure = of_statement(error, false);
     let rejected = failure.sqlstate.as_deref().is_some_and(|state| {
@@ -40,7 +40,7 @@ pub(crate) fn of_login(error: &sqlx::Error) -> SqlFailure {
     failure
 }
 
-/// What `error` means when it came from a statement. `secret`: the server's text is left out.
+/// Converts an error of a statement. `secret` leaves out the server's text.
 pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
     match error {
         sqlx::Error::Database(database) => of_database(database.as_ref(), secret),
@@ -53,7 +53,7 @@ pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
         sqlx::Error::ColumnDecode { index, .. } => {
             failed("invalid-request", format!("column {index} is not text: cast it"))
         }
-        // The library would send a password that it does not hash; see `mysql.rs`.
+        // The library would send an unhashed password without TLS; see `mysql.rs`.
         sqlx::Error::Configuration(_) => failed(
             "invalid-request",
             "TLS is needed for this server's way of asking for a password, or its PEM is no PEM",
@@ -62,14 +62,14 @@ pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
     }
 }
 
-/// What `error` means when it came from a commit. An error of the transaction means that nothing
-/// was kept; what ends the session in the same breath leaves open on which side of the commit.
+/// Converts an error of a commit. An error of the transaction means that the server kept nothing.
+/// If the error also ends the session, the result of the commit is unknown.
 pub(crate) fn of_commit(error: &sqlx::Error) -> SqlFailure {
     let mut failure = of_statement(error, true);
     let is_open = match error {
         sqlx::Error::Database(database) => match database.try_downcast_ref::<PgDatabaseError>() {
             Some(postgres) => is_last(postgres),
-            // MySQL answers to a commit with an error where it kept nothing because of others.
+            // MySQL rolled the transaction back if it answers a commit with a conflict.
             None => failure.code != "conflict",
         },
         _ => false,
@@ -80,7 +80,8 @@ pub(crate) fn of_commit(error: &sqlx::Error) -> SqlFailure {
     failure
 }
 
-/// Whether `error` tells of PostgreSQL's session that it is over, and not of what was asked.
+/// Returns whether `error` says that the session is over, and not that the statement failed.
+/// MySQL's own error packets never count.
 pub(super) fn ends_session(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) => true,
@@ -91,7 +92,7 @@ pub(super) fn ends_session(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether a server says nothing more on the session after it.
+/// Returns whether the server sends nothing more on the session after `error`.
 fn is_last(error: &PgDatabaseError) -> bool {
     matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)
 }
@@ -112,12 +113,12 @@ fn of_postgres(error: &PgDatabaseError) -> &'static str {
     match error.code() {
         "40001" | "40P01" => "conflict",
         "XX000" if error.routine().is_some_and(is_concurrent_update) => "conflict",
-        // Cancelled by a timeout, or a lock that did not come.
+        // A cancellation by a timeout, or a lock that was not granted in time.
         "57014" | "55P03" => "timed-out",
-        // A demoted primary; a commit whose end is not known.
+        // A demoted primary, or a commit with an unknown result.
         "25006" | "40003" => "unreachable",
-        // Lost sessions, exhausted resources, operators at work, failing disks: none is an answer
-        // to the statement.
+        // Lost sessions, exhausted resources, operator intervention, and disk failures: none of
+        // these errors is about the statement.
         code if ["08", "53", "57P", "58"].iter().any(|class| code.starts_with(class)) => {
             "unreachable"
         }
@@ -125,20 +126,20 @@ fn of_postgres(error: &PgDatabaseError) -> &'static str {
     }
 }
 
-/// Numbers of a login that is rejected: user, password, database, host, expired and locked
-/// accounts, a way of proving oneself that is not known, and TLS where the server insists on it.
+/// MySQL's error numbers for a rejected login: user, password, database, host, expired and locked
+/// accounts, an unknown authentication plugin, and TLS if the server requires TLS.
 const MYSQL_REFUSALS: [&str; 12] = [
     "1044", "1045", "1049", "1130", "1251", "1524", "1698", "1820", "1862", "3118", "3159", "4151",
 ];
 
 fn of_mysql(number: u16) -> &'static str {
     match number {
-        // A deadlock, or a lock that did not come.
+        // A deadlock, or a lock that was not granted in time.
         1205 | 1213 => "conflict",
-        // Cut by a bound on its time, or by hand.
+        // A cancellation by a timeout or by an operator.
         1317 | 1969 | 3024 => "timed-out",
-        // Too many sessions, a host that is blocked, a shutdown, memory or disk that is full, lost
-        // sessions, and a server that became read-only: none is an answer to the statement.
+        // Too many sessions, a blocked host, a shutdown, full memory or disk, lost sessions, and a
+        // server that became read-only: none of these errors is about the statement.
         1021
         | 1037
         | 1038
@@ -162,8 +163,8 @@ fn of_mysql(number: u16) -> &'static str {
     }
 }
 
-/// PostgreSQL tells "tuple concurrently updated" by an internal error; its text is translated, the
-/// routine's name is not.
+/// PostgreSQL reports "tuple concurrently updated" as an internal error. Its text is translated,
+/// but the name of the routine is not.
 fn is_concurrent_update(routine: &str) -> bool {
     matches!(routine, "simple_heap_update" | "simple_heap_delete")
 }

@@ -1,10 +1,10 @@
-//! The gate between a database and the SQL library: TLS is taken off here, and whole messages pass,
-//! within their bounds.
+//! The gate between a database and the SQL library: terminates TLS and passes whole messages within
+//! size limits.
 //!
-//! The attacks this file stops: a server that announces more than a machine has memory for, and has
-//! it set aside by the library, which ends the process; one that sends messages that the library
-//! keeps, without end; and a certificate of a public authority where the connection's own
-//! authorities were given, which the library would take as well (decision C16).
+//! Prevents three attacks. A server announces a huge length, and the library allocates that much
+//! memory, which ends the process. A server sends messages that the library keeps, without end. A
+//! server shows a certificate of a public authority although the connection has its own
+//! authorities; the library would accept such a certificate (decision C16).
 
 mod mysql;
 mod postgres;
@@ -23,21 +23,21 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-/// Bytes that are read or written at a time.
+/// Maximum number of bytes read or written at once.
 const CHUNK: usize = 16 << 10;
 
-/// Why a gate closed before either of its ends did.
+/// The reason for which a gate closed a session before either end did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The connection broke, or TLS was not agreed.
+    /// The connection broke, or the TLS handshake failed.
     Broken(String),
-    /// The login did not come about in time.
+    /// The login did not complete within the connect timeout.
     TimedOut,
-    /// The server speaks no TLS, and is not spoken to in clear.
+    /// The server has no TLS, and the connection requires TLS.
     NoTls,
-    /// What the server says is not its protocol.
+    /// The server sent bytes that are not its protocol.
     Protocol,
-    /// A message, or an answer, is larger than any that is asked for.
+    /// A message or an answer is over its size limit.
     TooLarge,
 }
 
@@ -53,36 +53,36 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The protocol that is spoken behind the gate.
+/// The protocol that the gate carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speech {
     Mysql,
     Postgres,
 }
 
-/// What a gate needs to know of a connection. No `Debug`: it holds the password.
+/// Settings of a gate. There is no `Debug`, because the settings hold the password.
 pub(super) struct Gate {
     pub(super) speech: Speech,
     pub(super) security: Security,
-    /// Sent in clear where the server asks for it within TLS.
+    /// Sent unhashed, within TLS only, if the server asks for the password itself.
     pub(super) password: Zeroizing<String>,
     pub(super) connect_timeout: Duration,
 }
 
 impl Gate {
-    /// Carries one session between the library and a server, until one of them ends it.
+    /// Carries a session between the library and a server until either end closes.
     ///
     /// # Errors
-    /// Why it was ended here.
+    /// The reason if the gate itself ended the session.
     pub(super) async fn carry(&self, near: &mut UnixStream, far: TcpStream) -> Result<(), Fault> {
-        // Without it a message in two pieces is only slower.
+        // Without `TCP_NODELAY`, a message in two pieces is only slower.
         let _ = far.set_nodelay(true);
         let entered = timeout(self.connect_timeout, self.enter(near, far)).await;
         let Some(far) = entered.map_err(|_| Fault::TimedOut)?? else { return Ok(()) };
         self.pass(near, far).await
     }
 
-    /// What has to be said before the gate only watches. `None`: the session ended by itself.
+    /// Handles the TLS request and, for MySQL, the login. `None`: an end closed the session before.
     async fn enter(
         &self,
         near: &mut UnixStream,
@@ -104,7 +104,7 @@ impl Gate {
         }
     }
 
-    /// Passes the server's messages on, as many at a time as came together.
+    /// Passes the server's messages on in batches, as the messages arrived.
     async fn answer(
         &self,
         far: impl AsyncRead + Unpin,
@@ -126,7 +126,7 @@ impl Gate {
                 passing.clear();
             }
         }
-        // What came before the end is the library's to hear.
+        // The library still receives the messages that came before the end.
         near.write_all(&passing).await.map_err(|error| broken(&error))
     }
 
@@ -137,7 +137,7 @@ impl Gate {
         }
     }
 
-    /// Whether the library is to see a message.
+    /// Returns whether the library may see a message.
     fn is_wanted(&self, message: &[u8]) -> Result<bool, Fault> {
         match self.speech {
             Speech::Postgres => Ok(postgres::is_wanted(message)),
@@ -146,7 +146,7 @@ impl Gate {
     }
 }
 
-/// Passes on what the library says, and begins to count anew what is answered.
+/// Passes the library's bytes on. Each write starts the byte count of a new answer.
 async fn ask(
     mut near: impl AsyncRead + Unpin,
     mut far: impl AsyncWrite + Unpin,
@@ -156,7 +156,8 @@ async fn ask(
     loop {
         let length = near.read(&mut chunk).await.map_err(|error| broken(&error))?;
         let Some(said) = chunk.get(..length).filter(|said| !said.is_empty()) else {
-            // The library is done. Whether the server hears it politely changes nothing.
+            // The library closed the session. An error of the shutdown towards the server has no
+            // effect.
             let _ = far.shutdown().await;
             return Ok(());
         };
@@ -166,11 +167,12 @@ async fn ask(
     }
 }
 
-/// One message, and no byte behind it: a head of which `body` says how many bytes follow. Its
-/// memory grows with what came, not with what was promised. `None` at the end.
+/// Reads a single message and no byte after the message. `body` returns the length of the body for
+/// a head. The buffer grows with the received bytes, not with the announced length. `None`: the
+/// connection ended before or within the message.
 ///
 /// # Errors
-/// Where it is none, too large, or cut short.
+/// The head is invalid, the message is too large, or the connection broke.
 async fn read_message<const HEAD: usize>(
     from: &mut (impl AsyncRead + Unpin),
     body: fn([u8; HEAD]) -> Option<usize>,
@@ -194,7 +196,7 @@ async fn read_message<const HEAD: usize>(
     }
 }
 
-/// Why a connection broke, in words of ours.
+/// Converts an I/O error to a fault, without the text of a library.
 fn broken(error: &io::Error) -> Fault {
     Fault::Broken(secure::why(error))
 }

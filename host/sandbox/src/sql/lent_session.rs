@@ -1,15 +1,15 @@
-//! A session that is lent, and the state in which it goes back to its pool.
+//! A lent session, and the state in which the session returns to its pool.
 //!
-//! Two faults end here. A session that goes back inside a transaction that was begun and never
-//! ended, because its call was cut while the server still answered: what is asked on it next would
-//! be a part of that transaction, never kept, or kept together with what was given up. The library
-//! knows of a transaction once its BEGIN was answered; here a session is closed unless its use was
+//! Prevents two faults. First, a call is cut while the server still answers, and the session
+//! returns to the pool inside an open transaction. The next statements would become part of that
+//! transaction: lost on rollback, or committed together with abandoned work. The library knows of a
+//! transaction only after the server answered BEGIN; this file closes a session unless its use was
 //! seen to end.
 //!
-//! And a session on which the statements of one role decide what those of another one mean: as
-//! whom, in which schema, and how a password is kept. A session on which anything was run but
-//! statements that are known to leave it alone is returned to the state after its login, in the
-//! same message that ends the transaction, or is closed.
+//! Second, the statements of a role change the session for the next role: its user, its schema, or
+//! the hashing of passwords. After any statement that is not known to leave the session unchanged,
+//! this file resets the session to the state after its login, in the same message that ends the
+//! transaction, or closes the session.
 
 use super::failure::{SqlFailure, of_commit};
 use super::session_state::Dialect;
@@ -19,12 +19,12 @@ use sqlx::pool::PoolConnection;
 use sqlx::{AssertSqlSafe, Database, Either, Executor};
 use std::ops::{Deref, DerefMut};
 
-/// A session in use. Unless its use ends well, it is closed, and nothing that is open is kept.
+/// A session in use. Dropping an unfinished session closes the session, and the server rolls back.
 pub(super) struct LentSession<D: Database> {
     session: PoolConnection<D>,
-    /// The server was seen to wait for the next statement, with no transaction open.
+    /// The server waits for the next statement, with no transaction open.
     is_idle: bool,
-    /// Statements were run that may have changed it, and not only the database.
+    /// A statement may have changed the session itself, not only the database.
     is_changed: bool,
 }
 
@@ -33,7 +33,7 @@ impl<D: Database> LentSession<D> {
         Self { session, is_idle: true, is_changed: false }
     }
 
-    /// Whether the same use can begin on it again.
+    /// Returns whether the same use can begin again on this session.
     pub(super) fn is_idle(&self) -> bool {
         self.is_idle
     }
@@ -43,10 +43,10 @@ impl<D: Dialect> LentSession<D>
 where
     for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
 {
-    /// Begins a transaction by `text`, which may say more than that it begins.
+    /// Begins a transaction by `text`, which may contain more statements.
     ///
     /// # Errors
-    /// The server's; nothing of `text` is kept then.
+    /// The server's error; the server keeps nothing of `text` then.
     pub(super) async fn begin(&mut self, text: String) -> Result<(), sqlx::Error> {
         self.is_idle = false;
         let begun = self.run(text).await;
@@ -69,17 +69,17 @@ where
         self.begin(format!("{begin}; {}", first.text)).await
     }
 
-    /// Runs what is in `text`, without a look at its rows. For words of our own.
+    /// Runs the statements in `text` without parameters, and ignores their rows.
     pub(super) async fn run(&mut self, text: String) -> Result<(), sqlx::Error> {
         self.session.execute(sqlx::raw_sql(AssertSqlSafe(text))).await.map(drop)
     }
 
-    /// Notes what `statement`, which is run next, may do to the session.
+    /// Records whether `statement`, which runs next, may change the session.
     pub(super) fn note(&mut self, statement: &Statement) {
         self.is_changed |= !D::leaves_session(&statement.text);
     }
 
-    /// Runs a statement outside of a transaction.
+    /// Runs a statement outside a transaction.
     pub(super) async fn run_alone(&mut self, statement: &Statement) -> Result<(), sqlx::Error> {
         self.is_idle = false;
         self.note(statement);
@@ -89,7 +89,7 @@ where
         done
     }
 
-    /// Keeps what went well, and nothing of what did not.
+    /// Commits if `done` is a success, and rolls back otherwise.
     pub(super) async fn end(&mut self, done: Result<(), SqlFailure>) -> Result<(), SqlFailure> {
         if done.is_err() {
             self.give_up().await;
@@ -99,17 +99,18 @@ where
         Ok(())
     }
 
-    /// Ends the transaction with nothing kept. A session that cannot do that is closed, which does
-    /// the same.
+    /// Rolls the transaction back. If the rollback fails, the session is closed, which has the same
+    /// effect.
     pub(super) async fn give_up(&mut self) {
         self.is_idle = self.end_by("ROLLBACK").await.unwrap_or(false);
     }
 
-    /// Ends the transaction by `word`, and resets the session in the same message where it may be
-    /// changed. Returns whether all of that went well.
+    /// Ends the transaction by `word`, and resets a changed session in the same message. Returns
+    /// whether both succeeded.
     ///
     /// # Errors
-    /// Those of `word`. One that comes after its answer is none: it is about the session alone.
+    /// The errors of `word`. An error after the answer to `word` concerns only the session, and
+    /// gives `false`.
     async fn end_by(&mut self, word: &str) -> Result<bool, sqlx::Error> {
         let text = match D::RESET {
             Some(reset) if self.is_changed => format!("{word}; {reset}"),
@@ -130,7 +131,7 @@ where
         Ok(true)
     }
 
-    /// Returns a session on which no transaction is open to the state after its login.
+    /// Resets a session without an open transaction to the state after its login.
     async fn reset(&mut self) -> Result<(), sqlx::Error> {
         if let Some(reset) = D::RESET.filter(|_| self.is_changed) {
             self.run(reset.to_owned()).await?;

@@ -1,7 +1,7 @@
-//! A session that is lent for one use, or for all attempts of one, with the pool that it is from.
+//! A session that is lent for a single use, or for all attempts of a use.
 //!
-//! The fault this file stops: work in flight that fails because its pool was closed. It has its
-//! session from its beginning to its end, and asks the pool again only where that session broke.
+//! Prevents running work from failing because its pool was closed: the work keeps the same session
+//! from beginning to end, and asks the pool again only if that session broke.
 
 use super::failure::{SqlFailure, ends_session, failed, of_login, of_statement};
 use super::lender::Lender;
@@ -12,19 +12,19 @@ use crate::limits;
 use sqlx::{Connection, Database, Executor};
 use std::time::Duration;
 
-/// A session that is lent.
+/// A lent session and its pool.
 pub(super) struct Loan<D: Database> {
     lender: Lender<D>,
     pub(super) session: LentSession<D>,
-    /// It was used before, and may have broken since.
+    /// The session was used before, and may have broken since.
     may_be_broken: bool,
 }
 
 impl<D: Database> Loan<D> {
-    /// A session of the pool. `None`: the pool was closed.
+    /// Borrows a session of the pool. `None`: the pool was closed.
     ///
     /// # Errors
-    /// Those of a login.
+    /// The errors of a login.
     pub(super) async fn of(lender: &Lender<D>) -> Result<Option<Self>, SqlFailure> {
         let may_be_broken = lender.may_be_broken();
         let lent = lender.lend().await?;
@@ -32,7 +32,7 @@ impl<D: Database> Loan<D> {
         Ok(session.map(|session| Self { lender, session, may_be_broken }))
     }
 
-    /// A session of the pool that is idle and lives, if there is one.
+    /// Borrows an idle, live session of the pool, if there is such a session.
     pub(super) async fn of_idle(lender: &Lender<D>) -> Option<Self> {
         let mut session = LentSession::new(lender.lend_idle()?);
         session.ping().await.ok()?;
@@ -44,8 +44,8 @@ impl<D: Dialect> Loan<D>
 where
     for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
 {
-    /// The loan with a transaction that was begun by `text`. A session that broke since its last
-    /// use fails here, before anything was done on it, and gives way to the next.
+    /// Begins a transaction by `text`. If the session broke since its last use, this statement
+    /// fails before any work was done, and the loan takes the next session.
     pub(super) async fn begun(mut self, text: &str) -> Result<Self, SqlFailure> {
         loop {
             match self.lender.patiently(self.session.begin(text.to_owned())).await {
@@ -58,9 +58,9 @@ where
         }
     }
 
-    /// Begins a transaction in which `first` is done, in the same round trip, for a server where
-    /// nothing commits by itself. `false`: the session broke since its last use, and nothing of it
-    /// is kept; it is to be [`replaced`](Self::replaced).
+    /// Begins a transaction and runs `first` in the same round trip, for a server without implicit
+    /// commits. `false`: the session broke since its last use, and the server kept nothing; the
+    /// caller must have the session [`replaced`](Self::replaced).
     pub(super) async fn begin_with(
         &mut self,
         text: &str,
@@ -73,13 +73,13 @@ where
         }
     }
 
-    /// Asks the server for nothing in particular.
+    /// Runs a trivial query.
     pub(super) async fn ping(self) -> Result<(), SqlFailure> {
         let asked = self.alive().await?.session.run("SELECT 1".to_owned()).await;
         asked.map_err(|error| of_statement(&error, false))
     }
 
-    /// One statement outside of a transaction, behind `settings` where there are any.
+    /// Runs a single statement outside a transaction, after `settings` if there are any.
     pub(super) async fn execute_after(
         self,
         settings: Option<String>,
@@ -93,7 +93,7 @@ where
         done.map_err(|error| of_statement(&error, statement.secret).at(0))
     }
 
-    /// The loan of a session that lives.
+    /// Returns a loan of a live session.
     async fn alive(mut self) -> Result<Self, SqlFailure> {
         loop {
             match self.session.ping().await {
@@ -104,11 +104,11 @@ where
         }
     }
 
-    /// The loan of another session, in place of one that broke. Each that turns out broken leaves
-    /// the pool, so this ends.
+    /// Replaces a broken session by another session. Each broken session leaves the pool, so
+    /// repeated replacing ends.
     pub(super) async fn replaced(self) -> Result<Self, SqlFailure> {
         let Self { lender, session, .. } = self;
-        // A pool of one session has no other to lend before.
+        // A pool with a limit of 1 has no other session to lend before this drop.
         drop(session);
         Self::of(&lender).await?.ok_or_else(|| {
             failed("unreachable", "the session broke, and the connection was closed meanwhile")
@@ -116,7 +116,7 @@ where
     }
 }
 
-/// Attempts at one use of a session, which conflicts with those of others.
+/// A counter of attempts at a use of a session that conflicts with other sessions.
 pub(super) struct Tries(u32);
 
 impl Tries {
@@ -124,7 +124,8 @@ impl Tries {
         Self(1)
     }
 
-    /// Whether `done` is to be tried again on the same session, after a pause.
+    /// Returns whether the use that ended with `done` is to be tried again on the same session, and
+    /// waits before the retry.
     pub(super) async fn go_on_after(
         &mut self,
         done: &Result<(), SqlFailure>,
@@ -140,11 +141,12 @@ impl Tries {
     }
 }
 
-/// 5 to 80 ms, doubling, with half of it by chance, so that rivals do not meet again.
+/// Returns the back-off before the next attempt: 5 to 10 ms at first, doubling up to 40 to 80 ms.
+/// Half of the time is random, so that rivals do not collide again.
 fn jitter(tries: u32) -> Duration {
     let most = 5_u64 << tries.min(4);
     let mut byte = [0_u8; 1];
-    // Without randomness the wait is merely not spread.
+    // If there is no randomness, the waits of rivals are not spread.
     let _ = aws_lc_rs::rand::fill(&mut byte);
     let spread = byte.first().map_or(0, |byte| u64::from(*byte) * most / 512);
     Duration::from_millis(most / 2 + spread)

@@ -1,8 +1,8 @@
-//! MySQL: TLS begins behind the server's greeting, and packets have a length and a number.
+//! The gate of MySQL: TLS begins after the server's greeting; packets carry a length and a number.
 //!
-//! The library believes that it speaks in clear, so what it does differently within TLS is done
-//! here: it asks for TLS in its answer to the greeting, whose packets are counted, and it sends the
-//! password itself where the server asks for that.
+//! The library believes that the session is in clear, so the gate does the work that differs under
+//! TLS: it adds the TLS request before the answer to the greeting, renumbers that answer, and sends
+//! the password itself if the server asks for the password.
 
 use super::secure::{Security, Stream};
 use super::{Fault, broken, read_message};
@@ -11,24 +11,25 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use zeroize::Zeroizing;
 
-/// Bytes before the body of a packet: its length, and its number.
+/// Bytes before the body of a packet: length and number.
 pub(super) const HEAD: usize = 4;
-/// A packet of that length goes on in the next one.
+/// A packet with this body length continues in the next packet.
 const UNENDED: usize = 0xff_ff_ff;
-/// The capability to speak TLS, of server and client.
+/// The capability flag for TLS, of servers and clients.
 const TLS: u16 = 0x0800;
-/// What the request for TLS and the answer to the greeting begin with alike: capabilities, the
-/// largest packet, the character set, and room.
+/// Length in bytes of the common prefix of the TLS request and the answer to the greeting:
+/// capabilities, largest packet, character set, and filler.
 const ANSWER_HEAD: usize = 32;
-/// First bytes of packets: success, failure, and the wish for another proof of the password.
+/// First bytes of packets: success, failure, and the request for another authentication plugin.
 const OK: u8 = 0x00;
 const ERROR: u8 = 0xff;
 const SWITCH: u8 = 0xfe;
-/// Asks for the password itself: in `caching_sha2_password`, and as another plugin.
+/// Packets that ask for the password itself: of `caching_sha2_password`, and the switch to
+/// `sha256_password`.
 const FULL_PROOF: &[u8] = &[0x01, 0x04];
 const SHA256_PLUGIN: &[u8] = b"\xfesha256_password\0";
 
-/// Agrees on TLS and stays until the server lets the library in, or not.
+/// Starts TLS and stays until the server accepts or refuses the login.
 pub(super) async fn enter(
     security: &Security,
     password: &str,
@@ -56,8 +57,8 @@ pub(super) async fn enter(
     Ok(goes_on.then_some(far))
 }
 
-/// Lets the library prove itself, and sends the password where the server asks for nothing less.
-/// Whether it is over with neither end gone.
+/// Carries the authentication packets, and sends the password if the server asks for the password
+/// itself. Returns `false` if either end closed before the server's verdict.
 async fn prove(
     password: &str,
     near: &mut UnixStream,
@@ -77,13 +78,13 @@ async fn prove(
                 let Some(proof) = read(near).await? else { return Ok(false) };
                 write(far, &proof).await?;
             }
-            // The server goes on by itself.
+            // The server sends its next packet without an answer.
             _ => {}
         }
     }
 }
 
-/// The password as a packet that answers to another.
+/// Builds the packet with the unhashed password in answer to the packet `asked`.
 fn in_clear(password: &str, asked: &[u8]) -> Zeroizing<Vec<u8>> {
     let length = u32::try_from(password.len() + 1).unwrap_or(u32::MAX).to_le_bytes();
     let [low, middle, high, _] = length;
@@ -94,20 +95,20 @@ fn in_clear(password: &str, asked: &[u8]) -> Zeroizing<Vec<u8>> {
     packet
 }
 
-/// Whether a greeting says that its server has TLS; `None` where it is none.
+/// Returns whether a greeting announces TLS. `None`: the packet is no greeting.
 fn has_tls(greeting: &[u8]) -> Option<bool> {
     let (protocol, rest) = greeting.get(HEAD..)?.split_first()?;
     if *protocol == ERROR {
         return None;
     }
     let version = rest.iter().position(|byte| *byte == 0)?;
-    // The session's number, the first part of its salt, and a zero.
+    // The connection number, the first part of the salt, and a zero byte.
     let capabilities = rest.get(version + 1 + 4 + 8 + 1..)?.first_chunk()?;
     Some(u16::from_le_bytes(*capabilities) & TLS != 0)
 }
 
-/// The packet that asks for TLS, before an answer that says that it was asked for and is counted
-/// behind it. `None`: it is no such answer.
+/// Builds the TLS request that precedes `answer`, sets the TLS flag in `answer`, and gives `answer`
+/// the next packet number. `None`: `answer` is too short for an answer to a greeting.
 fn ask_for_tls(answer: &mut [u8]) -> Option<Vec<u8>> {
     let capabilities = answer.get_mut(HEAD..)?.first_chunk_mut::<2>()?;
     *capabilities = (u16::from_le_bytes(*capabilities) | TLS).to_le_bytes();
@@ -118,15 +119,15 @@ fn ask_for_tls(answer: &mut [u8]) -> Option<Vec<u8>> {
     Some(request)
 }
 
-/// How many bytes follow a head.
+/// Returns the length of the body that follows `head`.
 pub(super) fn body(head: [u8; HEAD]) -> Option<usize> {
     let [low, middle, high, _] = head;
     usize::try_from(u32::from_le_bytes([low, middle, high, 0])).ok()
 }
 
-/// Whether a packet may pass. The library sets memory aside for as many columns as one that begins
-/// a result announces, so that number is looked at in every packet that could be read as such: in
-/// all others it counts bytes of the same packet.
+/// Checks the number of columns that a packet may announce. The library allocates memory for as
+/// many columns as a result's first packet announces. The check covers every packet that could be
+/// read as such a first packet; in all other packets, the number counts bytes of the same packet.
 pub(super) fn check(packet: &[u8]) -> Result<(), Fault> {
     let body = packet.get(HEAD..).unwrap_or_default();
     let Some((number, rest)) = announced(body) else { return Ok(()) };
@@ -137,7 +138,8 @@ pub(super) fn check(packet: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// The number that a packet begins with, where it has several bytes, and what follows.
+/// Returns the length-encoded integer at the start of a packet and the bytes after the integer, if
+/// the integer has more than one byte.
 fn announced(body: &[u8]) -> Option<(u64, &[u8])> {
     let (kind, rest) = body.split_first()?;
     let width = match kind {

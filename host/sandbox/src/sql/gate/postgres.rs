@@ -1,19 +1,21 @@
-//! PostgreSQL: a byte for the request of TLS, and messages of a type and a length.
+//! The gate of PostgreSQL: a single byte answers the TLS request; messages have a type and a
+//! length.
 
 use super::secure::{Security, Stream};
 use super::{Fault, broken};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Bytes before the body of a message: its type, and its length.
+/// Bytes before the body of a message: type and length.
 pub(super) const HEAD: usize = 5;
-/// Of that, what the length counts.
+/// Bytes of the head that the length field counts: the length field itself.
 const LENGTH: usize = 4;
-/// The request for TLS: its length and its code.
+/// The TLS request: its length and its code.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// Agrees on TLS. No byte more than the consent is read before it: what a stranger put behind that
-/// cannot pass for a part of the secured session.
+/// Starts TLS. Reads only the server's 1-byte answer before the handshake: clear bytes that an
+/// attacker injects after the answer then break the handshake, and never become part of the secured
+/// session.
 pub(super) async fn enter(
     security: &Security,
     mut far: TcpStream,
@@ -33,14 +35,15 @@ pub(super) async fn enter(
     }
 }
 
-/// How many bytes follow a head.
+/// Returns the length of the body that follows `head`.
 pub(super) fn body(head: [u8; HEAD]) -> Option<usize> {
     let [_, length @ ..] = head;
     usize::try_from(u32::from_be_bytes(length)).ok()?.checked_sub(LENGTH)
 }
 
-/// Whether the library needs a message. It keeps every parameter of a session that a server names,
-/// and has no use for any but the version; nor for notices and notifications.
+/// Returns whether the library needs a message. The library stores every session parameter that a
+/// server reports, without a limit, and needs only the version. It needs no notices or
+/// notifications.
 pub(super) fn is_wanted(message: &[u8]) -> bool {
     match message.first() {
         Some(b'S') => message.get(HEAD..).is_some_and(|body| body.starts_with(b"server_version\0")),

@@ -1,5 +1,5 @@
-//! How a connection is secured: how much of TLS is asked for, whom it trusts, and by which name the
-//! server has to prove itself.
+//! Security of a connection: the TLS mode, the trusted authorities, and the name that the server's
+//! certificate must bear.
 
 use super::{Fault, broken};
 use crate::http::TlsFault;
@@ -11,34 +11,34 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// A connection, secured or not.
+/// A connection with or without TLS.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// What is asked of TLS.
+/// The TLS mode of a connection.
 pub(crate) enum Security {
-    /// Nothing.
+    /// No TLS.
     Clear,
-    /// As [`Tls`] says, where the server has it.
+    /// TLS if the server supports TLS; otherwise a connection in clear.
     Preferred(Tls),
-    /// As [`Tls`] says, or nothing is said.
+    /// TLS; the gate refuses a server without TLS.
     Required(Tls),
 }
 
-/// How TLS is agreed on.
+/// Settings of a TLS handshake.
 pub(crate) struct Tls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
 impl Tls {
-    /// By these settings, with a server that has to bear that name.
+    /// Creates TLS settings for a server that must prove `name`.
     pub(crate) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Self {
         Self { config, name }
     }
 
-    /// Begins on a connection whose server said that it is ready.
+    /// Performs the handshake on a connection whose server agreed to TLS.
     pub(super) async fn secure(&self, stream: TcpStream) -> Result<Box<dyn Stream>, Fault> {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         let secured = connector.connect(self.name.clone(), stream).await;
@@ -47,7 +47,7 @@ impl Tls {
 }
 
 impl Security {
-    /// How to agree on TLS with a server that has it, or has it not; `None`: it is spoken to in
+    /// Returns the TLS settings for a server with or without TLS. `None`: the connection is in
     /// clear.
     pub(super) fn with(&self, server_has_it: bool) -> Result<Option<&Tls>, Fault> {
         match self {
@@ -59,7 +59,7 @@ impl Security {
     }
 }
 
-/// Why a connection broke, in words of ours.
+/// Returns why a connection broke, without the text of a library.
 pub(super) fn why(error: &io::Error) -> String {
     match TlsFault::find(error) {
         Some(fault) => fault.to_string(),
