@@ -1,4 +1,4 @@
-//! One pool of sessions, of either protocol: lending them, with patience.
+//! A pool of sessions of either protocol, with timeouts.
 
 use super::failure::{SqlFailure, failed, of_login, of_statement};
 use crate::limits;
@@ -12,40 +12,40 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// A session that is not there after this time makes us look whether the server still listens, so
-/// that a database that is down is reported at once instead of after the whole connect timeout.
+/// Time to wait for a session before checking whether the server still listens. A database that is
+/// down is then reported at once, and not after the whole connect timeout.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// So long after its last use a session is used without asking whether it lives.
+/// Time after its last use during which a session is lent without a ping.
 const TRUSTED: Duration = Duration::from_secs(1);
 
-/// What a pool is made of.
+/// The address and limits of a pool.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
-    /// What was vetted.
+    /// The vetted address.
     pub(super) address: SocketAddr,
     pub(super) connect_timeout: Duration,
-    /// Most sessions at once.
+    /// Maximum number of concurrent sessions.
     pub(super) most: u32,
-    /// `None`: a session lives as long as its pool.
+    /// Maximum age of a session. `None`: a session lives as long as its pool.
     pub(super) lifetime: Option<Duration>,
 }
 
-/// A pool.
+/// A pool that lends its sessions.
 pub(super) struct Lender<D: Database> {
     pool: Pool<D>,
     bounds: Bounds,
 }
 
-/// By hand, because what speaks a protocol need not be cloned itself.
+/// A manual implementation: `derive` would require `D: Clone`.
 impl<D: Database> Clone for Lender<D> {
     fn clone(&self) -> Self {
         Self { pool: self.pool.clone(), bounds: self.bounds }
     }
 }
 
-/// Logs in once before there is a pool: the pool itself would try a dead server again and again.
-/// `asked`: a question whose answer is that word where the server is read-only, which is refused.
+/// Logs in once before there is a pool: the pool itself would retry a dead server again and again.
+/// `asked`: a query, and the answer of a read-only server, which the probe refuses.
 pub(super) async fn probe<C>(
     options: &C::Options,
     asked: Option<(&'static str, &str)>,
@@ -63,7 +63,7 @@ where
         None => sqlx::raw_sql("SELECT 1").execute(&mut session).await.map(|_| None),
     };
     let answer = answer.map_err(|error| of_statement(&error, false))?;
-    // The answer is in; how the farewell goes changes nothing.
+    // The answer is complete; an error of the close has no effect.
     drop(session.close().await);
     match (answer.map(|row| row.try_get::<String, _>(0)), asked) {
         (Some(Ok(word)), Some((_, read_only))) if word == read_only => {
@@ -89,10 +89,10 @@ impl<D: Database> Lender<D> {
         Self { pool, bounds }
     }
 
-    /// Lends a session: one that is idle, or else a new one. `None`: the pool was closed.
+    /// Lends an idle session, or else opens a new session. `None`: the pool was closed.
     ///
     /// # Errors
-    /// Those of a login.
+    /// The errors of a login.
     pub(super) async fn lend(&self) -> Result<Option<PoolConnection<D>>, SqlFailure> {
         match self.patiently(self.pool.acquire()).await {
             Ok(session) => Ok(Some(session)),
@@ -101,23 +101,23 @@ impl<D: Database> Lender<D> {
         }
     }
 
-    /// Closes the idle sessions now, and those that are lent when they come back.
+    /// Closes the idle sessions now, and each lent session when the session comes back.
     pub(super) async fn close(&self) {
         self.pool.close().await;
     }
 
-    /// Lends a session that is idle, if there is one. Whether it lives is not asked.
+    /// Lends an idle session without a ping, if there is such a session.
     pub(super) fn lend_idle(&self) -> Option<PoolConnection<D>> {
         self.pool.try_acquire()
     }
 
-    /// Is there a session that was used before? Each that turns out broken leaves the pool, so this
-    /// ends; a closed pool refuses at once and for ever.
+    /// Returns whether the next session may be a used and broken session. Each broken session
+    /// leaves the pool, so repeated attempts end; a closed pool refuses every caller.
     pub(super) fn may_be_broken(&self) -> bool {
         self.pool.num_idle() > 0 && !self.pool.is_closed()
     }
 
-    /// Waits for what needs a session or a server that answers, as long as one listens.
+    /// Waits for a session or an answer as long as the server listens.
     pub(super) async fn patiently<T>(
         &self,
         wanted: impl Future<Output = Result<T, sqlx::Error>>,
@@ -128,7 +128,7 @@ impl<D: Database> Lender<D> {
         }
         let Bounds { address, connect_timeout, most, .. } = self.bounds;
         if self.pool.size() >= most {
-            // All sessions are there and busy: dialling would tell nothing.
+            // All sessions exist and are busy: dialling would show nothing.
             return wanted.await.map_err(|error| of_login(&error));
         }
         match timeout(connect_timeout, TcpStream::connect(address)).await {
@@ -141,8 +141,8 @@ impl<D: Database> Lender<D> {
     }
 }
 
-/// A session that was used just now is not asked whether it lives: that would be a round trip for
-/// each use. One that broke since then is found by its BEGIN, before anything was done on it.
+/// Pings a session before its use unless the session was used just now; a ping costs a round trip.
+/// A session that broke since then fails at its BEGIN, before any work was done.
 async fn is_alive(session: &mut impl Connection, idle: Duration) -> Result<bool, sqlx::Error> {
     if idle > TRUSTED {
         session.ping().await?;

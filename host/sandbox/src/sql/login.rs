@@ -1,4 +1,4 @@
-//! The login of one call, coordinated with changes of the password.
+//! The login of a call, coordinated with changes of the password.
 
 use super::failure::SqlFailure;
 use super::session::Lent;
@@ -9,7 +9,7 @@ use crate::grants::Reach;
 use crate::password_changes::{Account, Login, PasswordChanges};
 use std::borrow::Cow;
 
-/// The target, pool and password changes for one login.
+/// The target, pool and password changes for a login.
 pub(crate) struct LoginRequest<'a> {
     pub(crate) pools: &'a Pools,
     pub(crate) changes: &'a PasswordChanges,
@@ -32,7 +32,7 @@ impl LoginRequest<'_> {
         let login = match self.changes.try_log_in(&account) {
             Some(login) => login,
             None => {
-                // Sessions that are open are used beside a change.
+                // Open sessions stay usable during a password change.
                 if let Some(lent) = self.pools.lend_idle(&self.key, &self.reaches).await {
                     return Ok(lent);
                 }
@@ -43,21 +43,21 @@ impl LoginRequest<'_> {
         self.pools.lend(&key, &target, &self.reaches).await
     }
 
-    /// Lends a session for statements that change the password by which it is logged in. Other
-    /// calls log in with that once this one has ended.
+    /// Lends a session for statements that change the session's own password. Other calls log in
+    /// with the new password after this call has ended.
     ///
     /// # Errors
     /// As [`Pools::lend`].
     pub(crate) async fn lend_for_change(&self) -> Result<Lent, SqlFailure> {
         let account = self.account();
         if !self.tree.changes_password_of(&account) {
-            // Before the session is lent: those who log in now may wait for that very one.
+            // Begin the change before lending: calls that log in now may wait for the same session.
             self.tree.keep_password_change(self.changes.begin(account).await);
         }
         self.lend().await
     }
 
-    /// Logs in, and asks for nothing in particular.
+    /// Logs in and runs a trivial query.
     ///
     /// # Errors
     /// As [`Pools::ping`].
@@ -71,7 +71,7 @@ impl LoginRequest<'_> {
         self.pools.ping(&key, &target, &self.reaches).await
     }
 
-    /// Proves the password of the target; no newer password takes its place.
+    /// Proves the password of the target itself, even if a newer password is known.
     ///
     /// # Errors
     /// As [`Pools::ping`].
@@ -90,7 +90,8 @@ impl LoginRequest<'_> {
         }
     }
 
-    /// Returns pool and target, with the newer password after a change since the call began.
+    /// Returns pool and target. If the password changed since the call began, the target has the
+    /// newer password.
     fn aim(&self, login: &Login) -> (PoolKey, Cow<'_, Target>) {
         let newer = login.password_in_place_of(&self.target.password, self.tree.began());
         let Some(password) = newer else {

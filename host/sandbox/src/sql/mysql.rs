@@ -1,9 +1,9 @@
-//! MySQL and MariaDB: how a server is logged in to, and what becomes of several statements where
-//! some of them commit by themselves.
+//! MySQL and MariaDB: login options, and retries of statements that commit implicitly.
 //!
-//! Two attacks end here. A session's `sql_mode` decides what quotes and backslashes mean, so it is
-//! set at each use: no statement of an earlier use decides how a later one is read. And a
-//! server that asks is sent the password in clear over TLS alone, and a file never.
+//! Prevents two attacks. A session's `sql_mode` decides how the server reads quotes and
+//! backslashes; each use sets the mode, so that no statement changes how a later use is read. A
+//! server that asks for the unhashed password receives the password over TLS only, and a server
+//! never receives a file.
 
 use super::failure::{SqlFailure, of_statement};
 use super::lent_session::LentSession;
@@ -17,8 +17,8 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlRow, MySqlSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
 use sqlx::{MySql, Row as _};
 
-/// Modes that change what quotes and backslashes mean, or bring in one that does. A longer name
-/// stands before one that is a part of it.
+/// SQL modes that change the meaning of quotes and backslashes, or imply such a mode. A longer name
+/// precedes each name that is a part of the longer name.
 const QUOTING_MODES: [&str; 8] = [
     "NO_BACKSLASH_ESCAPES",
     "ANSI_QUOTES",
@@ -30,7 +30,7 @@ const QUOTING_MODES: [&str; 8] = [
     "MAXDB",
 ];
 
-/// First words of statements that commit what was before them, and themselves.
+/// First words of statements that implicitly commit the earlier statements and themselves.
 const COMMITTING: [&str; 12] = [
     "alter",
     "analyze",
@@ -48,10 +48,10 @@ const COMMITTING: [&str; 12] = [
 
 const BEGIN: &str = "START TRANSACTION";
 
-/// What a server is asked where writes have to be possible, and how one answers where they are not.
+/// The query that asks whether the server is read-only, and the answer of a read-only server.
 pub(super) const READ_ONLY: (&str, &str) = ("SELECT CAST(@@global.read_only AS CHAR)", "1");
 
-/// How the server is reached and logged in to.
+/// Returns the options for reaching the server and logging in.
 pub(super) fn options(target: &Target, way: &Way) -> MySqlConnectOptions {
     let mut options = MySqlConnectOptions::new()
         .socket(way.relay.socket())
@@ -64,7 +64,7 @@ pub(super) fn options(target: &Target, way: &Way) -> MySqlConnectOptions {
         .enable_cleartext_plugin(false)
         .statement_cache_capacity(0)
         .disable_statement_logging();
-    // An empty password has no scramble: a user without one proves itself otherwise.
+    // An empty password has no scramble: a user without a password authenticates in another way.
     if !target.password.is_empty() {
         options = options.password(&target.password);
     }
@@ -75,7 +75,7 @@ pub(super) fn options(target: &Target, way: &Way) -> MySqlConnectOptions {
 }
 
 impl Dialect for MySql {
-    /// Variables, roles, locks and the database are each reset in another way, if at all.
+    /// No single statement resets variables, roles, locks and the database.
     const RESET: Option<&'static str> = None;
 }
 
@@ -96,8 +96,8 @@ impl Loan<MySql> {
         table
     }
 
-    /// All statements. After a conflict they go on behind what lasts already, on the same session:
-    /// what statements before that set there is set still.
+    /// Runs all statements. After a conflict, continues behind the committed statements, on the
+    /// same session, because earlier statements may have set session state.
     pub(super) async fn transact(self, statements: &[Statement]) -> Result<(), SqlFailure> {
         let begin = format!("{}; {BEGIN}", session_settings());
         let mut loan = self.begun(&begin).await?;
@@ -117,8 +117,8 @@ impl Loan<MySql> {
     }
 }
 
-/// Runs the statements from `*lasting` on. It moves on behind each that commits by itself: what is
-/// before it lasts, however this ends.
+/// Runs the statements from index `*lasting` on. Moves `*lasting` behind each statement that
+/// commits implicitly: everything before `*lasting` is committed, even if a later statement fails.
 async fn run_from(
     session: &mut LentSession<MySql>,
     statements: &[Statement],
@@ -141,8 +141,9 @@ async fn run_from(
     session.end(Ok(())).await
 }
 
-/// What quotes mean, and how long the server itself lets a statement or a lock take. Each of the
-/// two kinds of server takes the other's variable for a comment.
+/// Returns the statement that sets the quoting rules and the server's own timeouts for statements
+/// and locks. MySQL reads MariaDB's variable as a comment, and MariaDB reads MySQL's variable as a
+/// comment.
 fn session_settings() -> String {
     let modes = QUOTING_MODES.iter().fold("@@global.sql_mode".to_owned(), |modes, mode| {
         format!("REPLACE({modes},'{mode}','')")
@@ -156,7 +157,8 @@ fn session_settings() -> String {
     )
 }
 
-/// Whether the server commits before that statement and, where it succeeds, after it.
+/// Returns whether the server commits before the statement and, if the statement succeeds, after
+/// the statement.
 fn commits_by_itself(text: &str) -> bool {
     let mut words = text.split_whitespace().map(str::to_ascii_lowercase);
     let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());

@@ -1,6 +1,7 @@
-//! PostgreSQL: how its server is logged in to, and its words for transactions.
+//! PostgreSQL: login options and transactions.
 //!
-//! Every field of a session is set; what the library took from the environment is overwritten.
+//! This file sets every option of a session and overwrites the options that the library took from
+//! the environment.
 
 use super::failure::{SqlFailure, of_statement};
 use super::lent_session::LentSession;
@@ -14,23 +15,23 @@ use sqlx::postgres::{PgConnectOptions, PgRow, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
 use sqlx::{Postgres, Row as _};
 
-/// What a server is asked where writes have to be possible, and how one answers where they are not.
+/// The query that asks whether the server is read-only, and the answer of a read-only server.
 pub(super) const READ_ONLY: (&str, &str) = ("SHOW transaction_read_only", "on");
 
-/// The pair of a statement without which its transaction goes on.
+/// Key in a statement's `ext` that lets the transaction continue if the statement fails.
 const MAY_FAIL: &str = "may-fail";
-/// Around such a statement: nothing of it is kept where it fails.
+/// Statements around a statement that may fail: the server undoes the failed statement alone.
 const SAVE: &str = "SAVEPOINT bulkhead";
 const RELEASE: &str = "RELEASE SAVEPOINT bulkhead";
 const GO_BACK: &str = "ROLLBACK TO SAVEPOINT bulkhead; RELEASE SAVEPOINT bulkhead";
 
-/// What `DISCARD ALL` does, which cannot stand in one message with others. The user comes first, as
-/// whom the rest is done; then the role that a login has by itself, which the user's return took
-/// away.
+/// The statements of `DISCARD ALL`, which PostgreSQL refuses in a message with other statements.
+/// The session user comes first, because the rest runs as that user. `RESET ROLE` then restores the
+/// login's default role, which resetting the session user removed.
 const RESET: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; CLOSE ALL; \
      DEALLOCATE ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
 
-/// How the server is reached and logged in to.
+/// Returns the options for reaching the server and logging in.
 pub(super) fn options(target: &Target, way: &Way) -> PgConnectOptions {
     PgConnectOptions::new_without_pgpass()
         .socket(way.relay.folder())
@@ -49,16 +50,17 @@ impl Dialect for Postgres {
 }
 
 impl Loan<Postgres> {
-    /// A query is the component's own, and reads alone: the end of its transaction takes back what
-    /// it may have set.
+    /// Runs a query of the component in a read-only transaction. The rollback undoes every setting
+    /// that the query made.
     pub(super) async fn query(
         self,
         sql: &str,
         parameters: &[String],
     ) -> Result<Vec<Cells>, SqlFailure> {
         let mut session = self.begun(&bounded("BEGIN READ ONLY")).await?.session;
-        // Prepared for one use: what the library prepares to use it again, and then does not keep,
-        // because its cache has no room, stays in the database's session for as long as that lives.
+        // Not persistent: the library keeps no statement, because its cache has no room, but would
+        // leave each persistent statement prepared in the database session for as long as the
+        // session lives.
         let mut query = sqlx::query(AssertSqlSafe(sql.to_owned())).persistent(false);
         for parameter in parameters {
             query = query.bind(parameter.as_str());
@@ -68,7 +70,7 @@ impl Loan<Postgres> {
         table
     }
 
-    /// All statements, or none. Conflicts with other sessions are tried again.
+    /// Runs all statements or none. Retries after a conflict with another session.
     pub(super) async fn transact(mut self, statements: &[Statement]) -> Result<(), SqlFailure> {
         let mut tries = Tries::new();
         loop {
@@ -84,8 +86,8 @@ impl Loan<Postgres> {
         }
     }
 
-    /// Begins, together with the first statement where nothing goes on without that. With it how
-    /// many are done, or how the first one failed.
+    /// Begins a transaction, together with the first statement unless the first statement may fail.
+    /// Returns the number of statements done, or the failure of the first statement.
     async fn begun_with_first(
         mut self,
         statements: &[Statement],
@@ -102,7 +104,7 @@ impl Loan<Postgres> {
     }
 }
 
-/// Runs the statements behind those that were begun with, and ends their transaction.
+/// Runs the statements from index `begun` on, and ends the transaction.
 async fn run_all(
     session: &mut LentSession<Postgres>,
     statements: &[Statement],
@@ -118,14 +120,16 @@ async fn run_all(
     session.end(done).await
 }
 
-/// Runs a statement, or goes on as if it had not been there where it may fail and does.
+/// Runs a statement. If a statement that may fail does fail, undoes the statement and returns
+/// success.
 async fn run(session: &mut LentSession<Postgres>, statement: &Statement) -> Result<(), SqlFailure> {
     let of_statement = |error| of_statement(&error, statement.secret);
     session.note(statement);
     if !may_fail(statement) {
         return session.run(statement.text.clone()).await.map_err(of_statement);
     }
-    // A comment at its end must not swallow what follows.
+    // The line break keeps a comment at the end of the statement from swallowing the next
+    // statement.
     let saved = format!("{SAVE}; {}\n; {RELEASE}", statement.text);
     match session.run(saved).await.map_err(of_statement) {
         Err(failure) if failure.code == "statement-failed" => {
@@ -139,7 +143,8 @@ fn may_fail(statement: &Statement) -> bool {
     statement.ext.iter().any(|(name, _)| name == MAY_FAIL)
 }
 
-/// Bounded by the server too: a statement that hangs would keep its session from all other calls.
+/// Adds the server's own timeouts to `begin`: a hanging statement would otherwise keep its session
+/// from all other calls.
 fn bounded(begin: &str) -> String {
     let (statement, lock) = (limits::STATEMENT_TIME_MS, limits::LOCK_TIME_MS);
     format!("{begin}; SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock}")

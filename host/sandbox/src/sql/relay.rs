@@ -1,9 +1,8 @@
-//! A way to one vetted address, behind a gate.
+//! A local socket that leads to a single vetted address, through a gate.
 //!
-//! The attack this file stops: a resolver that answers with an allowed address while a name is
-//! vetted, and with another one when the session is dialled, at once or hours later. What the SQL
-//! library dials is a socket of this process, and what it says there is carried to the address that
-//! was vetted.
+//! Prevents DNS rebinding: a resolver answers with an allowed address while the name is vetted, and
+//! with another address when the session is dialled, at once or hours later. The SQL library dials
+//! a socket of this process, and the relay carries the bytes to the vetted address.
 
 use super::gate::{Fault, Gate};
 use bulkhead_wire::sync;
@@ -15,11 +14,11 @@ use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Random bytes in the name of the socket.
+/// Number of random bytes in the name of the socket.
 const NAME_BYTES: usize = 16;
 
-/// A socket that leads to one address. Closed when it is dropped; what it carries already goes on
-/// until one of its ends closes.
+/// A socket that leads to a single address. Dropping the relay closes the socket; running sessions
+/// continue until either end closes.
 pub(super) struct Relay {
     folder: String,
     port: u16,
@@ -30,15 +29,16 @@ pub(super) struct Relay {
 struct Way {
     to: SocketAddr,
     gate: Gate,
-    /// Why the last session was ended here.
+    /// The reason for which the relay ended the last session.
     fault: Mutex<Option<Fault>>,
 }
 
 impl Relay {
-    /// Opens a socket through which `to` is dialled, within the gate's `connect_timeout` each time.
+    /// Opens a socket that dials `to` for each session, within the gate's `connect_timeout`.
     ///
     /// # Errors
-    /// The system's, where it has no such sockets or no more of them, or no randomness.
+    /// The system's error if the system has no abstract sockets, no free descriptors, or no
+    /// randomness.
     pub(super) fn open(to: SocketAddr, gate: Gate) -> io::Result<Self> {
         let folder = folder()?;
         let port = to.port();
@@ -48,18 +48,19 @@ impl Relay {
         Ok(Self { folder, port, way, accepting })
     }
 
-    /// What the SQL library takes for a folder with a socket of PostgreSQL in it; its own rule adds
-    /// `/.s.PGSQL.<port>`.
+    /// The folder that the SQL library takes for a folder with a PostgreSQL socket. The library
+    /// adds `/.s.PGSQL.<port>`.
     pub(super) fn folder(&self) -> &str {
         &self.folder
     }
 
-    /// The socket itself.
+    /// The name of the socket.
     pub(super) fn socket(&self) -> String {
         socket_in(&self.folder, self.port)
     }
 
-    /// Why the last session was not made, or was ended here; `None` when that was not done here.
+    /// Returns why the relay failed to open, or ended, the last session. `None`: the relay did not
+    /// end the session.
     pub(super) fn fault(&self) -> Option<Fault> {
         sync::lock(&self.way.fault).clone()
     }
@@ -71,8 +72,8 @@ impl Drop for Relay {
     }
 }
 
-/// A name outside of the file system, so that no folder has to be writable and no file is left; and
-/// by chance, so that no other process holds it already.
+/// Returns an abstract socket name, outside the file system: no folder has to be writable, and no
+/// file remains. The name is random, so that no other process has bound the name already.
 fn folder() -> io::Result<String> {
     let mut bytes = [0_u8; NAME_BYTES];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| io::Error::other("no randomness"))?;
@@ -92,14 +93,15 @@ async fn accept(listener: UnixListener, way: Arc<Way>) {
                 tokio::spawn(async move { way.carry(near).await });
             }
             Ok(_) => {}
-            // Out of descriptors, say: who dials meanwhile waits, and gives up in its own time.
+            // The process may be out of descriptors, for example. Waiting callers have their own
+            // timeout.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
 }
 
-/// Whether this very process is at the other end. Names of such sockets can be listed by every
-/// process of the machine, and what is reached through them is for this one alone.
+/// Returns whether the peer is this process. Every process of the machine can list abstract sockets
+/// and connect, but the server behind the socket is for this process alone.
 fn is_ours(near: &UnixStream) -> bool {
     let own = i32::try_from(std::process::id()).ok();
     near.peer_cred().is_ok_and(|peer| own.is_some() && peer.pid() == own)
@@ -113,7 +115,8 @@ impl Way {
         }
     }
 
-    /// The library's end is closed once it is known why, and not before.
+    /// Dials the address and carries the session. Records the fault before the library's end
+    /// closes.
     async fn dial(&self, mut near: UnixStream) -> Result<(), Fault> {
         let dialled = timeout(self.gate.connect_timeout, TcpStream::connect(self.to)).await;
         let dialled = dialled.map_err(|_| Fault::TimedOut)?;

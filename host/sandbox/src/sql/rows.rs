@@ -1,13 +1,13 @@
-//! The rows of a query: texts, and not too many of them.
+//! Rows of a query, as texts within limits.
 
 use super::failure::{SqlFailure, failed, of_statement};
 use crate::limits;
 use futures_util::{Stream, StreamExt as _};
 
-/// What a row is made of.
+/// The cells of a row. `None`: NULL.
 pub(super) type Cells = Vec<Option<String>>;
 
-/// Rows as they come, up to the limits: a table that is too large is not read to its end.
+/// Reads rows up to the limits. A table over the limits is not read to its end.
 pub(super) async fn texts<R>(
     mut rows: impl Stream<Item = Result<R, sqlx::Error>> + Unpin,
     cells: fn(&R) -> Result<Cells, sqlx::Error>,

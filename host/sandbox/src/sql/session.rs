@@ -1,4 +1,4 @@
-//! The sessions of one target: dialling a vetted address, and running statements there.
+//! The sessions of a target: dialling a vetted address, and running statements there.
 
 use super::failure::{SqlFailure, failed};
 use super::lender::{Bounds, Lender};
@@ -17,38 +17,38 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-/// A pool, and the address that was vetted for it.
+/// A pool and its vetted address.
 #[derive(Clone)]
 pub(crate) struct Sessions {
     pool: Pool,
     address: SocketAddr,
-    /// What the pool dials in place of the address.
+    /// The relay that the pool dials instead of the address.
     _relay: Arc<Relay>,
-    /// That many of the process's, until the pool is closed and nothing uses it any more.
+    /// Slots of the process's sessions, released when the pool is closed and no longer in use.
     _room: Option<Arc<OwnedSemaphorePermit>>,
 }
 
-/// A session that is lent, with the pool that it is from.
+/// A lent session and its pool.
 pub(crate) struct Lent {
     loan: AnyLoan,
     _sessions: Sessions,
 }
 
-/// A pool of sessions that speak one protocol.
+/// A pool of sessions of either protocol.
 #[derive(Clone)]
 enum Pool {
     Postgres(Lender<Postgres>),
     Mysql(Lender<MySql>),
 }
 
-/// A session that speaks one protocol.
+/// A lent session of either protocol.
 enum AnyLoan {
     Postgres(Loan<Postgres>),
     Mysql(Loan<MySql>),
 }
 
 impl Pool {
-    /// Logs in once, and has a pool if that went well.
+    /// Logs in once, and creates a pool if the login succeeds.
     async fn open(target: &Target, way: &Way, address: SocketAddr) -> Result<Self, SqlFailure> {
         let bounds = bounds(target, address);
         match target.driver.as_str() {
@@ -70,8 +70,8 @@ impl Pool {
 }
 
 impl Sessions {
-    /// Tries the target's endpoints in order and opens a pool on the first that lets us in. Each
-    /// has its reach.
+    /// Tries the target's endpoints in order, each within its reach, and opens a pool on the first
+    /// endpoint that accepts the login.
     pub(crate) async fn open(aim: Aim<'_>, reaches: &[Reach]) -> Result<Self, SqlFailure> {
         let mut last = failed("invalid-request", "the target names no endpoint");
         for (endpoint, reach) in aim.target.endpoints.iter().zip(reaches) {
@@ -96,8 +96,8 @@ impl Sessions {
         Self::open_vetted(aim, endpoint, &addresses).await
     }
 
-    /// Tries the addresses in order. From here on no name is resolved: the sessions of the pool go
-    /// to the address that was vetted.
+    /// Tries the addresses in order. Nothing resolves a name after this point: the sessions of the
+    /// pool connect to the vetted address.
     async fn open_vetted(
         aim: Aim<'_>,
         endpoint: &Endpoint,
@@ -121,18 +121,18 @@ impl Sessions {
         Err(last)
     }
 
-    /// The same, with the room that they take among all sessions of the process.
+    /// Adds the slots that the sessions take of the process's total.
     pub(crate) fn within(mut self, room: OwnedSemaphorePermit) -> Self {
         self._room = Some(Arc::new(room));
         self
     }
 
-    /// Whether a call whose endpoints have these reaches may use them.
+    /// Returns whether a call with these reaches may use the sessions.
     pub(crate) fn is_within(&self, reaches: &[Reach]) -> bool {
         reaches.iter().any(|reach| reach.admit(self.address).is_ok())
     }
 
-    /// Lends a session that is idle and lives, if there is one.
+    /// Lends an idle, live session, if there is such a session.
     pub(crate) async fn lend_idle(&self) -> Option<Lent> {
         let loan = match &self.pool {
             Pool::Postgres(pool) => Loan::of_idle(pool).await.map(AnyLoan::Postgres),
@@ -141,10 +141,10 @@ impl Sessions {
         loan.map(|loan| Lent { loan, _sessions: self.clone() })
     }
 
-    /// Lends a session: one that is idle, or else a new one. `None`: they were closed.
+    /// Lends an idle session, or else opens a new session. `None`: the pool was closed.
     ///
     /// # Errors
-    /// Those of a login.
+    /// The errors of a login.
     pub(crate) async fn lend(&self) -> Result<Option<Lent>, SqlFailure> {
         let loan = match &self.pool {
             Pool::Postgres(pool) => Loan::of(pool).await?.map(AnyLoan::Postgres),
@@ -153,7 +153,7 @@ impl Sessions {
         Ok(loan.map(|loan| Lent { loan, _sessions: self.clone() }))
     }
 
-    /// Closes them. Those that are lent are closed when their use ends.
+    /// Closes the sessions. A lent session closes when its use ends.
     pub(crate) async fn close(&self) {
         match &self.pool {
             Pool::Postgres(pool) => pool.close().await,
@@ -163,7 +163,7 @@ impl Sessions {
 }
 
 impl Lent {
-    /// Asks the server for nothing in particular.
+    /// Runs a trivial query.
     pub(crate) async fn ping(self) -> Result<(), SqlFailure> {
         match self.loan {
             AnyLoan::Postgres(loan) => loan.ping().await,
@@ -171,7 +171,7 @@ impl Lent {
         }
     }
 
-    /// One statement in a read-only transaction, text in and text out.
+    /// Runs a single statement in a read-only transaction. Parameters and cells are text.
     pub(crate) async fn query(
         self,
         sql: &str,
@@ -183,8 +183,9 @@ impl Lent {
         }
     }
 
-    /// All statements in one transaction, as far as the server has such; conflicts with other
-    /// sessions are tried again, from behind what lasts already.
+    /// Runs all statements in a single transaction, as far as the server supports such a
+    /// transaction. Retries after a conflict with another session, behind the statements already
+    /// committed.
     pub(crate) async fn transact(self, statements: &[Statement]) -> Result<(), SqlFailure> {
         match self.loan {
             AnyLoan::Postgres(loan) => loan.transact(statements).await,
@@ -192,7 +193,7 @@ impl Lent {
         }
     }
 
-    /// One statement outside a transaction.
+    /// Runs a single statement outside a transaction.
     pub(crate) async fn execute(self, statement: &Statement) -> Result<(), SqlFailure> {
         match self.loan {
             AnyLoan::Postgres(loan) => loan.execute_after(None, statement).await,
@@ -213,14 +214,14 @@ fn of_refused(refused: Refused, reach: &Reach) -> SqlFailure {
     }
 }
 
-/// What the connection asks, but so short that every endpoint is tried within one call.
+/// Returns the connection's connect timeout, capped so that a call has time to try every endpoint.
 fn connect_timeout(target: &Target) -> Duration {
     let tries = u32::try_from(target.endpoints.len()).unwrap_or(u32::MAX).saturating_add(1);
     Duration::from_millis(u64::from(target.pool.connect_timeout.max(1)))
         .min(limits::EFFECT_TIME / tries)
 }
 
-/// Most sessions of the target's pool at once.
+/// Returns the maximum number of concurrent sessions of the target's pool.
 pub(super) fn most_sessions(target: &Target) -> u32 {
     target.pool.max_connections.clamp(1, limits::POOL_SESSIONS)
 }

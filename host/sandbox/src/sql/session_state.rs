@@ -25,11 +25,11 @@ const ABOUT_ACCOUNTS: [&[&str]; 12] = [
 
 /// A protocol, as far as the state of its sessions goes.
 pub(super) trait Dialect: Database {
-    /// Returns a session to the state after its login, in words that may stand in one message
-    /// behind the end of a transaction. `None`: no words do.
+    /// Statements that reset a session to the state after its login. The statements may follow the
+    /// end of a transaction in the same message. `None`: the server has no such statements.
     const RESET: Option<&'static str>;
 
-    /// Whether a statement is known to leave its session as it was.
+    /// Returns whether a statement is known to leave its session unchanged.
     fn leaves_session(text: &str) -> bool {
         let is_about_accounts = || ABOUT_ACCOUNTS.iter().any(|words| begins_with(text, words));
         is_one_statement(text) && (is_about_accounts() || is_plain_kill(text))

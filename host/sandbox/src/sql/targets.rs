@@ -12,7 +12,7 @@ use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Servers that one connection names, as targets of grants.
+/// Servers named by a connection, as targets of grants.
 pub(crate) type Targets = Arc<[String]>;
 
 /// The targets of the connections of all mounts, by mount.

@@ -1,5 +1,5 @@
-//! How the SQL library is told to reach one vetted address, and by which name the server there has
-//! to prove itself.
+//! The route of the SQL library to a vetted address, and the name that the server's certificate
+//! must bear.
 
 use super::failure::{SqlFailure, failed};
 use super::gate::{Fault, Gate, Security, Speech, Tls};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// How much of TLS is asked for.
+/// The TLS mode of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Disable,
@@ -22,16 +22,16 @@ enum Mode {
     VerifyFull,
 }
 
-/// Who is to be reached, and whom TLS trusts on the way.
+/// A target, and the TLS settings for reaching the target.
 #[derive(Clone, Copy)]
 pub(crate) struct Aim<'a> {
     pub(super) target: &'a Target,
     pub(super) tls: &'a TlsConfigs,
 }
 
-/// How the library reaches one vetted address.
+/// The route of the library to a vetted address.
 pub(super) struct Way {
-    /// Leads to the address, in clear: TLS is taken off on the way.
+    /// Leads to the address. The library speaks in clear, because the relay terminates TLS.
     pub(super) relay: Arc<Relay>,
     pub(super) port: u16,
 }
@@ -57,7 +57,7 @@ impl Way {
         Ok(Self { relay: Arc::new(relay), port: address.port() })
     }
 
-    /// Why there is no session, where that was found on the way: the library hears of nothing but a
+    /// Returns the failure found by the relay, if the relay failed. The library itself sees only a
     /// relay that closes.
     pub(super) fn fault(&self) -> Option<SqlFailure> {
         let fault = self.relay.fault()?;
@@ -108,8 +108,8 @@ impl Mode {
     }
 }
 
-/// The name that a certificate has to bear; `None` where that is the address or no matter. A host
-/// that is written as an address is that address, in whichever spelling.
+/// Returns the name that the certificate must bear. `None`: the certificate must bear the address,
+/// or the mode checks no name. Every spelling of an address means the same address.
 fn proven_name(
     mode: Mode,
     target: &Target,
