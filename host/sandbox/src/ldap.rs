@@ -1,11 +1,11 @@
-//! Sessions with directories: dialled to vetted addresses, secured, logged in, and kept for the
-//! next call of the same mount that logs in as the same.
+//! Sessions with directories: dialled to vetted addresses, secured, logged in, and reused by later
+//! calls of the same mount with the same login.
 //!
-//! Knows sockets, TLS and LDAP, and nothing of wasmtime: what a component asked for, and whether
-//! it may, is decided in `imports/ldap.rs`. The attacks this folder stops: a server whose bytes
-//! end the process (decision T8), that answers without end, that turns a secured session into a
-//! clear one, or that sends a password on to where no grant leads; an account that is locked by
-//! wrong logins of ours; and a value that becomes a filter.
+//! This folder knows sockets, TLS and LDAP, and nothing of wasmtime; `imports/ldap.rs` decides
+//! whether a component may make a request. Prevents these attacks: a server whose bytes end the
+//! process (decision T8), that answers without end, that downgrades a secured session to clear
+//! text, or that refers a password to a server outside the grants; an account locked by Bulkhead's
+//! own wrong logins; and a value that changes the structure of a filter.
 
 mod change;
 mod failure;

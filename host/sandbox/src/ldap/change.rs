@@ -1,13 +1,13 @@
-//! Changes of entries: their form, and what of them is secret.
+//! Changes of entries: validation, and the secrets in the changes.
 
 use super::failure::{LdapFailure, failed};
 use super::query::is_attribute;
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{Attribute, Change};
 use crate::limits;
 
-/// Changes of one entry.
+/// Maximum number of changes of an entry in a request.
 const CHANGES: usize = 64;
-/// Attributes whose values are passwords.
+/// Attributes with passwords as values.
 const PASSWORDS: [&str; 2] = ["userPassword", "unicodePwd"];
 
 fn attribute(change: &Change) -> &Attribute {
@@ -18,8 +18,10 @@ fn attribute(change: &Change) -> &Attribute {
     }
 }
 
+/// Checks the changes of an entry.
+///
 /// # Errors
-/// What is wrong with the changes; no value is quoted.
+/// The fault of the changes, without quoting a value.
 pub(crate) fn check_changes(changes: &[Change]) -> Result<(), LdapFailure> {
     let invalid = |why: &str| Err(failed("invalid-request", why));
     if changes.is_empty() || changes.len() > CHANGES {
@@ -39,7 +41,8 @@ pub(crate) fn check_changes(changes: &[Change]) -> Result<(), LdapFailure> {
     Ok(())
 }
 
-/// The passwords in changes, as texts: those in UTF-16 as they would be typed.
+/// Returns the passwords in the changes, as texts. A password in UTF-16 is decoded, without its
+/// quotes.
 pub(crate) fn secrets(changes: &[Change]) -> Vec<String> {
     let is_password =
         |name: &str| PASSWORDS.iter().any(|password| password.eq_ignore_ascii_case(name));

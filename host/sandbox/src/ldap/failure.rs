@@ -1,12 +1,12 @@
-//! What a directory's refusal means: one code, the server's own code, and words that hold nothing
-//! of an entry.
+//! Failures of directories: a single code of the `ldap` import, the server's own code, and a text
+//! that shows nothing of an entry.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap;
 
 /// A failure of the `ldap` import.
 pub(crate) type LdapFailure = ldap::Failure;
 
-/// What was asked of a server, for the code of its refusal.
+/// The kind of request, which determines the code of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Login,
@@ -14,7 +14,7 @@ pub(super) enum Asked {
     Change,
 }
 
-/// A failure without an answer of the server. Nothing was changed.
+/// Creates a failure without an answer of the server. The server changed nothing.
 pub(crate) fn failed(code: &str, message: impl Into<String>) -> LdapFailure {
     LdapFailure {
         code: code.to_owned(),
@@ -25,17 +25,17 @@ pub(crate) fn failed(code: &str, message: impl Into<String>) -> LdapFailure {
     }
 }
 
-/// The server's answer, unless it is success. `text` are its own words, which are passed on
-/// where they answer a change, and of a login the code alone: what else it says could be of an
-/// entry.
+/// Converts the server's result; code 0 is success. `text` is the server's own text. The failure
+/// shows all of the text for a change, only Active Directory's code for a login, and nothing for a
+/// search, because the text may quote an entry.
 pub(super) fn of_result(asked: Asked, code: u32, text: &str) -> Result<(), LdapFailure> {
     if code == 0 {
         return Ok(());
     }
     let word = match (asked, code) {
-        // It could not even look: busy, unavailable.
+        // Busy or unavailable: the server did not process the request.
         (_, 51 | 52) => "unreachable",
-        // The time that it gives itself.
+        // The server's own time limit.
         (_, 3) => "timed-out",
         (Asked::Login, _) => "refused",
         (_, 32) => "not-found",
@@ -66,12 +66,12 @@ pub(super) fn of_result(asked: Asked, code: u32, text: &str) -> Result<(), LdapF
     Err(LdapFailure { result_code: Some(code), ext, ..failed(word, message) })
 }
 
-/// The name of Active Directory's own code for a refused login. Beside the message, because that is
-/// cleaned of what looks like a piece of a password.
+/// Key of Active Directory's own code for a refused login. The code is also outside the message,
+/// because a message is redacted where its words look like a part of a password.
 const DATA: &str = "data";
 
-/// Active Directory's own code, of the text `80090308: LdapErr: DSID-0C0903A9, comment:
-/// AcceptSecurityContext error, data 52e, v1db1`: that alone, and nothing else of what it says.
+/// Returns Active Directory's own code, and nothing else of the text, from a text like `80090308:
+/// LdapErr: DSID-0C0903A9, comment: AcceptSecurityContext error, data 52e, v1db1`.
 fn login_data(text: &str) -> Option<&str> {
     let (_, told) = text.split_once("AcceptSecurityContext error, data ")?;
     let (code, _) = told.split_once(',')?;
@@ -79,16 +79,16 @@ fn login_data(text: &str) -> Option<&str> {
     is_code.then_some(code)
 }
 
-/// Characters of a server's text that are passed on.
+/// Maximum number of characters of a server's text in a failure.
 const TEXT: usize = 512;
 
-/// A server's words in one line. Active Directory ends them with a zero.
+/// Returns a server's text in a single line. Active Directory ends its texts with a zero byte.
 fn plain(text: &str) -> String {
     let readable = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().take(TEXT).map(readable).collect::<String>().trim().to_owned()
 }
 
-/// RFC 4511, appendix A, as far as servers are seen to answer it.
+/// Returns the meaning of a result code (RFC 4511, appendix A), for codes that servers use.
 fn meaning(code: u32) -> &'static str {
     match code {
         1 => "operations error",

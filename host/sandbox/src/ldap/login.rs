@@ -1,7 +1,7 @@
-//! Who logs in where: read once, from what a component gave.
+//! The login of a target, parsed once.
 //!
-//! The attack this file stops: a login without a password, which servers take for one without a
-//! name and answer with success (RFC 4513, section 5.1.2).
+//! Prevents a login with a name and an empty password, which servers treat as an anonymous login
+//! and answer with success (RFC 4513, section 5.1.2).
 
 use super::failure::{LdapFailure, failed};
 use super::secure::Secured;
@@ -11,25 +11,25 @@ use crate::limits;
 use crate::tls::TlsConfigs;
 use std::time::Duration;
 
-/// A target, read.
+/// A parsed target.
 #[derive(Clone)]
 pub(crate) struct Login {
-    /// Where, in this order, and which addresses each may be.
+    /// The servers in the order of their attempts, each with its allowed addresses.
     pub(super) servers: Vec<(LdapServer, Reach)>,
     pub(super) secured: Secured,
     pub(super) name: String,
     pub(super) password: String,
-    /// For each server.
+    /// Timeout of the connection to a single server.
     pub(super) connect_time: Duration,
-    /// For each answer.
+    /// Timeout of a single answer.
     pub(super) answer_time: Duration,
 }
 
 impl Login {
-    /// Reads the target, whose servers were asked for already.
+    /// Parses the target. The caller has already checked the grants of its servers.
     ///
     /// # Errors
-    /// What is wrong with it; nothing secret is quoted.
+    /// The fault of the target, without quoting a secret.
     pub(crate) fn new(
         target: &Target,
         servers: Vec<(LdapServer, Reach)>,
@@ -73,16 +73,16 @@ fn time(milliseconds: u32) -> Duration {
     }
 }
 
-/// So short that every server is tried within one call.
+/// Returns the share of a call's time for a single server, so that a call can try every server.
 fn share(servers: usize) -> Duration {
     let shares = u32::try_from(servers).unwrap_or(u32::MAX).saturating_add(1);
     limits::EFFECT_TIME / shares
 }
 
-/// Reads `ldap://host:port` or `ldaps://host:port`; nothing may stand behind it but a slash.
+/// Parses `ldap://host:port` or `ldaps://host:port`; only a slash may follow.
 ///
 /// # Errors
-/// What is wrong with it. It is not quoted.
+/// The fault of the URL, without quoting the URL.
 pub(crate) fn parse_server(url: &str) -> Result<LdapServer, LdapFailure> {
     read_server(url).ok_or_else(|| {
         failed("invalid-request", "a URL is ldap://host:port or ldaps://host:port, and no more")

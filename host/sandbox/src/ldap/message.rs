@@ -1,13 +1,14 @@
-//! The messages of a directory, read strictly before the LDAP library sees them (decision T8).
+//! Messages of a directory, parsed strictly before the LDAP library sees the messages (decision
+//! T8).
 //!
-//! The library recurses as deep as a message nests, and panics where a message has not the form
-//! that it expects, with the message in its words. So whole messages are held against the grammar
-//! of the few answers that are asked for: what passes here nests six deep at most, and is decoded
-//! without a surprise.
+//! The library recurses as deep as a message nests, and panics on a message of an unexpected form,
+//! with the message in the panic text. This file therefore checks each whole message against the
+//! grammar of the few expected answers. A message that passes nests at most six levels deep, and
+//! the library can decode the message.
 
 use std::fmt;
 
-/// The largest length of a length: four bytes.
+/// Maximum number of bytes of a length field, besides its first byte.
 const LENGTH_BYTES: usize = 4;
 
 const SEQUENCE: u8 = 0x30;
@@ -27,16 +28,16 @@ const SEARCH_DONE: u8 = 0x65;
 const SEARCH_REFERENCE: u8 = 0x73;
 const EXTENDED_RESPONSE: u8 = 0x78;
 
-/// What is wrong with what a server sent. None of its bytes are in it.
+/// A fault of a server's messages. A fault holds no bytes of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It is no message of LDAP, or not one of those that are asked for.
+    /// The bytes are no LDAP message, or no message of an expected kind.
     NotLdap,
-    /// It is an answer to nothing that was asked.
+    /// The message answers no pending request.
     Unasked,
-    /// One message, or all that answer one request, are too large.
+    /// A message, or the whole answer to a request, is too large.
     TooLarge,
-    /// The server says that it ends the session.
+    /// The server announced the end of the session.
     Disconnected,
     /// The session ended.
     Ended,
@@ -54,7 +55,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A request on its way, of which the library chooses the id.
+/// A pending request; the library chooses its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) id: u32,
@@ -63,7 +64,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Reads the message that the library made.
+    /// Parses a message that the library wrote.
     pub(super) fn read(message: &[u8]) -> Result<Self, Fault> {
         let mut parts = Parts::of(message, SEQUENCE)?;
         let id = number(parts.expect(INTEGER)?)?;
@@ -71,12 +72,12 @@ impl Request {
         Ok(Self { id, operation })
     }
 
-    /// Unbind and abandon have no answer.
+    /// Returns `false` for unbind and abandon.
     pub(super) fn has_answer(self) -> bool {
         !matches!(self.operation, 0x42 | 0x50)
     }
 
-    /// The tag of the last message of its answer.
+    /// Returns the tag of the last message of the answer.
     fn final_tag(self) -> Option<u8> {
         match self.operation {
             0x60 => Some(0x61),
@@ -87,10 +88,11 @@ impl Request {
         }
     }
 
-    /// Checks a whole message of the server. Whether it is the last one of the answer.
+    /// Checks a whole message of the server. Returns whether the message is the last message of the
+    /// answer.
     ///
     /// # Errors
-    /// Why it is not passed on.
+    /// The reason for which the gate must not pass the message on.
     pub(super) fn check(asked: Option<Self>, message: &[u8]) -> Result<bool, Fault> {
         let mut parts = Parts::of(message, SEQUENCE)?;
         let id = number(parts.expect(INTEGER)?)?;
@@ -117,10 +119,10 @@ impl Request {
     }
 }
 
-/// The result code of a message that was checked, and is a result.
+/// Returns the result code of a checked message.
 ///
 /// # Errors
-/// Where it is none.
+/// The message is no result.
 pub(super) fn result_code(message: &[u8]) -> Result<u32, Fault> {
     let mut parts = Parts::of(message, SEQUENCE)?;
     parts.expect(INTEGER)?;
@@ -128,10 +130,10 @@ pub(super) fn result_code(message: &[u8]) -> Result<u32, Fault> {
     number(Parts(content).expect(ENUMERATED)?)
 }
 
-/// The cookie of a page (RFC 2696); empty at the end of them.
+/// Returns the cookie of a page (RFC 2696). The cookie of the last page is empty.
 ///
 /// # Errors
-/// When the value is none.
+/// The value is malformed.
 pub(super) fn page_cookie(value: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut parts = Parts::of(value, SEQUENCE)?;
     number(parts.expect(INTEGER)?)?;
@@ -140,10 +142,10 @@ pub(super) fn page_cookie(value: &[u8]) -> Result<Vec<u8>, Fault> {
     Ok(cookie)
 }
 
-/// How many bytes begin a message, and how many follow; `None` where more of them are needed.
+/// Returns the lengths of a message's head and body. `None`: more bytes of the head are needed.
 ///
 /// # Errors
-/// Where it begins no message, or one of more than `most` bytes.
+/// The head begins no message, or a message of more than `most` bytes.
 pub(super) fn length(head: &[u8], most: usize) -> Result<Option<(usize, usize)>, Fault> {
     match head {
         [tag, ..] if *tag != SEQUENCE => Err(Fault::NotLdap),
@@ -156,25 +158,25 @@ pub(super) fn length(head: &[u8], most: usize) -> Result<Option<(usize, usize)>,
     }
 }
 
-/// A length, and how many bytes behind its first one tell it.
+/// Returns the number of bytes after `first` that the length field takes, and the length.
 fn read_length(first: u8, rest: &[u8]) -> Result<Option<(usize, usize)>, Fault> {
     let count = usize::from(first & 0x7f);
     if first < 0x80 {
         return Ok(Some((0, count)));
     }
     if count == 0 || count > LENGTH_BYTES {
-        // Without an end, or beyond all that is taken.
+        // An indefinite length, or a length over every limit.
         return Err(if count == 0 { Fault::NotLdap } else { Fault::TooLarge });
     }
     let Some(bytes) = rest.get(..count) else { return Ok(None) };
     Ok(Some((count, bytes.iter().fold(0, |length, byte| (length << 8) | usize::from(*byte)))))
 }
 
-/// The parts of a message, or of a part of one: a tag and its content each.
+/// The elements of a message or of an element: a tag and a content each.
 struct Parts<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {
-    /// The parts inside the only one of `bytes`.
+    /// Returns the elements inside the single element of `bytes`.
     fn of(bytes: &'a [u8], tag: u8) -> Result<Self, Fault> {
         let mut outer = Parts(bytes);
         let inner = outer.expect(tag)?;
@@ -186,7 +188,7 @@ impl<'a> Parts<'a> {
         let [tag, first, rest @ ..] = self.0 else {
             return if self.0.is_empty() { Ok(None) } else { Err(Fault::NotLdap) };
         };
-        // The long form of tags is of no use in LDAP.
+        // LDAP uses no tags in the long form.
         if tag & 0x1f == 0x1f {
             return Err(Fault::NotLdap);
         }
@@ -213,7 +215,7 @@ fn number(content: &[u8]) -> Result<u32, Fault> {
         return Err(Fault::NotLdap);
     }
     let value = content.iter().fold(0_u32, |value, byte| (value << 8) | u32::from(*byte));
-    // Neither ids nor codes nor sizes are negative.
+    // No id, code or size is negative.
     if value > i32::MAX as u32 { Err(Fault::NotLdap) } else { Ok(value) }
 }
 

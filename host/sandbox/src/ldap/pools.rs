@@ -1,8 +1,7 @@
-//! Idle sessions that wait for the next call of their mount that logs in as the same.
+//! Idle sessions, reused by later calls of the same mount with the same login.
 //!
-//! The attack this file stops: a call that is given a session which another identity logged in, of
-//! its own mount or of another. What a session belongs to is told by everything in its target,
-//! password and TLS included.
+//! Prevents a call from getting a session that another identity logged in, of its own mount or of
+//! another mount: the key of a session covers every field of its target, password and TLS included.
 
 use super::logins::{Logins, LoginsOfMount};
 use super::session::Session;
@@ -14,7 +13,7 @@ use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// What an idle session belongs to.
+/// Key of an idle session.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LdapKey {
     mount: String,
@@ -27,13 +26,13 @@ impl LdapKey {
     }
 }
 
-/// A session that was lent, and when.
+/// The state of the pools at the time when a session was lent.
 pub(crate) struct Lent {
-    /// How many times sessions had been closed by then.
+    /// Number of closings before the session was lent.
     closed: u64,
 }
 
-/// All idle sessions of the process, and what is known of logins.
+/// All idle sessions of the process, and the records of logins.
 #[derive(Default)]
 pub(crate) struct LdapPools {
     idle: Mutex<Idle>,
@@ -43,17 +42,17 @@ pub(crate) struct LdapPools {
 #[derive(Default)]
 struct Idle {
     sessions: BTreeMap<LdapKey, Vec<Session>>,
-    /// Grows with each closing: what was lent before it is not taken back.
+    /// Number of closings. A session lent before the latest closing is not taken back.
     closed: u64,
 }
 
 impl LdapPools {
-    /// What is known of the logins of a mount.
+    /// Returns the record of a mount's logins.
     pub(crate) fn logins(&self, mount: &str) -> LoginsOfMount {
         self.logins.of(mount)
     }
 
-    /// The session that was used last, where there is one to an address that the call may reach.
+    /// Takes the most recently used session of `key` whose address is within the call's reaches.
     pub(crate) fn take<'a>(
         &self,
         key: &LdapKey,
@@ -72,7 +71,7 @@ impl LdapPools {
         (session, lent)
     }
 
-    /// Takes a session back whose last request was answered.
+    /// Takes back a session whose last request was answered.
     pub(crate) fn put_back(&self, key: LdapKey, session: Session, lent: &Lent) {
         let mut idle = sync::lock(&self.idle);
         if idle.closed != lent.closed || !session.was_open() {
@@ -88,12 +87,12 @@ impl LdapPools {
         sessions.push(session);
     }
 
-    /// Closes the sessions of a login.
+    /// Closes the idle sessions of a login.
     pub(crate) fn close(&self, key: &LdapKey) {
         self.close_those(|other| other == key);
     }
 
-    /// Closes the sessions of a mount.
+    /// Closes the idle sessions of a mount.
     pub(crate) fn close_mount(&self, mount: &str) {
         self.logins.forget_mount(mount);
         self.close_those(|key| key.mount == mount);
@@ -119,7 +118,7 @@ impl Idle {
         });
     }
 
-    /// Drops the session that was used longest ago of the mount that has most.
+    /// Drops the least recently used session of the mount with most idle sessions.
     fn drop_from_largest(&mut self) {
         let mut by_mount: BTreeMap<&str, usize> = BTreeMap::new();
         for (key, sessions) in &self.sessions {
@@ -137,7 +136,7 @@ impl Idle {
     }
 }
 
-/// Of everything in a target.
+/// Returns the fingerprint of all fields of a target.
 fn fingerprint(target: &Target) -> Fingerprint {
     let tls = &target.tls;
     Fingerprint::begin()

@@ -1,36 +1,39 @@
-//! A search as it is sent: the filter put together of its parts, each value escaped byte by byte.
+//! Validation of a search. The filter is built from its parts, and each value is escaped byte by
+//! byte.
 //!
-//! The attack this file stops: a value that ends its condition and begins another, `*)(uid=*`
-//! (RFC 4515, section 3), and an attribute that is more than a name.
+//! Prevents filter injection: a value such as `*)(uid=*` that ends its condition and begins another
+//! condition (RFC 4515, section 3), and an attribute that is more than a name.
 
 use super::failure::{LdapFailure, failed};
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{Condition, Query, Scope};
 use crate::limits;
 
-/// Conditions of one filter.
+/// Maximum number of conditions of a filter.
 const CONDITIONS: usize = 64;
-/// Attributes of one search.
+/// Maximum number of attributes of a search.
 const ATTRIBUTES: usize = 64;
-/// Bytes of the name of an attribute.
+/// Maximum length in bytes of an attribute's name.
 const NAME: usize = 256;
-/// What is asked for where no attribute is (RFC 4511, section 4.5.1.8).
+/// The attribute list that asks for no attribute (RFC 4511, section 4.5.1.8).
 const NO_ATTRIBUTE: &str = "1.1";
 
-/// A search that was checked.
+/// A checked search.
 #[derive(Clone)]
 pub(crate) struct Prepared {
     pub(super) base: String,
     pub(super) scope: ldap3::Scope,
     pub(super) filter: String,
     pub(super) attributes: Vec<String>,
-    /// Entries at most.
+    /// Maximum number of entries.
     pub(super) most: u32,
-    /// More than these are left out, or else refused.
+    /// Surplus entries are dropped; otherwise surplus entries are an error.
     pub(super) leaves_out: bool,
 }
 
+/// Checks a search and builds its filter.
+///
 /// # Errors
-/// What is wrong with the search; no value is quoted.
+/// The fault of the search, without quoting a value.
 pub(crate) fn prepare(query: Query) -> Result<Prepared, LdapFailure> {
     check_dn(&query.base)?;
     let (conditions, names) = (query.filter.iter().map(Vec::len).sum::<usize>(), query.attributes);
@@ -58,12 +61,12 @@ pub(crate) fn prepare(query: Query) -> Result<Prepared, LdapFailure> {
     })
 }
 
-/// Whether a text has the form of a DN (RFC 4514): parts of a type, an equals sign and a value,
-/// with nothing left escaped at its end. What the server makes of it is the server's; a component
-/// that puts one together escapes its values. Active Directory's `<GUID=…>` is one, too.
+/// Checks that a text has the form of a DN (RFC 4514): parts of a type, an equals sign and a value,
+/// without a lone backslash at the end. Also accepts Active Directory's `<GUID=…>`. The check is
+/// about the form only: a component that builds a DN escapes the values itself.
 ///
 /// # Errors
-/// Where it is none.
+/// The text has not the form of a DN.
 pub(crate) fn check_dn(dn: &str) -> Result<(), LdapFailure> {
     let is_guid = dn.strip_prefix("<GUID=").and_then(|rest| rest.strip_suffix('>'));
     let is_guid = is_guid
@@ -77,8 +80,7 @@ pub(crate) fn check_dn(dn: &str) -> Result<(), LdapFailure> {
     Err(invalid("a DN is written as type=value,type=value, with its values escaped"))
 }
 
-/// The parts of a DN between its commas and plus signs that are not escaped; `None` where a
-/// backslash is the last of it.
+/// Splits a DN at its unescaped commas and plus signs. `None`: the DN ends with a lone backslash.
 fn parts(dn: &str) -> Option<Vec<&str>> {
     let (mut parts, mut start, mut is_escaped) = (Vec::new(), 0, false);
     for (at, c) in dn.char_indices() {
@@ -96,7 +98,7 @@ fn is_part(part: &&str) -> bool {
     part.split_once('=').is_some_and(|(name, _)| is_attribute(name.trim()))
 }
 
-/// A name or an OID, without options.
+/// Returns whether `name` is a name or an OID, without options.
 pub(crate) fn is_attribute(name: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
     (1..=NAME).contains(&name.len())
@@ -140,7 +142,7 @@ fn push(text: &mut String, condition: &Condition) -> Result<(), LdapFailure> {
     Ok(())
 }
 
-/// Plain letters as they are, every other byte as its number.
+/// Appends a plain letter as written, and every other byte as its hexadecimal escape.
 fn push_byte(text: &mut String, byte: u8) {
     if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'@' | b' ') {
         text.push(char::from(byte));

@@ -1,9 +1,9 @@
-//! The way to a server: a vetted address, and TLS where it is asked for, before anything else is
-//! said.
+//! The connection to a server: a vetted address, and TLS before any other request, if TLS is
+//! configured.
 //!
-//! The attacks this file stops: a server, or what stands in front of it, that refuses StartTLS so
-//! that the password goes in clear; and one that sends bytes along with its consent, which would be
-//! taken for a part of the secured session.
+//! Prevents two attacks: a server or an attacker on the path refuses StartTLS so that the password
+//! goes in clear; or an attacker sends clear bytes along with the server's consent, which would
+//! become part of the secured session.
 
 use super::failure::{LdapFailure, failed};
 use super::gate::read_message;
@@ -20,10 +20,10 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// The request for TLS (RFC 4511, section 4.14): message 1, its operation and the OID of it.
+/// The request for StartTLS (RFC 4511, section 4.14): message 1, with the operation and its OID.
 const START_TLS: &[u8] = b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.20037";
 
-/// How the connections of a login are secured.
+/// TLS settings of a login's connections.
 #[derive(Clone)]
 pub(super) struct Secured {
     config: Arc<ClientConfig>,
@@ -31,14 +31,16 @@ pub(super) struct Secured {
     server_name: Option<String>,
 }
 
-/// A connection, secured or not.
+/// A connection with or without TLS.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Secured {
+    /// Reads the TLS settings of a target.
+    ///
     /// # Errors
-    /// What is wrong with the settings; no certificate or key is quoted.
+    /// The fault of the settings, without quoting a certificate or key.
     pub(super) fn new(settings: &Tls, configs: &TlsConfigs) -> Result<Self, String> {
         let trust = Trust {
             root_certificates: settings.root_certificates.as_deref(),
@@ -55,19 +57,19 @@ impl Secured {
         })
     }
 
-    /// Whether nothing goes to the server in clear.
+    /// Returns whether every request to the server is within TLS.
     pub(super) fn is_tls(&self, server: &LdapServer) -> bool {
         server.tls || self.starttls
     }
 
-    /// A connection to `address`, which was vetted, with the server there.
+    /// Connects to the server at the vetted `address`.
     pub(super) async fn connect(
         &self,
         server: &LdapServer,
         address: SocketAddr,
     ) -> Result<Box<dyn Stream>, LdapFailure> {
         let mut stream = TcpStream::connect(address).await.map_err(|error| broken(&error))?;
-        // Without it a message in two pieces is only slower.
+        // Without `TCP_NODELAY`, a message in two pieces is only slower.
         let _ = stream.set_nodelay(true);
         if !self.is_tls(server) {
             return Ok(Box::new(stream));
@@ -83,7 +85,7 @@ impl Secured {
     }
 }
 
-/// Asks for TLS, and takes no byte more than the consent.
+/// Requests StartTLS, and reads no byte after the server's consent.
 async fn start_tls(stream: &mut TcpStream) -> Result<(), LdapFailure> {
     stream.write_all(START_TLS).await.map_err(|error| broken(&error))?;
     let answer = read_message(stream).await.map_err(no_consent)?;
@@ -106,7 +108,7 @@ fn no_consent(fault: Fault) -> LdapFailure {
     failed("unreachable", format!("StartTLS: {fault}"))
 }
 
-/// Why there is no connection, in words of ours.
+/// Converts an I/O error, without the text of a library.
 fn broken(error: &io::Error) -> LdapFailure {
     match TlsFault::find(error) {
         Some(fault) => failed("unreachable", fault.to_string()),

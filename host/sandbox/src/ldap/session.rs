@@ -1,4 +1,4 @@
-//! One session with a directory: opened, logged in, asked one thing at a time.
+//! A session with a directory: opening, logging in, and a single request at a time.
 
 use super::failure::{Asked, LdapFailure, failed, of_result};
 use super::gate::Gate;
@@ -19,17 +19,17 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// How long an idle session is taken to live without asking: longer, and its server may have ended
-/// it.
+/// Time after its last use during which a session counts as live without a ping. The server may end
+/// a session that is idle for longer.
 const TRUSTED: Duration = Duration::from_secs(2);
-/// Longest wait for a server to say that a session which was idle still lives.
+/// Timeout of the ping of an idle session.
 const PING: Duration = Duration::from_secs(3);
-/// What an entry, an attribute and a value count for besides their bytes.
+/// Overhead in bytes of an entry, an attribute or a value, besides its content.
 const PLACE: usize = 64;
-/// OID of the control of pages (RFC 2696).
+/// OID of the control for paged results (RFC 2696).
 const PAGES: &str = "1.2.840.113556.1.4.319";
 
-/// A session. It ends when it is dropped, and what is under way with it.
+/// A session. Dropping the session closes the connection and cancels the pending request.
 pub(crate) struct Session {
     ldap: Ldap,
     gate: Gate,
@@ -41,11 +41,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Dials the servers in their order and logs in with the first that is there. None is asked in
-    /// clear after one that was to be asked by TLS: who breaks that would be given the password.
+    /// Dials the servers in order and logs in to the first reachable server. After a server with
+    /// TLS, skips every server without TLS: an attacker who blocks the TLS server would receive the
+    /// password.
     ///
     /// # Errors
-    /// The last server's failure; the first one's that refuses, or may not be dialled.
+    /// The failure of the last server, or of the first server that refuses the login or may not be
+    /// dialled.
     pub(crate) async fn open(login: &Login, known: &LoginsOfMount) -> Result<Self, LdapFailure> {
         let mut last = failed("invalid-request", "no URL is given");
         let mut is_tls_asked = false;
@@ -77,7 +79,7 @@ impl Session {
         let found = grants::resolve(&server.host.to_string(), server.port, reach).await;
         let addresses = found.map_err(|refused| of_refused(refused, reach))?;
         let mut last = failed("unreachable", "the name has no address");
-        // From here on no name is resolved: the session goes to an address that was vetted.
+        // Nothing resolves a name after this point: the session connects to a vetted address.
         let tries = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
         for address in addresses {
             let connecting = login.secured.connect(server, address);
@@ -106,8 +108,9 @@ impl Session {
         let connected = LdapConnAsync::with_settings(settings, "ldapi:///").await;
         let (connection, ldap) =
             connected.map_err(|_| failed("unreachable", "the host has no more sockets"))?;
-        // How it ends, the gate knows and each request learns. The gate comes behind the library:
-        // it carries what that has just written.
+        // Ignore the end of the library's future: the gate and each request report the end. Poll
+        // the gate after the library, because the gate carries the bytes that the library has just
+        // written.
         let driving = async move {
             let mut library = pin!(connection.drive());
             tokio::select! {
@@ -115,7 +118,7 @@ impl Session {
                 _ = library.as_mut() => return,
                 () = carrying => {}
             }
-            // What passed before the end is still to be read.
+            // The library still has to read the messages that passed before the end.
             drop(library.await);
         };
         Ok(Self {
@@ -144,22 +147,22 @@ impl Session {
         self.told(Asked::Login, asked)
     }
 
-    /// Whether a call with that reach may use it.
+    /// Returns whether a call with these reaches may use the session.
     pub(crate) fn is_within<'a>(&self, mut reaches: impl Iterator<Item = &'a Reach>) -> bool {
         reaches.any(|reach| reach.admit(self.address).is_ok())
     }
 
-    /// Whether it may be kept: its connection was there when it was last used.
+    /// Returns whether the connection was open at its last use; otherwise do not keep the session.
     pub(crate) fn was_open(&self) -> bool {
         self.driven.was_open()
     }
 
-    /// When it was last used.
+    /// Returns the time of the last use.
     pub(crate) fn used(&self) -> Instant {
         self.used
     }
 
-    /// Whether it still lives, after it was idle.
+    /// Returns whether the session is still live after an idle time.
     pub(crate) async fn lives(&mut self) -> bool {
         if !self.driven.is_open().await {
             return false;
@@ -174,14 +177,14 @@ impl Session {
         answered.is_ok() && self.was_open()
     }
 
-    /// The entries that are searched for, page by page.
+    /// Returns the entries of a search, fetched page by page.
     pub(crate) async fn search(&mut self, search: &Prepared) -> Result<Vec<Entry>, LdapFailure> {
         let found = self.pages(search).await.map_err(|failure| at(&self.server, failure));
         self.used = Instant::now();
         found
     }
 
-    /// All changes of an entry, or none.
+    /// Makes all changes of an entry, or none.
     pub(crate) async fn modify(
         &mut self,
         dn: &str,
@@ -193,7 +196,7 @@ impl Session {
         self.changed(asked)
     }
 
-    /// The operation for passwords.
+    /// Changes a password by the password modify operation (RFC 3062).
     pub(crate) async fn change_password(
         &mut self,
         dn: &str,
@@ -215,7 +218,7 @@ impl Session {
         })
     }
 
-    /// What the server told, or why it told nothing.
+    /// Returns the server's result, or the reason for which there is no answer.
     fn told(&self, what: Asked, asked: Result<LdapResult, LdapError>) -> Result<(), LdapFailure> {
         let told = asked.map_err(|error| self.gate.failure(&error))?;
         of_result(what, told.rc, &told.text)
@@ -232,7 +235,7 @@ impl Session {
         Err(failed("refused-search", "the server gives its entries in too many pages"))
     }
 
-    /// One page. The cookie of the next one.
+    /// Fetches a page. Returns the cookie of the next page.
     async fn page(
         &mut self,
         search: &Prepared,
@@ -257,7 +260,7 @@ impl Session {
             Ok(stream.finish().await)
         };
         let ended: LdapResult = driven.until(asked).await?;
-        // At its limit of entries, and what is over is left out.
+        // The server reached the size limit; the search drops surplus entries.
         if !(ended.rc == 4 && found.is_complete()) {
             of_result(Asked::Search, ended.rc, "")?;
         }
@@ -271,7 +274,7 @@ impl Session {
     }
 }
 
-/// What a search has found so far.
+/// The entries found so far.
 struct Found {
     entries: Vec<Entry>,
     bytes: usize,
@@ -285,7 +288,8 @@ impl Found {
         Self { entries: Vec::new(), bytes: 0, most, leaves_out }
     }
 
-    /// How many entries are wanted still: one more than may come tells that there are too many.
+    /// Returns the number of entries still wanted. If surplus entries are an error, the number
+    /// includes an extra entry, which proves that there are too many entries.
     fn missing(&self) -> u32 {
         let had = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         self.most.saturating_add(u32::from(!self.leaves_out)).saturating_sub(had)
@@ -355,12 +359,13 @@ fn change(change: Change) -> Mod<Vec<u8>> {
     }
 }
 
-/// Whether the next server may be tried: no session came about, and no server said anything.
+/// Returns whether the next server may be tried: no session exists, and no server returned a
+/// result.
 fn is_of_connection(failure: &LdapFailure) -> bool {
     failure.result_code.is_none() && matches!(failure.code.as_str(), "unreachable" | "timed-out")
 }
 
-/// The failure, with the server that it is of.
+/// Adds the server's name to the failure.
 fn at(server: &LdapServer, failure: LdapFailure) -> LdapFailure {
     LdapFailure { message: format!("{server}: {}", failure.message), ..failure }
 }
