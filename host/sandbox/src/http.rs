@@ -1,9 +1,10 @@
-//! HTTP to other servers: one request, one answer. What changes something has a connection of its
-//! own, which is closed after it; what changes nothing may go over one that was kept.
+//! HTTP requests to other servers. A request that changes something uses a connection of its own,
+//! which closes after the answer. A request that changes nothing may reuse an idle connection.
 //!
-//! Knows sockets, TLS and hyper, and nothing of wasmtime: what a component asked for, and whether
-//! it may, is decided in `imports/http.rs`. The attacks this folder stops: an answer without end, a
-//! server that drips, a redirect to where no grant leads, a header that becomes two.
+//! This folder knows sockets, TLS and hyper, and nothing of wasmtime; `imports/http.rs` decides
+//! whether a component may make a request. Prevents these attacks: an endless answer, a server that
+//! sends byte by byte, a redirect to a server outside the grants, and a header that becomes two
+//! headers.
 
 mod dial;
 mod exchange;

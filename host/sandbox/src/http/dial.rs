@@ -1,4 +1,4 @@
-//! Dialling addresses that were vetted.
+//! Dialling of checked addresses.
 
 use super::fault::HttpFault;
 use crate::limits;
@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// A connection to the first address that answers. All of them together have the time of one.
+/// Connects to the first address that answers. All addresses share a single connect timeout.
 pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, HttpFault> {
     let tries = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
     let mut last = HttpFault::Unknown;
     for address in addresses {
         match timeout(limits::HTTP_CONNECT_TIME / tries, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                // Without it a request in two pieces is only slower.
+                // Without `TCP_NODELAY`, a request in two pieces is only slower.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }

@@ -1,5 +1,6 @@
-//! One request and its answer: resolve, vet, dial what was vetted, or have a proxy dial what was
-//! granted; secure, speak. What changes nothing may go over a connection that was kept.
+//! A request and its answer: resolves the name, checks the addresses, dials a checked address,
+//! starts TLS and sends the request. With a proxy, the proxy dials a granted name instead. A
+//! request that changes nothing may reuse an idle connection.
 
 use super::dial::dial;
 use super::fault::{HttpFault, ProxyFault};
@@ -20,29 +21,29 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-/// Where a request goes, and what may be spent on it.
+/// The target and the limits of a request.
 pub(crate) struct Exchange {
     pub(crate) origin: Origin,
     pub(crate) reach: Reach,
-    /// What stands between here and the server; `None`: nothing.
+    /// The proxy between Bulkhead and the server, if any.
     pub(crate) proxy: Option<Arc<Proxy>>,
-    /// `None`: in the clear.
+    /// `None`: the request goes in clear.
     pub(crate) secured: Option<Secured>,
     pub(crate) until: Instant,
     pub(crate) meter: Meter,
-    /// The mount's right to it, which lasts as long.
+    /// The mount's connection slot, held until the answer is complete.
     pub(crate) connection: Connection,
-    /// `None`: a change, which has a connection of its own.
+    /// `None`: the request is a change and has its own connection.
     pub(crate) keeping: Option<Keeping>,
 }
 
-/// Where connections are kept, and for what.
+/// The idle connections, and the purpose of the request's connection.
 pub(crate) struct Keeping {
     pub(crate) kept: Arc<Kept>,
     pub(crate) purpose: Purpose,
 }
 
-/// Sends `request` and waits for its answer. Dropping it ends the connection.
+/// Sends `request` and waits for its answer. Dropping the future closes the connection.
 pub(crate) async fn exchange(
     asked: Exchange,
     request: hyper::Request<Full<Bytes>>,
@@ -66,7 +67,7 @@ async fn carry_out(
             Ok(line.ask(request, meter, limits::HTTP_ANSWER_BYTES).await?)
         }
         (None, Some(keeping)) => {
-            // Its own future, where it is needed at all: it is large, and a request's is moved.
+            // Boxed, because the dialling future is large and the future of a request is moved.
             let dialled = async || Box::pin(dialled(&origin, &reach, secured)).await;
             let may = |address| reach.admit(address).is_ok();
             ask_again(keeping, may, dialled, meter, request).await
@@ -76,8 +77,9 @@ async fn carry_out(
     answered
 }
 
-/// Over a connection that was kept, unless its server closed it meanwhile; else over a new one,
-/// which is kept then. For what changes nothing, and so may be asked twice.
+/// Asks over an idle connection, and over a new connection if the server closed the idle connection
+/// meanwhile. Keeps the connection afterwards. Only for a request that changes nothing, because the
+/// server may receive the request twice.
 async fn ask_again(
     Keeping { kept, purpose }: Keeping,
     may: impl Fn(SocketAddr) -> bool,
@@ -102,7 +104,7 @@ async fn ask_again(
     Ok(answered)
 }
 
-/// A new connection to an address that was vetted, and which one that is.
+/// Connects to a checked address. Also returns the address.
 async fn dialled(
     origin: &Origin,
     reach: &Reach,
@@ -124,8 +126,9 @@ async fn open(
     Line::over(stream.map_err(|error| HttpFault::of(&error))?).await
 }
 
-/// With TLS through a tunnel, of which the proxy sees the server's name alone; in the clear by
-/// asking the proxy, which answers 407 only for itself.
+/// Asks through the proxy. A request with TLS goes through a tunnel, and the proxy sees only the
+/// server's name. A request in clear goes to the proxy itself, so a status of 407 is the proxy's
+/// own.
 async fn converse_through(
     proxy: &Proxy,
     origin: &Origin,
@@ -146,8 +149,8 @@ async fn converse_through(
     }
 }
 
-/// Asks the metadata service at `address`, which no component named, in the clear: it is of the
-/// machine's own link.
+/// Asks the metadata service at `address`, in clear, because the service is on the machine's own
+/// link. No component chose the address.
 pub(crate) async fn ask_metadata(
     address: SocketAddr,
     until: Instant,

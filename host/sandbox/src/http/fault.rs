@@ -1,4 +1,5 @@
-//! Why there is no answer: in our words alone, because a peer's own could show what it was sent.
+//! Faults of HTTP requests, in Bulkhead's own words: a peer's text could show a secret of the
+//! request.
 
 use crate::grants::Refused;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -9,18 +10,18 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
-/// What went wrong between us and the server. Nothing of it is the server's own text.
+/// A fault between Bulkhead and the server, without any text of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HttpFault {
     /// The name has no address.
     Unknown,
-    /// The name leads to an address that is never dialled: what it is.
+    /// The name leads to a kind of address that is never dialled.
     Forbidden(&'static str),
-    /// The name leads to an address that needs a grant, with what it is.
+    /// The name leads to an address that needs a grant; the text is the kind of address.
     Ungranted(IpAddr, &'static str),
     /// The connection was not made, or broke.
     Broken(io::ErrorKind),
-    /// The server is not the one that was meant, or there is no TLS with it.
+    /// The TLS handshake failed, or the server has another identity.
     Tls(TlsFault),
     /// The answer is no HTTP/1.1, or its head is too large.
     NotHttp,
@@ -28,55 +29,55 @@ pub(crate) enum HttpFault {
     CutShort,
     /// The answer's body is too large.
     TooLarge,
-    /// It took too long.
+    /// The request timed out.
     TimedOut,
-    /// The proxy through which it was to be reached did not connect.
+    /// The proxy did not connect to the server.
     Proxy(ProxyFault),
-    /// The connections that the mount, or the process, may have are all in use.
+    /// All connections of the mount or of the process are in use.
     Busy,
 }
 
-/// Why a proxy did not connect. Never its own text.
+/// A fault of a proxy, without any text of the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProxyFault {
-    /// Its name has no address.
+    /// The proxy's name has no address.
     Unknown,
-    /// The connection with it was not made, or broke.
+    /// The connection to the proxy was not made, or broke.
     Broken(io::ErrorKind),
-    /// It refused, with that status.
+    /// The proxy refused with this status.
     Refused(u16),
-    /// Its answer is none, or its head is too large.
+    /// The proxy's answer is no HTTP/1.1, or its head is too large.
     NotHttp,
-    /// It took too long.
+    /// The proxy timed out.
     TimedOut,
 }
 
-/// Why TLS did not come about.
+/// The reason for a failed TLS handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TlsFault {
-    /// The certificate is past its end.
+    /// The certificate has expired.
     Expired,
     /// The certificate is not valid yet.
     NotYet,
-    /// No authority that we trust signed the certificate.
+    /// No trusted authority signed the certificate.
     UnknownIssuer,
     /// The certificate is for another name.
     WrongName,
-    /// The certificate is wrong in another way.
+    /// The certificate has another fault.
     Certificate,
-    /// There is no version or method that both sides speak.
+    /// Both sides have no common version or method.
     NothingInCommon,
-    /// The server ended the handshake, as one does that misses a client certificate.
+    /// The server ended the handshake, for example because it requires a client certificate.
     Rejected,
-    /// What the server said is no TLS.
+    /// The server's bytes are no TLS.
     NotTls,
-    /// Something else.
+    /// Another fault.
     Failed,
 }
 
 impl HttpFault {
-    /// As the component sees it. The words for `Ungranted` are the grants', which know the line to
-    /// print.
+    /// Converts the fault for the component. `grants` has the text for `Ungranted`, with the
+    /// missing line.
     pub(crate) fn failure(&self) -> Failure {
         let kind = match self {
             Self::Forbidden(_) => Kind::InvalidRequest,
@@ -88,7 +89,8 @@ impl HttpFault {
         Failure::new(kind, self.to_string())
     }
 
-    /// What broke a connection, read from the innermost error outwards.
+    /// Converts an error of a connection. A TLS error takes precedence, then a body over its limit,
+    /// then an I/O error.
     pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
         let causes = || causes(error);
         if let Some(tls) = TlsFault::find(error) {
@@ -100,7 +102,7 @@ impl HttpFault {
         if let Some(broken) = causes().find_map(|cause| cause.downcast_ref::<io::Error>()) {
             return match broken.kind() {
                 io::ErrorKind::UnexpectedEof => Self::CutShort,
-                // So hyper calls chunks that are none.
+                // hyper reports malformed chunks by these kinds.
                 io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => Self::NotHttp,
                 kind => Self::Broken(kind),
             };
@@ -112,13 +114,13 @@ impl HttpFault {
     }
 }
 
-/// An error, and those inside of it, from the outermost.
+/// Returns an error and all errors inside, outermost first.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| inner(*error))
 }
 
-/// The error inside of another. An I/O error shows what it holds by itself, and only the source of
-/// that as its source.
+/// Returns the error inside another error. The `source` of an I/O error skips the error that the
+/// I/O error holds.
 fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(held) => Some(held),
@@ -143,7 +145,7 @@ impl From<ProxyFault> for HttpFault {
 }
 
 impl ProxyFault {
-    /// What a broken conversation with a proxy is.
+    /// Converts a fault of the connection to a proxy.
     pub(super) fn of(fault: &HttpFault) -> Self {
         match fault {
             HttpFault::Broken(kind) => Self::Broken(*kind),
@@ -154,7 +156,7 @@ impl ProxyFault {
 }
 
 impl TlsFault {
-    /// Why TLS did not come about, where that is what broke a connection.
+    /// Returns the TLS fault that broke a connection, if `error` contains a TLS error.
     pub(crate) fn find(error: &(dyn Error + 'static)) -> Option<Self> {
         causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>()).map(Self::of)
     }

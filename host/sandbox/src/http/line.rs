@@ -1,4 +1,4 @@
-//! HTTP on one connection: a request and its answer, and maybe another later.
+//! HTTP on a single connection: a request and its answer, and perhaps further requests.
 
 use super::fault::HttpFault;
 use super::meter::{Meter, Metered, Payer};
@@ -12,26 +12,26 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-/// A server's answer, whole. No `Debug`: it may hold a token.
+/// A server's complete answer. There is no `Debug`, because the answer may hold a token.
 pub(crate) struct Answered {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Bytes,
 }
 
-/// A connection over which HTTP is spoken. Dropping it closes it.
+/// An HTTP connection. Dropping the value closes the connection.
 pub(super) struct Line {
     sender: SendRequest<Full<Bytes>>,
     driven: Driven,
-    /// Whose bytes pass.
+    /// Meter for the bytes of the current request.
     payer: Payer,
     opened: Instant,
 }
 
-/// Why a request has no answer.
+/// A fault of a request without an answer.
 pub(super) struct Unanswered {
     pub(super) fault: HttpFault,
-    /// Nothing of an answer came.
+    /// The server sent nothing of an answer.
     pub(super) is_silent: bool,
 }
 
@@ -42,25 +42,25 @@ impl From<Unanswered> for HttpFault {
 }
 
 impl Line {
-    /// Begins to speak over `stream`.
+    /// Starts HTTP on `stream`.
     pub(super) async fn over(
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     ) -> Result<Self, HttpFault> {
         let payer = Payer::default();
         let io = TokioIo::new(Metered::new(stream, payer.clone()));
         let mut http = http1::Builder::new();
-        // The one bounds what is read at a time, and only the other a head.
+        // `max_buf_size` limits the bytes read at once; only `max_header_size` limits a head.
         http.max_buf_size(limits::HTTP_ANSWER_HEAD_BYTES)
             .max_header_size(limits::HTTP_ANSWER_HEAD_BYTES);
         let (sender, connection) =
             http.handshake(io).await.map_err(|error| HttpFault::of(&error))?;
-        // How it ends, the answer says by itself.
+        // Ignore the connection's own result: the answer reports the end.
         let driven = Driven::new(async move { drop(connection.await) });
         Ok(Self { sender, driven, payer, opened: Instant::now() })
     }
 
-    /// Sends a request, for whose bytes and those of its answer `meter` pays, and waits for an
-    /// answer of at most `most` bytes.
+    /// Sends a request and waits for an answer of at most `most` bytes. `meter` counts the bytes of
+    /// both.
     pub(super) async fn ask(
         &mut self,
         request: hyper::Request<Full<Bytes>>,
@@ -71,8 +71,8 @@ impl Line {
         self.driven.until(converse(&mut self.sender, request, most)).await
     }
 
-    /// Whether it may take another request: it has not ended with its last answer, and is not so
-    /// old that its name may lead elsewhere by now.
+    /// Returns whether the connection may carry another request: the connection is still open, and
+    /// too young for the server's name to lead elsewhere.
     pub(super) fn may_go_on(&self) -> bool {
         self.driven.was_open()
             && !self.sender.is_closed()
@@ -94,7 +94,7 @@ async fn converse(
 async fn read_whole(response: Response<Incoming>, most: usize) -> Result<Answered, HttpFault> {
     let (head, body) = response.into_parts();
     if head.status.is_informational() {
-        // Another protocol was not asked for.
+        // No request asks for a protocol upgrade.
         return Err(HttpFault::NotHttp);
     }
     let body = Limited::new(body, most).collect().await;

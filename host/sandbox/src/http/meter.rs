@@ -1,5 +1,5 @@
-//! What a call sends and receives, counted as it passes: heads, interim answers and framing too,
-//! which no limit of a body sees.
+//! The bytes that a call sends and receives, counted on the wire. The count includes heads, interim
+//! answers and framing, which a limit for bodies misses.
 
 use crate::call_tree::CallTree;
 use bulkhead_wire::sync;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The bytes of all HTTP requests of one call.
+/// Counter of the bytes of a call's HTTP requests.
 #[derive(Clone)]
 pub(crate) struct Meter {
     tree: Arc<CallTree>,
@@ -17,12 +17,12 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Of the calls below `root`, which send and receive at most `most` bytes.
+    /// Creates a meter for the calls of `tree`, with at most `most` bytes sent and received.
     pub(crate) fn new(tree: &Arc<CallTree>, most: usize) -> Self {
         Self { tree: Arc::clone(tree), most }
     }
 
-    /// Whether there were more.
+    /// Returns whether the bytes are over the limit.
     pub(crate) fn is_over(&self) -> bool {
         self.tree.count_http_bytes(0) > self.most
     }
@@ -35,15 +35,15 @@ impl Meter {
     }
 }
 
-/// Who pays for the bytes of a stream; between two requests, none does.
+/// The meter that pays for the bytes of a stream; empty between two requests.
 #[derive(Clone, Default)]
 pub(super) struct Payer(Arc<Mutex<Option<Meter>>>);
 
-/// Ends what a request pays when it is dropped.
+/// Guard of a payment. Dropping the guard ends the payment.
 pub(super) struct Paid(Payer);
 
 impl Payer {
-    /// Lets `meter` pay until what this gives is dropped.
+    /// Makes `meter` pay until the returned guard is dropped.
     pub(super) fn charge(&self, meter: Meter) -> Paid {
         *sync::lock(&self.0) = Some(meter);
         Paid(self.clone())
@@ -60,8 +60,8 @@ impl Drop for Paid {
     }
 }
 
-/// A stream whose bytes are counted. It breaks when there were too many; the piece that was one too
-/// many has passed.
+/// A stream that counts its bytes. The stream breaks at the first piece over the limit; that piece
+/// has already passed.
 pub(super) struct Metered<S> {
     stream: S,
     payer: Payer,

@@ -1,7 +1,7 @@
-//! The request as it goes out: what a component may set, and what is the host's.
+//! The outgoing request: headers set by the component, and headers reserved for the host.
 //!
-//! The attack: a header that ends the request and begins another, or that tells two servers in a
-//! row two lengths.
+//! Prevents request smuggling: a header that ends the request and begins another request, or that
+//! gives two servers in a row different lengths.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Request};
 use crate::grants::Origin;
@@ -12,7 +12,7 @@ use hyper::body::Bytes;
 use hyper::header::{HOST, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Uri};
 
-/// Headers that rule the connection: the host's own.
+/// Headers about the connection, which only the host sets.
 const RULING: [&str; 9] = [
     "connection",
     "content-length",
@@ -24,13 +24,13 @@ const RULING: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// How the names of headers end whose values are secrets.
+/// Endings of the names of headers with secret values.
 const SECRET_ENDINGS: [&str; 5] = ["authorization", "cookie", "-key", "-token", "-secret"];
 
-/// Whether the request changes nothing: by its method, or by the word of its component.
+/// Returns whether the request changes nothing, by its method or by the component's promise.
 ///
 /// # Errors
-/// For the component, when its word cannot be true.
+/// A text for the component if the promise is impossible for the method.
 pub(crate) fn is_safe(request: &Request) -> Result<bool, String> {
     match request.method.as_str() {
         "GET" | "HEAD" => Ok(true),
@@ -42,13 +42,13 @@ pub(crate) fn is_safe(request: &Request) -> Result<bool, String> {
     }
 }
 
-/// What of a request no text may show.
+/// Returns the parts of a request that no text may show.
 pub(crate) fn secrets(request: &Request) -> impl Iterator<Item = &str> {
     let headers = request.headers.iter().filter(|header| {
         let name = header.name.to_ascii_lowercase();
         SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
     });
-    // The scheme in front of credentials is a word like others.
+    // The authentication scheme before the credentials is a common word and no secret.
     let credentials = headers
         .map(|header| header.value.split_once(' ').map_or(header.value.as_str(), |(_, rest)| rest));
     let key = request.tls.iter().filter_map(|tls| tls.client_key.as_deref());
@@ -58,18 +58,18 @@ pub(crate) fn secrets(request: &Request) -> impl Iterator<Item = &str> {
         .chain(request.secrets.iter().map(String::as_str))
 }
 
-/// User and password in a URL, which is refused for them.
+/// Returns user and password of a URL. A URL with a user or password is refused.
 fn userinfo(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;
     authority.rsplit_once('@').map(|(userinfo, _)| userinfo)
 }
 
-/// The request for `asked` at `origin`. Nothing of `request` but its method, headers and body is
-/// read.
+/// Builds the request for the path `asked` at `origin`, with only the method, headers and body of
+/// `request`.
 ///
 /// # Errors
-/// What may not be sent. Values are never quoted.
+/// The part that may not be sent, without quoting a value.
 pub(crate) fn prepare(
     origin: &Origin,
     asked: Uri,

@@ -1,4 +1,4 @@
-//! TLS to web servers: the certificate is always checked.
+//! TLS to web servers. The certificate is always checked.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::http::Tls;
 use crate::grants::Origin;
@@ -7,17 +7,17 @@ use rustls::client::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::sync::Arc;
 
-/// How one connection is secured.
+/// TLS settings of a connection.
 pub(crate) struct Secured {
     pub(super) config: Arc<ClientConfig>,
     /// The name that the certificate must bear.
     pub(super) name: ServerName<'static>,
 }
 
-/// How a connection to `origin` is secured; `None` for one that is not.
+/// Returns the TLS settings for a connection to `origin`. `None`: the connection is in clear.
 ///
 /// # Errors
-/// What is wrong with the settings; no certificate or key is quoted.
+/// The fault of the settings, without quoting a certificate or key.
 pub(crate) fn secure(
     configs: &TlsConfigs,
     origin: &Origin,

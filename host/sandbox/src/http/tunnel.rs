@@ -1,9 +1,9 @@
-//! A connection through the proxy of the network: a tunnel to a server with TLS, or the proxy
-//! itself for what is asked in the clear.
+//! A connection through the network's proxy: a tunnel to a server with TLS, or the proxy itself for
+//! a request in clear.
 //!
-//! Nothing is resolved here: the proxy is asked for the name that the component asked for and was
-//! granted. The attacks this file stops: a proxy's answer without end, one that hangs, and the
-//! credentials that are for the proxy at any server behind it.
+//! Nothing resolves the server's name here: the proxy gets the name that the component asked for
+//! and was granted. Prevents an endless answer of a proxy, a proxy that hangs, and sending the
+//! proxy's credentials to a server behind the proxy.
 
 use super::dial::dial;
 use super::fault::{HttpFault, ProxyFault};
@@ -22,8 +22,8 @@ use std::pin::pin;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Checks a server that is to be reached through a proxy: an address that is written out is one
-/// wherever it is dialled, and a cloud's metadata service is asked through none.
+/// Checks a server behind a proxy. A literal address needs the same grant as without a proxy, and a
+/// cloud's metadata service is never reached through a proxy.
 pub(super) fn check(origin: &Origin, reach: &Reach) -> Result<(), HttpFault> {
     match &origin.host {
         Host::Address(address) => {
@@ -36,14 +36,14 @@ pub(super) fn check(origin: &Origin, reach: &Reach) -> Result<(), HttpFault> {
     }
 }
 
-/// A tunnel to `origin`.
+/// Opens a tunnel to `origin`.
 pub(super) async fn open(proxy: &Proxy, origin: &Origin) -> Result<TokioIo<Upgraded>, ProxyFault> {
     let stream = connect(proxy).await?;
     let opened = timeout(limits::PROXY_ANSWER_TIME, ask(stream, proxy, origin));
     opened.await.unwrap_or(Err(ProxyFault::TimedOut))
 }
 
-/// A connection to the proxy itself. It is where the operator says, and needs no grant.
+/// Connects to the proxy. The operator configures the proxy, so the proxy needs no grant.
 pub(super) async fn connect(proxy: &Proxy) -> Result<TcpStream, ProxyFault> {
     let addresses: Vec<SocketAddr> = match &proxy.host {
         Host::Address(address) => vec![SocketAddr::new(*address, proxy.port)],
@@ -87,13 +87,13 @@ async fn ask(
     let (mut connection, mut answer) = (pin!(connection.with_upgrades()), pin!(answer));
     tokio::select! {
         answered = &mut answer => return answered,
-        // It ends by becoming the tunnel, too; the answer says by itself how it ended.
+        // The connection also ends by becoming the tunnel; the answer shows which end it was.
         _ = &mut connection => {}
     }
     answer.await
 }
 
-/// `CONNECT host:port`. `None` where the name cannot be sent.
+/// Builds the request `CONNECT host:port`. `None`: the name cannot be sent.
 fn connecting(proxy: &Proxy, origin: &Origin) -> Option<Request<Empty<Bytes>>> {
     let authority = format!("{}:{}", origin.host, origin.port);
     let mut request = Request::new(Empty::new());
@@ -106,7 +106,7 @@ fn connecting(proxy: &Proxy, origin: &Origin) -> Option<Request<Empty<Bytes>>> {
     Some(request)
 }
 
-/// Makes a request in the clear one for the proxy: with its whole URL, and what the proxy is shown.
+/// Rewrites a request in clear for the proxy: with the whole URL and the proxy's credentials.
 pub(super) fn address(
     request: &mut Request<Full<Bytes>>,
     proxy: &Proxy,

@@ -1,21 +1,21 @@
-//! A URL, read once: what is asked, resolved and sent are the parts of one reading.
+//! A URL, parsed once: the check, the name resolution and the request all use the same parts.
 //!
-//! The attack: a text that a check reads as one server and the connection as another.
+//! Prevents a text that the check reads as a certain server and the connection as another server.
 
 use crate::grants::{Host, Origin};
 use crate::limits;
 use hyper::Uri;
 
-/// Where a request goes, and the path and query that it asks for there. No message quotes the URL,
-/// which may hold a secret.
+/// Parses a URL into the server, and the path and query. No message quotes the URL, which may hold
+/// a secret.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the URL.
 pub(crate) fn parse_url(text: &str) -> Result<(Origin, Uri), String> {
     if text.len() > limits::HTTP_URL_BYTES {
         return Err("the URL is longer than 8 KiB".to_owned());
     }
-    // The standard's way with these is to drop or to turn them: two readers may do so differently.
+    // The URL standard drops or replaces these characters, and other parsers may differ.
     if text.contains(|c: char| c.is_ascii_control() || c == ' ' || c == '\\') {
         return Err(
             "the URL holds a space, a control character or a backslash; write it percent-encoded"

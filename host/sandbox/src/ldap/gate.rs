@@ -1,9 +1,9 @@
-//! The gate between a server and the LDAP library: whole messages pass, once they were read
-//! strictly, and only those that answer what was asked.
+//! The gate between a server and the LDAP library. A message passes only if the message is whole,
+//! parses strictly, and answers the pending request.
 //!
-//! The library is given one end of a pair of sockets; the other end is here, with the connection
-//! behind it, from which TLS was taken off. So the library sees no byte of a server that was not
-//! vetted (decision T8), and dials nothing by itself.
+//! The library holds an end of a socket pair. The gate holds the other end and the connection, and
+//! terminates TLS. The library thus sees only checked bytes of a server (decision T8), and dials
+//! nothing itself.
 
 use super::failure::{LdapFailure, failed};
 use super::message::{Fault, Request, length};
@@ -19,24 +19,24 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::io::{BufReader, ReadBuf};
 
-/// Bytes that are read at a time.
+/// Maximum number of bytes read at once.
 const CHUNK: usize = 16 << 10;
 
-/// A gate that is open for as long as what carries through it is polled, or until the session ends.
+/// A gate, open until the session ends or its carrying future is no longer polled.
 pub(super) struct Gate {
     way: Arc<Way>,
 }
 
-/// What passes, in both directions.
+/// State shared by both directions.
 #[derive(Default)]
 struct Way {
     asked: Mutex<Asked>,
-    /// Why it closed.
+    /// The reason for which the gate closed.
     fault: Mutex<Option<Fault>>,
 }
 
-/// The request that waits for its answer, and how many bytes of that came. A session has one at a
-/// time.
+/// The pending request, and the number of bytes of its answer so far. A session has a single
+/// pending request.
 #[derive(Default)]
 struct Asked {
     request: Option<Request>,
@@ -44,11 +44,11 @@ struct Asked {
 }
 
 impl Gate {
-    /// Opens a gate to `far`. With it the end that is for the library, and what carries: it is to
-    /// be polled each time that the library was.
+    /// Opens a gate to `far`. Also returns the library's end, and the future that carries the
+    /// messages: poll the future each time after the library was polled.
     ///
     /// # Errors
-    /// The system's, where it has no more sockets.
+    /// The system's error if the system has no more sockets.
     pub(super) fn open(
         far: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     ) -> io::Result<(Self, UnixStream, impl Future<Output = ()> + Send + 'static)> {
@@ -59,7 +59,7 @@ impl Gate {
         Ok((Self { way }, near, carrying))
     }
 
-    /// Why the library had no answer.
+    /// Returns why the library got no answer.
     pub(super) fn failure(&self, error: &LdapError) -> LdapFailure {
         if matches!(error, LdapError::Timeout { .. }) {
             return failed("timed-out", "the server did not answer in time");
@@ -69,8 +69,8 @@ impl Gate {
     }
 }
 
-/// Our end of the pair. It wakes nothing: only the library, which is polled in the same turn before
-/// it, writes to the other end and reads from it, and so no event has to tell what it did.
+/// The gate's end of the socket pair. This end needs no wake-ups: only the library writes to and
+/// reads from the other end, and the library is polled in the same turn before the gate.
 #[derive(Clone)]
 struct Inner(Arc<UnixStream>);
 
@@ -146,7 +146,7 @@ impl Way {
     }
 }
 
-/// Passes whole messages on, until there are no more. Why it ended.
+/// Passes whole messages on until the session ends. Returns why the session ended.
 async fn pass(
     from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -167,10 +167,11 @@ async fn pass(
     }
 }
 
-/// One message, and no byte behind it. Its memory grows with what came, not with what was promised.
+/// Reads a single message and no byte after the message. The buffer grows with the received bytes,
+/// not with the announced length.
 ///
 /// # Errors
-/// Where it is none, too large, or cut short.
+/// The bytes are no message, the message is too large, or the connection ended within the message.
 pub(super) async fn read_message(from: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, Fault> {
     let mut message = Vec::new();
     let (head, body) = loop {
