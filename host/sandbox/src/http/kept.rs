@@ -1,10 +1,11 @@
-//! Connections that stay open between requests which change nothing, so that the next one of the
-//! mount to the same server, secured in the same way, need not dial and greet again.
+//! Idle connections for requests that change nothing. The next request of the same mount to the
+//! same server with the same TLS settings needs no dialling and no handshake.
 //!
-//! The attack this file stops: a connection that outlives what vouched for it. Its address is held
-//! against the grants of each request anew, what secured it is part of its purpose, no other mount
-//! is given it, and it ends some seconds after its last answer. What changes something never goes
-//! over it: whether a connection that breaks had a request taken is not known.
+//! Prevents a connection from outliving its authorisation. Each request checks the connection's
+//! address against its own grants, the TLS settings are part of the purpose, no other mount gets
+//! the connection, and the connection closes some seconds after its last answer. A request that
+//! changes something never uses an idle connection: if such a connection breaks, the client cannot
+//! know whether the server took the request.
 
 use super::line::Line;
 use crate::bindings::secrets_engine::bulkhead::plugin::http::Tls;
@@ -17,17 +18,17 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What a connection may be used for: requests of one mount to one server, secured in one way.
+/// Key of an idle connection: mount, server and TLS settings.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Purpose {
     mount: String,
     origin: Origin,
-    /// Of the settings, which may hold a key.
+    /// Fingerprint of the TLS settings, which may hold a key.
     tls: Fingerprint,
 }
 
 impl Purpose {
-    /// Requests of the mount with that uuid to `origin`, secured by `tls`.
+    /// Creates the key for requests to `origin` of the mount with this UUID.
     pub(crate) fn of(mount: &str, origin: &Origin, tls: Option<&Tls>) -> Self {
         let said = |of: fn(&Tls) -> &Option<String>| tls.and_then(|tls| of(tls).as_ref());
         let tls = Fingerprint::begin()
@@ -40,10 +41,10 @@ impl Purpose {
     }
 }
 
-/// The connections that nothing uses now.
+/// All idle connections of the process.
 pub(crate) struct Kept {
     idle: Mutex<Idle>,
-    /// How long each of them stays.
+    /// Maximum idle time of a connection.
     time: Duration,
 }
 
@@ -55,9 +56,9 @@ impl Default for Kept {
 
 #[derive(Default)]
 struct Idle {
-    /// The one that was used last at the end.
+    /// Idle connections; the most recently used connection is last.
     lines: Vec<One>,
-    /// Something waits for their end.
+    /// A task is running that closes expired connections.
     is_watched: bool,
 }
 
@@ -69,12 +70,13 @@ struct One {
 }
 
 impl Kept {
-    /// Each stays for that time after its last answer.
+    /// Creates a set in which connections stay idle for `time`.
     pub(super) fn for_time(time: Duration) -> Self {
         Self { idle: Mutex::default(), time }
     }
 
-    /// One for that purpose whose address `may` be dialled still.
+    /// Takes the latest connection with this purpose. If `may` rejects its address, closes the
+    /// connection and returns `None`.
     pub(super) fn take(
         &self,
         purpose: &Purpose,
@@ -87,7 +89,7 @@ impl Kept {
         may(one.address).then_some((one.line, one.address))
     }
 
-    /// Keeps one whose answer is whole, unless there are as many as there may be.
+    /// Keeps a connection after a complete answer, unless a limit is reached.
     pub(super) fn keep(self: &Arc<Self>, purpose: Purpose, line: Line, address: SocketAddr) {
         let mut idle = sync::lock(&self.idle);
         idle.expire(self.time);
@@ -105,23 +107,23 @@ impl Kept {
         }
     }
 
-    /// Closes those of the mount with that uuid.
+    /// Closes the idle connections of the mount with this UUID.
     pub(crate) fn close_mount(&self, mount: &str) {
         sync::lock(&self.idle).lines.retain(|one| one.purpose.mount != mount);
     }
 
-    /// Closes all.
+    /// Closes all idle connections.
     pub(crate) fn close_all(&self) {
         sync::lock(&self.idle).lines.clear();
     }
 
-    /// How many there are.
+    /// Returns the number of idle connections.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         sync::lock(&self.idle).lines.len()
     }
 
-    /// Closes those whose time is over; whether any is left.
+    /// Closes expired connections. Returns whether any connection is left.
     fn expire(&self) -> bool {
         let mut idle = sync::lock(&self.idle);
         idle.expire(self.time);
@@ -136,7 +138,7 @@ impl Idle {
     }
 }
 
-/// Closes connections when their time is over, until none is left.
+/// Closes expired connections until no connection is left.
 async fn watch(kept: Weak<Kept>, time: Duration) {
     loop {
         tokio::time::sleep(time).await;
