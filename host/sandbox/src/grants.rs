@@ -1,9 +1,9 @@
-//! Grants: one act that a mount's plugin may do, asked in the first line of every import.
+//! Grants: acts that a mount's plugin may do. The first line of every import checks an act.
 //!
-//! What is allowed is what the component asks for, its entry in the catalog allows and its mount is
-//! granted: all three. A refusal says which of them refused, and prints the line that would allow
-//! the act. What a component is for (its own storage, time, randomness) follows from its world and
-//! needs no line; a component that is being described has nothing.
+//! An act is allowed if the component asks for the act, the component's entry in the catalog allows
+//! the act, and the mount is granted the act: all three. A refusal names the layer that refused,
+//! and prints the line that would allow the act. Acts that belong to a component's world (its own
+//! storage, time, randomness) need no line. During `describe`, a component may do nothing.
 
 mod act;
 mod address;
@@ -31,7 +31,7 @@ use bulkhead_wire::name::is_name;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What the calls of one mount may do. Cheap to clone: a nested call has grants of its own.
+/// The grants of a mount's calls. Cheap to clone: a nested call has grants of its own.
 #[derive(Clone, Debug)]
 pub struct Grants {
     mount: Arc<str>,
@@ -40,12 +40,12 @@ pub struct Grants {
     asked: Arc<[Ask]>,
     ceiling: Option<Arc<[Ask]>>,
     granted: Option<Arc<[Grant]>>,
-    /// Of a nested call: what its connection's settings name.
+    /// Targets named by the settings of a nested call's connection.
     configured: Arc<[Grant]>,
 }
 
 impl Grants {
-    /// What the engine of a mount may do.
+    /// Creates the grants of a mount's engine.
     #[must_use]
     pub fn of(rights: &Rights<'_>) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Grants {
         }
     }
 
-    /// Nothing at all, for an instance that is `doing` something for no mount.
+    /// Creates empty grants, for an instance that is `doing` something for no mount.
     pub(crate) fn none(doing: &str) -> Self {
         let rights = Rights {
             mount: doing,
@@ -71,14 +71,14 @@ impl Grants {
         Self { part: Part::Described, ..Self::of(&rights) }
     }
 
-    /// For a nested call about a connection whose settings name `targets`: the mount's grants, and
-    /// what the database plugin asks for.
+    /// Returns the grants of a nested call for a connection whose settings name `targets`: the
+    /// mount's grants, with the asks of the database plugin.
     pub(crate) fn for_connection(&self, dials: &Dials<'_>, targets: &[String]) -> Self {
         let targets = if self.heeds_targets(dials) { targets } else { &[] };
         Self {
             part: Part::DatabasePlugin,
             maker: dials.maker,
-            // What is not understood was refused at registration, and gives nothing here.
+            // Registration already refused unreadable lines; such a line gives nothing here.
             asked: dials.asks.iter().filter_map(|line| line.parse().ok()).collect(),
             ceiling: dials.ceiling.map(Arc::from),
             configured: targets
@@ -95,10 +95,10 @@ impl Grants {
         self.maker == Maker::Official && dials.maker == Maker::Official
     }
 
-    /// May this call do that?
+    /// Checks an act of the call.
     ///
     /// # Errors
-    /// `permission-denied`, with who refused and what to do.
+    /// `permission-denied`, with the layer that refused and the remedy.
     pub(crate) fn ask(&self, act: &Act<'_>) -> Result<(), Failure> {
         let is_of_its_part = match act {
             Act::Time | Act::Random | Act::Derive | Act::Verify | Act::Crypto(_) | Act::Log => {
@@ -136,8 +136,8 @@ impl Grants {
         }
     }
 
-    /// Asks for a session, and says to which addresses the target's name may lead. `own` is where
-    /// this server listens.
+    /// Checks a database session. Returns the addresses to which the target's name may resolve.
+    /// `own` is the list of this server's listeners.
     ///
     /// # Errors
     /// As [`Grants::ask`].
@@ -150,7 +150,7 @@ impl Grants {
         Ok(self.addresses_of(&target.grant()?, own))
     }
 
-    /// The same for a request to a web server.
+    /// Checks a request to a web server, and returns the allowed addresses.
     ///
     /// # Errors
     /// As [`Grants::ask`].
@@ -163,8 +163,8 @@ impl Grants {
         Ok(self.addresses_of(&origin.grant(), own))
     }
 
-    /// The same for a request in the pod's name, whose grant is that of its cluster, too: of each
-    /// address that this has, but those that are never dialled.
+    /// Checks a request in the pod's name. The grant of the pod identity includes the pod's
+    /// cluster, so every address is allowed except the addresses that are never dialled.
     ///
     /// # Errors
     /// As [`Grants::ask`].
@@ -180,7 +180,7 @@ impl Grants {
         })
     }
 
-    /// The same for a session with a directory.
+    /// Checks a session with a directory, and returns the allowed addresses.
     ///
     /// # Errors
     /// As [`Grants::ask`].
@@ -213,7 +213,7 @@ impl Grants {
         Reach { mount, part: self.part, networks, ceiling, everything, own: Arc::clone(own) }
     }
 
-    /// Whether all three layers allow what needs a line.
+    /// Checks an act that needs a line in all three layers.
     fn allow(&self, wanted: &Grant) -> Result<(), Failure> {
         if let Grant::Database(DatabasePlugins::Named(name)) = wanted
             && !is_name(name)
@@ -247,7 +247,8 @@ impl Grants {
     fn is_granted(&self, wanted: &Grant) -> bool {
         match (&self.granted, wanted) {
             (Some(granted), _) => granted.iter().any(|grant| grant.covers(wanted)),
-            // What an engine of ours asks for; what its connections dial, they must name.
+            // An official engine has the grants that the engine asks for. A database session is no
+            // exception for the engine: the connection must name the server.
             (
                 None,
                 Grant::Database(_)
@@ -261,14 +262,15 @@ impl Grants {
         }
     }
 
-    /// What a mount of the component is granted while its operator says nothing.
+    /// Returns the grants of a mount whose operator set no grants.
     fn usual(&self) -> impl Iterator<Item = Grant> {
         let is_official = self.maker == Maker::Official;
         self.asked.iter().filter(move |_| is_official).filter_map(Ask::as_grant)
     }
 
-    /// Whether an official component reaches the target by a line for any server. Its own mount's
-    /// configuration names that server, on this machine or in a private network, too.
+    /// Returns whether an official component reaches the target by a line for any server. Private
+    /// and loopback addresses are then allowed too, because the mount's own configuration names the
+    /// server.
     fn is_anywhere(&self, wanted: &Grant) -> bool {
         let opens = |grant: &Grant| matches!(grant, Grant::Anywhere(_)) && grant.covers(wanted);
         self.maker == Maker::Official
@@ -278,15 +280,15 @@ impl Grants {
             }
     }
 
-    /// Whether the mount's own configuration names the target, and no line of the mount narrows
-    /// that.
+    /// Returns whether the mount's own configuration names the target, and no `sql` line of the
+    /// mount restricts the targets.
     fn is_configured(&self, wanted: &Grant) -> bool {
         let narrows =
             |granted: &Arc<[Grant]>| granted.iter().any(|grant| matches!(grant, Grant::Sql { .. }));
         !self.granted.as_ref().is_some_and(narrows) && self.configured.contains(wanted)
     }
 
-    /// The command that grants the mount this line; `None` where there is no mount.
+    /// Returns the command that grants the mount this line. `None`: there is no mount.
     pub(crate) fn command(&self, line: &Grant) -> Option<String> {
         (self.part != Part::Described).then(|| refusal::command(&self.mount, line))
     }

@@ -1,8 +1,8 @@
-//! How components' HTTP leaves this machine: by itself, or through the proxy of its network; and
-//! which authorities are trusted besides the public ones.
+//! Routes of components' HTTP requests, directly or through the network's proxy, and authorities
+//! trusted in addition to the public ones.
 //!
-//! The attacks this file stops: credentials of the proxy in a text, and a cloud's metadata service
-//! that is asked through a proxy which would resolve its name.
+//! Prevents showing the proxy's credentials in a text, and reaching a cloud's metadata service
+//! through a proxy that would resolve the name of the service.
 
 use crate::grants::{Host, HostPattern, Origin};
 use base64::Engine as _;
@@ -15,7 +15,7 @@ use rustls::pki_types::CertificateDer;
 use std::fmt;
 use std::sync::Arc;
 
-/// Names under which clouds tell a machine who it is.
+/// Names of clouds' metadata services.
 const METADATA_NAMES: [&str; 5] = [
     "instance-data",
     "instance-data.ec2.internal",
@@ -24,7 +24,7 @@ const METADATA_NAMES: [&str; 5] = [
     "metadata.google.internal",
 ];
 
-/// How components' HTTP leaves this machine. Cheap to clone.
+/// Proxy, bypasses and extra authorities for components' HTTP. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Outbound {
     proxy: Option<Arc<Proxy>>,
@@ -33,11 +33,12 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// Through `proxy`, where there is one, but for what is among `bypasses`. `authorities` are
-    /// trusted besides the public ones where a component names none of its own.
+    /// Creates the settings. Requests go through `proxy`, if there is a proxy, unless a bypass
+    /// covers the server. A connection trusts `authorities` in addition to the public authorities,
+    /// unless the component gives authorities of its own.
     ///
     /// # Errors
-    /// Which of the authorities is none, counted from 1.
+    /// The position, counted from 1, of an entry that is no authority.
     pub fn new(
         proxy: Option<Proxy>,
         bypasses: Vec<Bypass>,
@@ -54,35 +55,35 @@ impl Outbound {
         })
     }
 
-    /// The proxy that stands between here and `origin`.
+    /// Returns the proxy for requests to `origin`, if any.
     pub(crate) fn proxy_to(&self, origin: &Origin) -> Option<Arc<Proxy>> {
         let passes_by =
             is_this_machine(&origin.host) || self.bypasses.iter().any(|it| it.covers(origin));
         self.proxy.clone().filter(|_| !passes_by)
     }
 
-    /// Trusted besides the public ones.
+    /// Returns the authorities trusted in addition to the public ones.
     pub(crate) fn authorities(&self) -> &[CertificateDer<'static>] {
         &self.authorities
     }
 }
 
-/// A server that makes connections for those in its network. It is spoken to in the clear, and
-/// shows its place alone.
+/// An HTTP proxy. Bulkhead speaks to the proxy in clear. `Display` and `Debug` show only host and
+/// port.
 #[derive(Clone)]
 pub struct Proxy {
     pub(crate) host: Host,
     pub(crate) port: u16,
-    /// What is shown to the proxy and to no one else.
+    /// Credentials, sent to the proxy only.
     pub(crate) authorization: Option<HeaderValue>,
 }
 
 impl Proxy {
-    /// Reads `http://host:port`; `http://` and a `/` at the end may be left out, and
-    /// `user:password@` may stand before the host.
+    /// Parses `http://host:port`. `http://` and a final `/` are optional, and `user:password@` may
+    /// precede the host.
     ///
     /// # Errors
-    /// What is wrong with it, which is not quoted: it may hold a password.
+    /// The fault of the text, without quoting the text, which may hold a password.
     pub fn parse(text: &str) -> Result<Self, String> {
         let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let url = url::Url::parse(&whole)
@@ -115,10 +116,10 @@ impl Proxy {
         }
     }
 
-    /// The same, which shows `user:password`.
+    /// Sets the credentials `user:password`.
     ///
     /// # Errors
-    /// What is wrong with them; they are not quoted.
+    /// The fault of the credentials, without quoting the credentials.
     pub fn with_credentials(self, credentials: &[u8]) -> Result<Self, String> {
         let has_user = credentials.iter().position(|byte| *byte == b':').is_some_and(|at| at > 0);
         if !has_user || credentials.iter().any(u8::is_ascii_control) {
@@ -131,7 +132,7 @@ impl Proxy {
         Ok(Self { authorization: Some(value), ..self })
     }
 
-    /// Whether it is shown credentials.
+    /// Returns whether the proxy has credentials.
     #[must_use]
     pub fn has_credentials(&self) -> bool {
         self.authorization.is_some()
@@ -150,21 +151,21 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// What is reached past the proxy: a name with all below it, what is below a domain, a range of
-/// addresses that are written out, or everything; of any port, or of one.
+/// Servers reached without the proxy: a name and its subdomains, only the subdomains of a name, a
+/// range of literal addresses, or every server; on all ports or on a single port.
 #[derive(Clone, Debug)]
 pub struct Bypass {
-    /// `None`: everything.
+    /// `None`: every server.
     pattern: Option<HostPattern>,
     port: Option<u16>,
 }
 
 impl Bypass {
-    /// Reads `corp.example`, `.corp.example`, `*.corp.example`, `10.0.0.0/8`, `10.1.2.3`,
+    /// Parses `corp.example`, `.corp.example`, `*.corp.example`, `10.0.0.0/8`, `10.1.2.3`,
     /// `[fd00::1]:8443`, `corp.example:8443` or `*`.
     ///
     /// # Errors
-    /// The text, and what to write.
+    /// The text, and the expected form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
@@ -200,7 +201,7 @@ impl Bypass {
     }
 }
 
-/// Loopback, by address or name, is this machine's wherever it is asked for, and not the proxy's.
+/// Returns whether `host` is loopback, by address or name. The proxy would reach its own loopback.
 fn is_this_machine(host: &Host) -> bool {
     match host {
         Host::Address(address) => address.is_loopback(),
@@ -208,7 +209,7 @@ fn is_this_machine(host: &Host) -> bool {
     }
 }
 
-/// Whether a name is one of a cloud's metadata service.
+/// Returns whether `name` is a name of a cloud's metadata service.
 pub(crate) fn is_metadata(name: &str) -> bool {
     METADATA_NAMES.contains(&name)
 }

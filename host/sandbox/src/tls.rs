@@ -1,7 +1,8 @@
-//! TLS to other servers: whom a connection trusts, and who it is.
+//! TLS to other servers: trusted authorities and client certificates.
 //!
-//! The public roots with those of the server's configuration, or those that were given alone;
-//! versions 1.2 and 1.3. Nothing is taken from the host's own certificates.
+//! A connection trusts either the given authorities alone, or the public authorities and the
+//! authorities of the server's configuration. Versions are TLS 1.2 and 1.3. The certificate store
+//! of the operating system is never used.
 
 mod configs;
 
@@ -21,24 +22,24 @@ use std::sync::Arc;
 
 pub(crate) use configs::TlsConfigs;
 
-/// Every version that is spoken.
+/// Supported versions.
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
 
-/// Whom a connection trusts, and who it is.
+/// The trusted authorities and the client identity of a connection.
 pub(crate) struct Trust<'a> {
-    /// PEM; `None`: the public roots, and those besides.
+    /// PEM. `None`: the public authorities and the operator's authorities.
     pub(crate) root_certificates: Option<&'a str>,
-    /// PEM, with its key.
+    /// PEM; requires `client_key`.
     pub(crate) client_certificate: Option<&'a str>,
     /// PEM.
     pub(crate) client_key: Option<&'a str>,
-    /// What is offered.
+    /// Offered versions.
     pub(crate) versions: Vec<&'static SupportedProtocolVersion>,
-    /// Any certificate is taken, for any name. That its key is the peer's is checked all the same.
+    /// Accepts any certificate for any name. The peer must still prove possession of the key.
     pub(crate) insecure: bool,
-    /// A certificate of an authority that is trusted is taken for any name.
+    /// Accepts a certificate of a trusted authority for any name.
     pub(crate) any_name: bool,
-    /// What is to be spoken, of which the server chooses; empty: that is not talked about.
+    /// Application protocols (ALPN) from which the server chooses. Empty: no ALPN.
     pub(crate) protocols: &'static [&'static [u8]],
 }
 
@@ -56,10 +57,10 @@ impl Default for Trust<'_> {
     }
 }
 
-/// The name that a certificate must bear: the host's own, or another that is asked for.
+/// Returns the name that the certificate must bear: `named`, or else the host.
 ///
 /// # Errors
-/// Why there is none.
+/// No certificate can bear the name.
 pub(crate) fn server_name(host: &Host, named: Option<&str>) -> Result<ServerName<'static>, String> {
     let host = match named {
         Some(name) => {
@@ -75,11 +76,11 @@ pub(crate) fn server_name(host: &Host, named: Option<&str>) -> Result<ServerName
     }
 }
 
-/// How connections of that trust are secured. `authorities` are trusted besides the public ones,
-/// each of them read before as an authority's.
+/// Builds the TLS settings of connections. `authorities` are trusted in addition to the public
+/// ones, and are already checked.
 ///
 /// # Errors
-/// What is wrong with the settings; no certificate or key is quoted.
+/// The fault of the settings, without quoting a certificate or key.
 fn client_config(
     trust: &Trust<'_>,
     authorities: &[CertificateDer<'static>],
@@ -100,13 +101,13 @@ fn client_config(
     if let Some(verifier) = verifier {
         config.dangerous().set_certificate_verifier(verifier);
     }
-    // No connection remembers another.
+    // No session resumption: connections share no state.
     config.resumption = Resumption::disabled();
     config.alpn_protocols = trust.protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(config)
 }
 
-/// What looks at certificates in place of the usual rules.
+/// Returns the certificate verifier that replaces the default rules, if any.
 fn verifier(
     trust: &Trust<'_>,
     roots: &Arc<RootCertStore>,
@@ -123,10 +124,10 @@ fn verifier(
     Ok(Some(Arc::new(AnyName(chains))))
 }
 
-/// What is offered between two versions, by their words `tls12` and `tls13`; empty: no bound.
+/// Returns the versions from `least` to `most`, as `tls12` or `tls13`. Empty: no bound.
 ///
 /// # Errors
-/// Which word is none, and why.
+/// The fault of a version or of the range.
 pub(crate) fn versions(
     least: &str,
     most: &str,
@@ -155,10 +156,11 @@ fn version(word: &str, usual: u8) -> Result<u8, String> {
     }
 }
 
-/// The authorities that were given alone; without them, the public ones, and those besides.
+/// Returns the given authorities alone, or else the public authorities and the operator's
+/// authorities.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The fault of the PEM text.
 fn roots(
     trust: &Trust<'_>,
     authorities: &[CertificateDer<'static>],
@@ -214,7 +216,7 @@ fn check_length<'a>(what: &str, pem: &'a str) -> Result<&'a [u8], String> {
     Ok(pem.as_bytes())
 }
 
-/// Takes every certificate.
+/// A verifier that accepts every certificate.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 
@@ -255,7 +257,7 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-/// Takes every certificate whose chain holds.
+/// A verifier that accepts every certificate with a valid chain, for any name.
 #[derive(Debug)]
 struct AnyName(Arc<WebPkiServerVerifier>);
 
@@ -268,7 +270,7 @@ impl ServerCertVerifier for AnyName {
         stapled: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        // The name is what it looks at last.
+        // The verifier checks the name last, after the chain.
         match self.0.verify_server_cert(end_entity, intermediates, name, stapled, now) {
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },

@@ -1,68 +1,68 @@
-//! One act of a component: what the first line of an import asks, and the grant that it needs.
+//! An act of a component, as the first line of an import checks the act, and the grant for the act.
 
 use super::host::{Host, HostPattern, Origin};
 use super::line::{Ambient, CryptoVerb, Grant};
 use bulkhead_wire::failure::{Failure, quoted};
 use std::fmt;
 
-/// One act of a component, as the first line of an import asks for it.
+/// An act of a component.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act<'a> {
-    /// Its mount's own rows.
+    /// Access to the mount's own rows.
     Storage,
-    /// Leases of its mount.
+    /// Leases of the mount.
     Leases,
-    /// What time it is.
+    /// The current time.
     Time,
-    /// Being woken.
+    /// Wake-ups at a given time.
     Timers,
     /// Random bytes.
     Random,
-    /// Keys derived from passwords, and hashes of them.
+    /// Keys derived from passwords, and hashes of passwords.
     Derive,
-    /// Signatures and certificates checked, keys read, digests.
+    /// Checks of signatures and certificates, parsing of keys, and digests.
     Verify,
-    /// Something made with a private key, or such a key.
+    /// An operation with a private key, or the creation of a private key.
     Crypto(CryptoVerb),
     /// Generated passwords.
     Passwords,
-    /// What its mount's calls keep for each other.
+    /// The cache shared by the mount's calls.
     Cache,
-    /// Lines for the operator.
+    /// Log lines for the operator.
     Log,
-    /// Figures for the operator.
+    /// Metrics for the operator.
     Metrics,
-    /// Ending its mount's own sessions.
+    /// Closing of the mount's own sessions.
     Close,
-    /// A database plugin, by the name under which a connection asks for it.
+    /// A call to a database plugin, by the name under which a connection asks for the plugin.
     Database(&'a str),
     /// A session with a database server.
     Sql(SqlTarget<'a>),
     /// A request to a web server.
     Http(&'a Origin),
-    /// What this machine has from its surroundings.
+    /// A value of this machine's surroundings.
     Ambient(AmbientAct<'a>),
     /// A session with a directory.
     Ldap(&'a LdapServer),
-    /// A token by which the mount shows others who it is.
+    /// A token that proves the mount's identity to others.
     IdentityToken,
-    /// Entities that its mount may see.
+    /// Entities that the mount may see.
     Entities,
 }
 
-/// What a component wants of this machine's surroundings.
+/// A value of this machine's surroundings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AmbientAct<'a> {
     /// A value of the environment.
     Environment(&'a str),
-    /// A token of the machine in its cloud.
+    /// A token of the machine's cloud identity.
     CloudToken,
-    /// Where the cluster is whose pod the machine is, and requests there in the pod's name.
+    /// The address of the pod's cluster, and requests to the cluster in the pod's name.
     PodIdentity,
 }
 
 impl AmbientAct<'_> {
-    /// The grant for this alone.
+    /// Returns the grant for this value alone.
     pub(super) fn grant(self) -> Result<Grant, Failure> {
         Ok(Grant::Ambient(match self {
             Self::CloudToken => Ambient::CloudToken,
@@ -72,25 +72,25 @@ impl AmbientAct<'_> {
     }
 }
 
-/// What a component wants to dial, as it spells it.
+/// A database server in the component's own spelling.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SqlTarget<'a> {
     /// The kind of server.
     pub(crate) driver: &'a str,
     /// A name or an address.
     pub(crate) host: &'a str,
-    /// Its port.
+    /// The port.
     pub(crate) port: u16,
 }
 
-/// A directory's server. Shown as `ldaps://dc1.example.com:636`.
+/// A directory's server. Displayed as `ldaps://dc1.example.com:636`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LdapServer {
     /// With TLS from the start.
     pub(crate) tls: bool,
-    /// Where.
+    /// The host.
     pub(crate) host: Host,
-    /// Its port.
+    /// The port.
     pub(crate) port: u16,
 }
 
@@ -101,21 +101,21 @@ impl fmt::Display for LdapServer {
 }
 
 impl LdapServer {
-    /// The grant for this server alone.
+    /// Returns the grant for this server alone.
     pub(super) fn grant(&self) -> Grant {
         Grant::Ldap { tls: self.tls, host: HostPattern::from(self.host.clone()), port: self.port }
     }
 }
 
 impl Origin {
-    /// The grant for this origin alone.
+    /// Returns the grant for this origin alone.
     pub(super) fn grant(&self) -> Grant {
         Grant::Http { tls: self.tls, host: HostPattern::from(self.host.clone()), port: self.port }
     }
 }
 
 impl SqlTarget<'_> {
-    /// The grant for this target alone.
+    /// Returns the grant for this target alone.
     pub(super) fn grant(self) -> Result<Grant, Failure> {
         let Self { driver, host, port } = self;
         let line = Host::parse(host).map(|host| format!("sql:{driver}://{host}:{port}"));

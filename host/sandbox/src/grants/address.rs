@@ -1,19 +1,19 @@
-//! What an address is: public, private, or one that is never dialled.
+//! Classes of addresses: public, private, or never dialled.
 //!
-//! The attack this file stops: an address of a cloud's metadata service in a spelling, or behind a
-//! translator, that no check knows.
+//! Prevents reaching a cloud's metadata service by an unusual spelling of its address, or by an
+//! address that a translator maps to the service.
 
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What an address is to a component that wants to dial it.
+/// The class of an address that a component wants to dial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
-    /// Dialled once its name is granted.
+    /// Dialled if the name is granted.
     Public,
-    /// Dialled only with a grant for its range. The word says what it is.
+    /// Dialled only with a grant for a range of addresses. The text is the kind of address.
     NeedsGrant(&'static str),
-    /// Never dialled, and no grant changes that.
+    /// Never dialled, with any grant.
     Forbidden(&'static str),
 }
 
@@ -27,8 +27,9 @@ const LOOPBACK: Class = NeedsGrant("a loopback address");
 const PRIVATE: Class = NeedsGrant("a private address");
 const SPECIAL: Class = NeedsGrant("an address of a range for special uses");
 
-/// IPv4, as prefix, its bits and what it is; the metadata services of Azure, Alibaba and Oracle
-/// stand outside of the link-local range. The rest is IANA's registry of special-purpose addresses.
+/// IPv4 ranges: address, prefix length and class. The metadata services of Azure, Alibaba and
+/// Oracle are outside the link-local range. All other entries are from IANA's registry of
+/// special-purpose addresses.
 const RANGES_V4: [([u8; 4], u8, Class); 19] = [
     ([168, 63, 129, 16], 32, METADATA),
     ([100, 100, 100, 200], 32, METADATA),
@@ -51,7 +52,7 @@ const RANGES_V4: [([u8; 4], u8, Class); 19] = [
     ([240, 0, 0, 0], 4, SPECIAL),
 ];
 
-/// IPv6, likewise; Amazon's metadata service is outside of the link-local range.
+/// IPv6 ranges. Amazon's metadata service is outside the link-local range.
 const RANGES_V6: [([u16; 8], u8, Class); 11] = [
     ([0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254], 128, METADATA),
     ([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, LINK_LOCAL),
@@ -75,13 +76,13 @@ fn ranges() -> impl Iterator<Item = (IpNet, Class)> {
         .filter_map(|(address, bits, class)| Some((IpNet::new(address, bits).ok()?, class)))
 }
 
-/// The strictest class of the ranges that hold the address.
+/// Returns the strictest class of all ranges that contain the address.
 pub(super) fn class(address: IpAddr) -> Class {
     let found = ranges().filter(|(range, _)| range.contains(&address)).map(|(_, class)| class);
     found.max().unwrap_or(Class::Public)
 }
 
-/// Why no grant may be for the range: all of it is never dialled.
+/// Returns the reason if all of the range is never dialled, so that no grant may be for the range.
 pub(super) fn forbidden_range(range: &IpNet) -> Option<&'static str> {
     ranges().find_map(|(known, class)| match class {
         Forbidden(why) if known.contains(range) => Some(why),
@@ -89,8 +90,8 @@ pub(super) fn forbidden_range(range: &IpNet) -> Option<&'static str> {
     })
 }
 
-/// The address, and those that a translator or tunnel makes of it: all of them are reached by
-/// dialling it.
+/// Returns the address and every address to which a translator or tunnel maps the address: dialling
+/// the address reaches all of these.
 pub(super) fn reached_by(address: IpAddr) -> Vec<IpAddr> {
     let address = address.to_canonical();
     let mut reached = vec![address];
@@ -100,17 +101,17 @@ pub(super) fn reached_by(address: IpAddr) -> Vec<IpAddr> {
     reached
 }
 
-/// IPv4 addresses inside of an IPv6 one: `::a.b.c.d`, `::ffff:0:a.b.c.d` (RFC 2765),
-/// `64:ff9b::a.b.c.d` (RFC 6052), `64:ff9b:1::/48` (RFC 8215; at its end, or behind the prefix and
-/// around the byte that is left out there) and `2002:…` (RFC 3056).
+/// Returns the IPv4 addresses inside an IPv6 address: `::a.b.c.d`, `::ffff:0:a.b.c.d` (RFC 2765),
+/// `64:ff9b::a.b.c.d` (RFC 6052), `64:ff9b:1::/48` (RFC 8215; at the end, or behind the prefix and
+/// around the reserved byte) and `2002:…` (RFC 3056).
 fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let of = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
     match (a, b, c, d, e, f) {
-        // `::` and `::1` are addresses of their own.
+        // `::` and `::1` embed no address.
         (0, 0, 0, 0, 0, 0) if (g, h) != (0, 0) && (g, h) != (0, 1) => [of(g, h), None],
         (0, 0, 0, 0, 0xffff, 0) | (0x64, 0xff9b, 0, 0, 0, 0) => [of(g, h), None],
-        // Of the two readings the second is one only where it is no address of 0.0.0.0/8.
+        // The second reading counts only if the address is outside 0.0.0.0/8.
         (0x64, 0xff9b, 1, ..) => {
             [of(g, h), (d > 0xff).then(|| of(d, (e << 8) | (f >> 8))).flatten()]
         }

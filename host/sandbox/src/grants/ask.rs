@@ -1,23 +1,23 @@
-//! What a component asks for, and what its entry in the catalog allows: a grant, or an act with its
-//! target left open.
+//! Lines that a component asks for or that its entry in the catalog allows: a grant, or an act with
+//! any target.
 
 use super::line::{DatabasePlugins, Grant, Outward};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a component asks for, or what its entry in the catalog allows at most: a grant, or an act
-/// for any target.
+/// A grant, or an act with any target, that a component asks for or that its entry in the catalog
+/// allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Ask {
-    /// Any target of that act.
+    /// Any target of an act.
     Any(AnyTarget),
-    /// That grant.
+    /// A single grant.
     Of(Grant),
 }
 
-/// An act that may be asked for without a target.
+/// An act that a component may ask for without a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnyTarget {
     /// `http`.
@@ -38,7 +38,7 @@ const TARGETLESS: [(AnyTarget, &str); 4] = [
 ];
 
 impl Ask {
-    /// The grant, where it has a target.
+    /// Returns the grant, if the ask has a target.
     #[must_use]
     pub fn grant(&self) -> Option<&Grant> {
         match self {
@@ -47,7 +47,7 @@ impl Ask {
         }
     }
 
-    /// Whether that target is among what it is for.
+    /// Returns whether the ask covers the target.
     pub(super) fn covers(&self, wanted: &Grant) -> bool {
         match self {
             Self::Of(grant) => grant.covers(wanted),
@@ -61,8 +61,8 @@ impl Ask {
         }
     }
 
-    /// What a mount that says nothing of its own is granted of it, as a line. `sql` has none: what
-    /// is dialled must be named by a connection.
+    /// Returns the grant of a mount whose operator set no grants. There is no such grant for `sql`:
+    /// a connection must name each server.
     #[must_use]
     pub fn as_grant(&self) -> Option<Grant> {
         match self {

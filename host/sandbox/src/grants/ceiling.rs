@@ -1,8 +1,8 @@
-//! The ceiling that a plugin's entry in the catalog sets, held against lines: what a mount is
-//! granted, and what the component asks for.
+//! The ceiling set by a plugin's entry in the catalog, compared with the lines granted to a mount
+//! and with the lines that the component asks for.
 //!
-//! The attack this file stops: the operator of a mount grants its plugin what the operator who
-//! registered the plugin ruled out.
+//! Prevents the operator of a mount from granting a plugin an act that the operator who registered
+//! the plugin has ruled out.
 
 use super::ask::{AnyTarget, Ask};
 use super::host::{Host, HostPattern};
@@ -10,12 +10,12 @@ use super::limits::most_below;
 use super::line::{DatabasePlugins, Grant, Outward};
 use ipnet::IpNet;
 
-/// Checks a line that a mount of the plugin is to be granted.
+/// Checks a line to be granted to a mount of the plugin.
 ///
 /// # Errors
-/// What the ceiling allows instead.
+/// The lines that the ceiling allows instead.
 pub fn check(ceiling: &[Ask], grant: &Grant) -> Result<(), String> {
-    // An engine dials through a database plugin, which has a ceiling of its own.
+    // An engine dials through a database plugin, and the database plugin has its own ceiling.
     let is_for_another =
         matches!(grant, Grant::Sql { .. } | Grant::Address(_)) && reaches_plugins(ceiling);
     if is_for_another || is_below(ceiling, grant) {
@@ -28,7 +28,7 @@ pub fn check(ceiling: &[Ask], grant: &Grant) -> Result<(), String> {
     })
 }
 
-/// Whether a component that asks for that gets it all.
+/// Returns whether the ceiling allows all of an ask.
 #[must_use]
 pub fn allows(ceiling: &[Ask], asked: &Ask) -> bool {
     match asked {
@@ -37,7 +37,7 @@ pub fn allows(ceiling: &[Ask], asked: &Ask) -> bool {
     }
 }
 
-/// The ranges that names may resolve to at most.
+/// Returns the ranges to which names may resolve at most.
 pub(super) fn ranges(ceiling: &[Ask]) -> Vec<IpNet> {
     let range = |ask: &Ask| match ask {
         Ask::Of(Grant::Address(range)) => Some(*range),
@@ -46,7 +46,7 @@ pub(super) fn ranges(ceiling: &[Ask]) -> Vec<IpNet> {
     ceiling.iter().filter_map(range).collect()
 }
 
-/// What of a granted range is within `ceiling`, if there is one.
+/// Returns the parts of a granted range that are within `ceiling`, if there is a ceiling.
 pub(super) fn narrow(granted: IpNet, ceiling: Option<&[IpNet]>) -> Vec<IpNet> {
     let Some(ceiling) = ceiling else { return vec![granted] };
     let common = |most: &IpNet| match (most.contains(&granted), granted.contains(most)) {
@@ -57,7 +57,7 @@ pub(super) fn narrow(granted: IpNet, ceiling: Option<&[IpNet]>) -> Vec<IpNet> {
     ceiling.iter().filter_map(common).collect()
 }
 
-/// Whether all that a line is for is below the ceiling.
+/// Returns whether the ceiling covers every target of the line.
 fn is_below(ceiling: &[Ask], grant: &Grant) -> bool {
     match grant {
         Grant::Limit(line) => line.is_at_most(&most_below(ceiling, line)),
@@ -71,7 +71,7 @@ fn reaches_plugins(ceiling: &[Ask]) -> bool {
     ceiling.iter().any(reaches)
 }
 
-/// Whether every target of `grant` is one of `most`.
+/// Returns whether `most` covers every target of `grant`.
 fn contains(most: &Ask, grant: &Grant) -> bool {
     let within = match most {
         Ask::Any(_) => return most.covers(grant),

@@ -1,28 +1,29 @@
-//! Hosts and ports: what an operator writes, held against what a component wants to dial.
+//! Hosts and ports: an operator's patterns, compared with the hosts that a component wants to dial.
 //!
-//! The attack this file stops: a second spelling of a host that no check knows. `0x7f.1`,
-//! `2130706433` and `127.1` are the address 127.0.0.1, full-width digits are digits, and
-//! `DB.example.` is `db.example`; what has no one spelling is no host.
+//! Prevents a second spelling of a host from passing a check. `0x7f.1`, `2130706433` and `127.1`
+//! are the address 127.0.0.1, full-width digits are digits, and `DB.example.` is `db.example`. A
+//! text without a canonical spelling is no host.
 
 use bulkhead_wire::failure::quoted;
 use ipnet::{IpNet, Ipv4Net};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Longest name of a host (RFC 1035).
+/// Maximum length of a host's name in bytes (RFC 1035).
 const LONGEST_NAME: usize = 253;
 
-/// A host in its one spelling.
+/// A host in its canonical spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Host {
-    /// Lower-case ASCII, without a dot at its end.
+    /// Lower-case ASCII, without a final dot.
     Name(String),
-    /// Never an IPv4 address that is written as an IPv6 one.
+    /// Never an IPv4 address in the form of an IPv6 address.
     Address(IpAddr),
 }
 
 impl Host {
-    /// Reads any spelling; an IPv6 address with or without brackets. `None`: it is no host.
+    /// Parses any spelling, with or without brackets around an IPv6 address. `None`: the text is no
+    /// host.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
         if bare.contains(':') {
@@ -46,8 +47,8 @@ impl From<IpAddr> for Host {
     }
 }
 
-/// Stricter than URLs are: what stands in a name also stands in commands that are printed for a
-/// shell.
+/// Returns whether `name` is a domain name. Stricter than the URL standard, because printed shell
+/// commands contain names.
 fn is_domain(name: &str) -> bool {
     let letter = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_')
@@ -66,14 +67,14 @@ impl fmt::Display for Host {
     }
 }
 
-/// Where an HTTP request goes. Shown as `https://login.example.com:443`.
+/// The target server of an HTTP request. Displayed as `https://login.example.com:443`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// With TLS.
     pub(crate) tls: bool,
-    /// Where.
+    /// The host.
     pub(crate) host: Host,
-    /// Its port.
+    /// The port.
     pub(crate) port: u16,
 }
 
@@ -83,23 +84,22 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Which hosts a grant is for.
+/// The hosts of a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostPattern {
-    /// That host alone.
+    /// A single host.
     Name(String),
-    /// The hosts below that domain, and not the domain itself: `*.example.com`.
+    /// All hosts below a domain, without the domain itself: `*.example.com`.
     Below(String),
-    /// The addresses of that range, written out as addresses. A name that resolves to one of them
-    /// is another matter.
+    /// Literal addresses of a range. Names that resolve into the range are not covered.
     Network(IpNet),
 }
 
 impl HostPattern {
-    /// Reads a name, `*.example.com`, an address or a range.
+    /// Parses a name, `*.example.com`, an address or a range.
     ///
     /// # Errors
-    /// The text, and what to write.
+    /// The text, and the expected forms.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let found = match text.strip_prefix("*.") {
             Some(domain) => match Host::parse(domain) {
@@ -118,7 +118,7 @@ impl HostPattern {
         })
     }
 
-    /// The one host that it is for.
+    /// Returns the host if the pattern covers a single host.
     pub(super) fn single(&self) -> Option<Host> {
         match self {
             Self::Name(name) => Some(Host::Name(name.clone())),
@@ -129,7 +129,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether the grant is for `host`.
+    /// Returns whether the pattern covers `host`.
     pub(crate) fn covers(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::Name(own), Host::Name(name)) => own == name,
@@ -165,8 +165,8 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// A range, or one address as the range of itself; its bits behind the prefix are cleared. IPv4
-/// addresses that are written as IPv6 ones become what they are.
+/// Parses a range, or an address as a range of a single address. Clears the bits behind the prefix,
+/// and converts IPv4 addresses in the form of IPv6 addresses to IPv4.
 pub(super) fn network(text: &str) -> Option<IpNet> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let range = match bare.contains('/') {
@@ -183,7 +183,7 @@ pub(super) fn network(text: &str) -> Option<IpNet> {
     Some(prefix.and_then(|prefix| Ipv4Net::new(four, prefix).ok()).map_or(range, IpNet::V4))
 }
 
-/// `scheme://host:port`, taken apart; the port is left out where it is the scheme's own.
+/// The parts of `scheme://host:port`. The port is optional.
 pub(super) struct Endpoint<'a> {
     pub(super) scheme: &'a str,
     pub(super) host: HostPattern,

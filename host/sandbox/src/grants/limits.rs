@@ -1,7 +1,7 @@
-//! The limits that a mount has by its lines, and which of several lines holds.
+//! The limits of a mount, computed from its lines.
 //!
-//! A mount's line counts before what its component asks for, that before the default; the catalog's
-//! ceiling, and the most that the server grants at all, are above all of them.
+//! A mount's line takes precedence over the component's ask, and the ask over the default. The
+//! catalog's ceiling and the server's own maximum bound the result.
 
 use super::Grants;
 use super::ask::{AnyTarget, Ask};
@@ -11,9 +11,9 @@ use crate::limits::{LimitLine, LimitWord, Limits, UNBOUNDED};
 use bulkhead_store::StoredLimit;
 
 impl Limits {
-    /// The limits of a mount whose lines are `rights`. A component that a caller brought raises
-    /// nothing above the default by asking for it: the catalog's entry, or where that has no
-    /// ceiling the mount, has to allow it.
+    /// Computes the limits of a mount with the lines `rights`. An uploaded component cannot raise a
+    /// limit above the default by asking for more: the catalog's entry must allow the limit or,
+    /// without a ceiling in the catalog, the mount must grant the limit.
     #[must_use]
     pub fn of(rights: &Rights<'_>) -> Self {
         let mut limits = Self::default();
@@ -48,8 +48,8 @@ impl Limits {
         }
     }
 
-    /// The line that doubles the limit of that name; `None` where the server grants no more, and of
-    /// what no line sets.
+    /// Returns the line that doubles the named limit, up to the server's maximum. `None`: the limit
+    /// is at the maximum, or no line sets a limit of that name.
     pub(crate) fn raised(&self, name: &str) -> Option<Grant> {
         let word = LimitWord::named(name)?;
         let (value, most) = (word.get(self), word.get(&Self::CEILING));
@@ -59,15 +59,15 @@ impl Limits {
 }
 
 impl Grant {
-    /// Whether it is a deadline within which no effect could begin, so that what reaches outside
-    /// could neither be made nor revoked.
+    /// Returns whether the grant is a deadline too short to begin an effect. The mount could then
+    /// neither create nor revoke anything outside.
     #[must_use]
     pub fn hinders_effects(&self) -> bool {
         let seconds = value_in(self, LimitWord::Deadline);
         seconds.is_some_and(|seconds| seconds < Limits::LEAST_EFFECTFUL.as_secs())
     }
 
-    /// Whether it allows acts whose effects are outside of the mount.
+    /// Returns whether the grant allows acts with effects outside the mount.
     #[must_use]
     pub fn reaches_outside(&self) -> bool {
         matches!(
@@ -94,7 +94,7 @@ impl Ask {
     }
 }
 
-/// What a ceiling of those lines allows of the limit of `line`: of one that it does not name, the
+/// Returns the value that a ceiling allows for the limit of `line`: the ceiling's own value, or the
 /// default.
 pub(super) fn most_below(ceiling: &[Ask], line: &LimitLine) -> LimitLine {
     let word = line.word();
@@ -102,7 +102,7 @@ pub(super) fn most_below(ceiling: &[Ask], line: &LimitLine) -> LimitLine {
     LimitLine::new(word, named.unwrap_or_else(|| word.get(&Limits::default())))
 }
 
-/// What `grant` sets the limit to.
+/// Returns the value of the limit `word` if `grant` sets that limit.
 fn value_in(grant: &Grant, word: LimitWord) -> Option<u64> {
     match grant {
         Grant::Limit(line) => line.value_of(word),

@@ -1,8 +1,9 @@
-//! A grant as a line: what operators write, components ask for and refusals print.
+//! A grant as a line of text: operators write lines, components ask for lines, and refusals print
+//! lines.
 //!
-//! Each has one canonical text: hosts in their one spelling, the port always, ranges without the
-//! bits behind their prefix. Reading what was printed gives the same grant, so that a printed
-//! remedy can be typed as it stands.
+//! Each grant has a single canonical text: a single spelling of a host, always a port, and ranges
+//! without bits behind the prefix. Parsing a printed line gives the same grant, so an operator can
+//! type a printed remedy unchanged.
 
 use super::address;
 use super::host::{Endpoint, HostPattern, network};
@@ -16,54 +17,54 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Most bytes of a line.
+/// Maximum length of a line in bytes.
 const LONGEST: usize = 512;
 
-/// One act that a mount's plugin may do, with its target.
+/// An act that a mount's plugin may do, with its target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Grant {
-    /// Requests to one origin, or to those below a domain.
+    /// Requests to an origin, or to all origins below a domain.
     Http {
         /// With TLS.
         tls: bool,
-        /// Where.
+        /// The host.
         host: HostPattern,
-        /// Its port.
+        /// The port.
         port: u16,
     },
     /// Sessions with a database server.
     Sql {
-        /// What kind of server.
+        /// The kind of server.
         driver: Driver,
-        /// Where.
+        /// The host.
         host: HostPattern,
-        /// Its port.
+        /// The port.
         port: u16,
     },
     /// Sessions with a directory.
     Ldap {
         /// With TLS.
         tls: bool,
-        /// Where.
+        /// The host.
         host: HostPattern,
-        /// Its port.
+        /// The port.
         port: u16,
     },
-    /// Any server of that kind: `http:*`. A component of this binary reaches private and loopback
-    /// addresses by it, too.
+    /// Any server of a kind, for example `http:*`. For a component of this binary, the line also
+    /// allows private and loopback addresses.
     Anywhere(Outward),
-    /// Private or loopback addresses that names may resolve to.
+    /// Private or loopback addresses to which names may resolve.
     Address(IpNet),
-    /// A value that the process has from its surroundings.
+    /// A value of the process's surroundings.
     Ambient(Ambient),
-    /// What is made with private keys.
+    /// An operation with a private key.
     Crypto(CryptoVerb),
-    /// Database plugins that an engine may reach.
+    /// Database plugins that an engine may call.
     Database(DatabasePlugins),
-    /// Tokens by which the mount shows others who it is: `identity:token`.
+    /// Tokens that prove the mount's identity to others: `identity:token`.
     IdentityToken,
-    /// A limit other than the default.
+    /// A limit that replaces the default.
     Limit(LimitLine),
 }
 
@@ -76,7 +77,7 @@ pub enum Driver {
     Mysql,
 }
 
-/// A kind of server that a mount may reach wherever it is.
+/// A kind of server that a mount may reach at any address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outward {
     /// Web servers.
@@ -85,18 +86,18 @@ pub enum Outward {
     Ldap,
 }
 
-/// What the process has from its surroundings.
+/// A value of the process's surroundings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ambient {
-    /// One value of its environment.
+    /// A value of the environment.
     Environment(String),
     /// The token of the machine's cloud identity.
     CloudToken,
-    /// The token of the pod that it runs in.
+    /// The token of the pod that contains the process.
     PodIdentity,
 }
 
-/// What is done with a key.
+/// An operation with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CryptoVerb {
     /// Signing.
@@ -107,25 +108,25 @@ pub enum CryptoVerb {
     GenerateKey,
 }
 
-/// Database plugins by the name under which connections ask for them.
+/// Database plugins by the name under which connections ask for a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabasePlugins {
-    /// All: `*`.
+    /// All plugins: `*`.
     Any,
-    /// That one.
+    /// The plugin of that name.
     Named(String),
 }
 
 const ACTS: [&str; 9] =
     ["http", "sql", "ldap", "address", "ambient", "crypto", "database", "identity", "limit"];
 
-/// Every target of an act.
+/// The target that stands for every target of an act.
 const ANY: &str = "*";
 
-/// What an `identity` line is for.
+/// The only target of an `identity` line.
 const TOKEN: &str = "token";
 
-/// How names of the environment begin whose values are the server's own, and its secrets.
+/// Prefixes of environment names that belong to the server itself and may hold its secrets.
 const OWN_NAMES: [&str; 3] = ["BULKHEAD_", "VAULT_", "BAO_"];
 
 const VERBS: [(CryptoVerb, &str); 3] = [
@@ -135,7 +136,7 @@ const VERBS: [(CryptoVerb, &str); 3] = [
 ];
 
 impl Grant {
-    /// Whether both set the same limit, so that the later takes the place of the earlier.
+    /// Returns whether both set the same limit, so that the later grant replaces the earlier grant.
     #[must_use]
     pub fn is_of_same_limit(&self, other: &Self) -> bool {
         match (self, other) {
@@ -144,7 +145,7 @@ impl Grant {
         }
     }
 
-    /// Whether it is for that target, which is written as the grant for this target alone.
+    /// Returns whether the grant covers a target. `wanted` is the grant for that target alone.
     pub(super) fn covers(&self, wanted: &Self) -> bool {
         match (self, wanted) {
             (
@@ -268,7 +269,7 @@ impl fmt::Display for Grant {
 }
 
 impl Driver {
-    /// The word of `sql` lines and of the `sql` import.
+    /// Returns the word for `sql` lines and the `sql` import.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
@@ -292,8 +293,8 @@ fn read_sql(target: &str) -> Result<Grant, String> {
     Ok(Grant::Sql { driver: if place == 0 { postgres } else { mysql }, host, port })
 }
 
-/// `scheme://host:port` with one of the schemes, which is known by its place; its port where none
-/// is written.
+/// Parses `scheme://host:port`. Returns the index of the scheme, the host and the port; the default
+/// port depends on the scheme.
 fn read_endpoint<const N: usize>(
     text: &str,
     schemes: [&str; N],
@@ -341,10 +342,10 @@ impl Ambient {
 }
 
 impl Ambient {
-    /// A value of the environment by its name.
+    /// Reads the name of an environment value.
     ///
     /// # Errors
-    /// Why no grant is for it: it is no name, or one of the server's own secrets.
+    /// The text is no name, or belongs to the server's own values, which no grant opens.
     pub(super) fn environment(name: &str) -> Result<Self, String> {
         let upper = name.to_ascii_uppercase();
         if OWN_NAMES.iter().any(|prefix| upper.starts_with(prefix)) {

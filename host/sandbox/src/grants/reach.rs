@@ -1,9 +1,9 @@
 //! The second check of every outbound connection: the resolved address.
 //!
-//! The attack: a name that an operator trusts, or a connection URL that a user wrote, resolves to
-//! the cloud's metadata service, to a neighbour inside the network, or to this very server, and
-//! hands out what only the host may have. A name is resolved once, every address is checked, and
-//! the connection goes to an address that was.
+//! Prevents server-side request forgery: a trusted name, or a connection URL written by a user,
+//! resolves to the cloud's metadata service, to another machine inside the network, or to this
+//! server, and yields data meant for the host alone. Bulkhead resolves a name once, checks every
+//! address, and connects to a checked address.
 
 use super::address::Class::{self, Forbidden, NeedsGrant};
 use super::address::{class, reached_by};
@@ -13,29 +13,30 @@ use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-/// Which addresses one target may resolve to.
+/// The allowed addresses of a target.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
-    /// Whose grants those are, for refusals.
+    /// The mount with the grants, for refusals.
     pub(crate) mount: Arc<str>,
-    /// What of the mount dials, for refusals.
+    /// The part of the mount that dials, for refusals.
     pub(crate) part: Part,
-    /// Ranges that the mount was granted.
+    /// Ranges granted to the mount.
     pub(crate) networks: Vec<IpNet>,
-    /// Ranges that the plugin's entry in the catalog allows at most, for refusals; `None`: it has
+    /// Ranges that the plugin's entry in the catalog allows at most, for refusals. `None`: there is
     /// no ceiling.
     pub(crate) ceiling: Option<Vec<IpNet>>,
-    /// Private ones too: an official component dials what the mount's own configuration names.
+    /// Allows private addresses too: an official component dials servers that the mount's own
+    /// configuration names.
     pub(crate) everything: bool,
-    /// Where this server listens.
+    /// Listeners of this server.
     pub(crate) own: Arc<[SocketAddr]>,
 }
 
 impl Reach {
-    /// Checks one address.
+    /// Checks an address.
     ///
     /// # Errors
-    /// Why it is not dialled.
+    /// The reason for not dialling the address.
     pub(crate) fn admit(&self, to: SocketAddr) -> Result<(), Refused> {
         let reached = reached_by(to.ip());
         let strictest = reached.iter().copied().map(class).max().unwrap_or(Class::Public);
@@ -55,7 +56,7 @@ impl Reach {
         }
     }
 
-    /// Whether it is this server that answers at `to`.
+    /// Returns whether this server itself listens at `to`.
     fn is_own(&self, to: SocketAddr) -> bool {
         self.own.iter().filter(|own| own.port() == to.port()).any(|own| {
             let own = own.ip().to_canonical();
@@ -65,8 +66,8 @@ impl Reach {
     }
 }
 
-/// Whether an address is one of this machine's: the two ends of a socket that is connected to it
-/// are then the same. Connecting a datagram socket sends nothing.
+/// Returns whether `to` is an address of this machine: a socket connected to `to` then has the same
+/// address at both ends. Connecting a datagram socket sends nothing.
 fn is_of_this_machine(to: SocketAddr) -> bool {
     let any: IpAddr =
         if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -74,12 +75,11 @@ fn is_of_this_machine(to: SocketAddr) -> bool {
         socket.connect(to)?;
         socket.local_addr()
     });
-    // Where there is no way to it, there is no way to ourselves either.
+    // An unreachable address is no address of this machine.
     near.is_ok_and(|near| near.ip() == to.ip())
 }
 
-/// Resolves `host` and returns its addresses, or why it may not or cannot be dialled. One address
-/// that may not is enough.
+/// Resolves `host` and returns its addresses. A single refused address refuses the whole name.
 pub(crate) async fn resolve(
     host: &str,
     port: u16,
@@ -96,14 +96,14 @@ pub(crate) async fn resolve(
     if addresses.is_empty() { Err(Refused::Unknown) } else { Ok(addresses) }
 }
 
-/// Why [`resolve`] gave no address.
+/// The reason why [`resolve`] returned no address.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// The name has no address.
     Unknown,
-    /// One of its addresses is never dialled.
+    /// An address of the name is never dialled.
     Forbidden(&'static str),
-    /// One of its addresses needs a grant; with what it is.
+    /// An address of the name needs a grant; the text is the kind of address.
     Ungranted(IpAddr, &'static str),
 }
 

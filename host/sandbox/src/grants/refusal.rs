@@ -1,4 +1,4 @@
-//! The words of a refusal: which layer refused, and the command that would allow the act.
+//! Texts of refusals: the layer that refused, and the command that would allow the act.
 
 use super::line::Grant;
 use super::reach::Reach;
@@ -7,7 +7,7 @@ use bulkhead_wire::failure::Failure;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// The refusal of an act that no component of that part does, and no grant allows.
+/// Returns the refusal of an act that is outside the component's world, and that no grant allows.
 pub(super) fn outside_of_its_part(part: Part) -> Failure {
     Failure::denied(match part {
         Part::Described => {
@@ -23,8 +23,8 @@ pub(super) fn outside_of_its_part(part: Part) -> Failure {
     })
 }
 
-/// The refusal of an address that a granted name led to. The printed line is for this address
-/// alone.
+/// Returns the refusal of an address to which a granted name resolved. The printed line covers this
+/// address alone.
 pub(crate) fn ungranted_address(reach: &Reach, address: IpAddr, what: &str) -> Failure {
     let line = Grant::Address(IpNet::from(address));
     let is_ruled_out = |ranges: &Vec<IpNet>| !ranges.iter().any(|range| range.contains(&address));
@@ -35,8 +35,8 @@ pub(crate) fn ungranted_address(reach: &Reach, address: IpAddr, what: &str) -> F
     Failure::denied(format!("{address} is {what}, and {why}"))
 }
 
-/// The end of a refusal by the plugin's entry in the catalog, with the option that would allow the
-/// act.
+/// Returns the end of a refusal by the plugin's entry in the catalog, with the option that would
+/// allow the act.
 pub(super) fn above_ceiling(part: Part, mount: &str, line: &Grant) -> String {
     let whose = match part {
         Part::DatabasePlugin => "the database plugin that",
@@ -50,7 +50,7 @@ pub(super) fn above_ceiling(part: Part, mount: &str, line: &Grant) -> String {
     )
 }
 
-/// The end of a refusal, with the command that would allow the act.
+/// Returns the end of a refusal by the mount's grants, with the command that would allow the act.
 pub(super) fn not_granted(mount: &str, line: &Grant) -> String {
     format!("mount {mount} was not granted {line}; to allow it: {}", command(mount, line))
 }
@@ -59,7 +59,7 @@ pub(super) fn command(mount: &str, line: &Grant) -> String {
     format!("bulkhead secrets tune --grant '{line}' {}", in_a_shell(mount))
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 pub(super) fn in_a_shell(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
     if word.bytes().all(is_plain) {

@@ -1,47 +1,48 @@
-//! Where grants come from: the three layers of a mount, and those of a database plugin that it
-//! reaches.
+//! Sources of grants: the three layers of a mount, and the layers of a database plugin.
 
 use super::ask::Ask;
 use super::line::Grant;
 
-/// Who made a component. Rights follow from it, and so from bytes: a component that bears an
-/// official's name has none of its rights.
+/// The origin of a component. Rights depend on the origin, and thus on the bytes: an uploaded
+/// component with an official component's name gets no official rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maker {
-    /// It is part of this binary.
+    /// Part of this binary.
     Official,
-    /// A caller brought it.
+    /// Uploaded by a caller.
     Uploaded,
 }
 
-/// Where the lines of a mount come from.
+/// The lines of a mount by layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Rights<'a> {
     /// The mount's path, for refusals.
     pub mount: &'a str,
-    /// Who made its component.
+    /// Origin of the component.
     pub maker: Maker,
-    /// What the component asks for.
+    /// Lines that the component asks for.
     pub asked: &'a [Ask],
-    /// What its entry in the catalog allows; `None`: all that it asks for.
+    /// Lines that the component's entry in the catalog allows. `None`: all lines that the component
+    /// asks for.
     pub ceiling: Option<&'a [Ask]>,
-    /// What the mount is granted; `None` where its operator said nothing: what an official
-    /// component asks for, and of another's nothing.
+    /// Lines granted to the mount. `None`: the operator set no grants; an official component then
+    /// has all lines that the component asks for, and an uploaded component has none.
     pub granted: Option<&'a [Grant]>,
 }
 
-/// The database plugin of a nested call, which dials what a connection names.
+/// The database plugin of a nested call, which dials the servers that a connection names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dials<'a> {
-    /// Who made it.
+    /// Origin of the plugin.
     pub(crate) maker: Maker,
-    /// What it asks for, in lines.
+    /// Lines that the plugin asks for.
     pub(crate) asks: &'a [String],
-    /// What its own entry in the catalog allows; `None`: all that it asks for.
+    /// Lines that the plugin's entry in the catalog allows. `None`: all lines that the plugin asks
+    /// for.
     pub(crate) ceiling: Option<&'a [Ask]>,
 }
 
-/// Which world the grants are for: what needs no line follows from it.
+/// The world of the component, which determines the acts that need no line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Engine,

@@ -31,7 +31,7 @@ pub(super) struct Gate {
 #[derive(Default)]
 struct Way {
     asked: Mutex<Asked>,
-    /// The reason for which the gate closed.
+    /// The reason why the gate closed.
     fault: Mutex<Option<Fault>>,
 }
 

@@ -92,7 +92,7 @@ impl Request {
     /// answer.
     ///
     /// # Errors
-    /// The reason for which the gate must not pass the message on.
+    /// The reason why the gate must not pass the message on.
     pub(super) fn check(asked: Option<Self>, message: &[u8]) -> Result<bool, Fault> {
         let mut parts = Parts::of(message, SEQUENCE)?;
         let id = number(parts.expect(INTEGER)?)?;

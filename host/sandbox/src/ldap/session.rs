@@ -218,7 +218,7 @@ impl Session {
         })
     }
 
-    /// Returns the server's result, or the reason for which there is no answer.
+    /// Returns the server's result, or the reason why there is no answer.
     fn told(&self, what: Asked, asked: Result<LdapResult, LdapError>) -> Result<(), LdapFailure> {
         let told = asked.map_err(|error| self.gate.failure(&error))?;
         of_result(what, told.rc, &told.text)

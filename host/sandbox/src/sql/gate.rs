@@ -26,7 +26,7 @@ use zeroize::Zeroizing;
 /// Maximum number of bytes read or written at once.
 const CHUNK: usize = 16 << 10;
 
-/// The reason for which a gate closed a session before either end did.
+/// The reason why a gate closed a session before either end did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The connection broke, or the TLS handshake failed.

@@ -29,7 +29,7 @@ pub(super) struct Relay {
 struct Way {
     to: SocketAddr,
     gate: Gate,
-    /// The reason for which the relay ended the last session.
+    /// The reason why the relay ended the last session.
     fault: Mutex<Option<Fault>>,
 }
 

@@ -1,8 +1,7 @@
-//! Settings of TLS as they were read before, and whom all of them trust besides the public
-//! authorities: those that the operator named.
+//! Cache of parsed TLS settings, with the operator's authorities.
 //!
-//! Reading certificates takes longer than using a connection that is open. Settings with a private
-//! key are not kept, which stays no longer than its call.
+//! Parsing certificates takes longer than a request on an open connection. Settings with a private
+//! key are never cached: a private key stays in memory only during its call.
 
 use super::{Trust, client_config};
 use crate::fingerprint::Fingerprint;
@@ -13,25 +12,25 @@ use rustls::client::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use std::sync::{Arc, Mutex};
 
-/// How connections are secured, to whichever kind of server.
+/// TLS settings of connections to servers of every kind.
 pub(crate) struct TlsConfigs {
-    /// Trusted besides the public ones where settings name none.
+    /// Trusted in addition to the public ones if the settings name no authority.
     authorities: Vec<CertificateDer<'static>>,
-    /// By the settings.
+    /// Parsed settings by the fingerprint of the settings.
     read: Mutex<LeastUsed<Arc<ClientConfig>>>,
 }
 
 impl TlsConfigs {
-    /// `authorities` are those of the server's configuration.
+    /// Creates a cache. `authorities` are the authorities of the server's configuration.
     pub(crate) fn new(authorities: &[CertificateDer<'static>]) -> Arc<Self> {
         let read = Mutex::new(LeastUsed::of(limits::READ_TLS_SETTINGS));
         Arc::new(Self { authorities: authorities.to_vec(), read })
     }
 
-    /// How connections of that trust are secured.
+    /// Returns the parsed settings for `trust`.
     ///
     /// # Errors
-    /// What is wrong with the settings; no certificate or key is quoted.
+    /// The fault of the settings, without quoting a certificate or key.
     pub(crate) fn config(&self, trust: &Trust<'_>) -> Result<Arc<ClientConfig>, String> {
         let read = || Ok(Arc::new(client_config(trust, &self.authorities)?));
         if trust.client_key.is_some() {
@@ -41,14 +40,14 @@ impl TlsConfigs {
         if let Some(config) = sync::lock(&self.read).get(&of) {
             return Ok(config);
         }
-        // Read without the lock: of two calls at once, both do.
+        // Parse without the lock: of 2 concurrent calls, both parse.
         let config = read()?;
         sync::lock(&self.read).insert(of, Arc::clone(&config));
         Ok(config)
     }
 }
 
-/// Of all that is said.
+/// Returns the fingerprint of all settings.
 fn fingerprint(trust: &Trust<'_>) -> Fingerprint {
     let versions = trust.versions.iter().map(|version| u16::from(version.version).to_be_bytes());
     Fingerprint::begin()
