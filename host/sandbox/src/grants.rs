@@ -247,8 +247,8 @@ impl Grants {
     fn is_granted(&self, wanted: &Grant) -> bool {
         match (&self.granted, wanted) {
             (Some(granted), _) => granted.iter().any(|grant| grant.covers(wanted)),
-            // An official engine has the grants that the engine asks for. A database session is no
-            // exception for the engine: the connection must name the server.
+            // Without grants of the operator, an official component is granted its asks, except
+            // `sql` and `address` lines: a connection must name the servers of a database.
             (
                 None,
                 Grant::Database(_)

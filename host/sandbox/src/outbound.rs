@@ -1,5 +1,5 @@
 //! Routes of components' HTTP requests, directly or through the network's proxy, and authorities
-//! trusted in addition to the public ones.
+//! trusted in addition to the public authorities.
 //!
 //! Prevents showing the proxy's credentials in a text, and reaching a cloud's metadata service
 //! through a proxy that would resolve the name of the service.
@@ -62,7 +62,7 @@ impl Outbound {
         self.proxy.clone().filter(|_| !passes_by)
     }
 
-    /// Returns the authorities trusted in addition to the public ones.
+    /// Returns the authorities trusted in addition to the public authorities.
     pub(crate) fn authorities(&self) -> &[CertificateDer<'static>] {
         &self.authorities
     }

@@ -34,8 +34,8 @@ impl Limits {
         limits
     }
 
-    /// Returns the limit of stored bytes of the mount of those grants, plus `more` bytes, with the
-    /// command that raises the limit.
+    /// Returns the limit of a mount's stored bytes, plus `more` bytes, with the command that raises
+    /// the limit. `grants` are the grants of the mount.
     #[must_use]
     pub fn stored(&self, grants: &Grants, mount: &str, more: u64) -> StoredLimit {
         let raised = self.raised("stored").and_then(|line| grants.command(&line));

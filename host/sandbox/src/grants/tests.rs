@@ -1,4 +1,4 @@
-//! Grants by what they allow and refuse, with the words of their refusals.
+//! Tests of grants: allowed and refused acts, and the texts of refusals.
 
 use super::*;
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,7 +14,7 @@ fn lines(lines: &[&str]) -> Vec<Grant> {
     lines.iter().map(|line| line.parse().unwrap()).collect()
 }
 
-/// The grants of a mount of the database engine.
+/// Returns the grants of a mount of the database engine.
 fn mount(maker: Maker, granted: Option<&[&str]>) -> Grants {
     let (asked, granted) = (asks(&["database"]), granted.map(lines));
     Grants::of(&Rights {
@@ -26,12 +26,12 @@ fn mount(maker: Maker, granted: Option<&[&str]>) -> Grants {
     })
 }
 
-/// Those of a nested call of the mount, about a connection to that database.
+/// Returns the grants of a nested call of the mount for the connection to `DB`.
 fn nested(maker: Maker, granted: Option<&[&str]>) -> Grants {
     below(maker, None, granted)
 }
 
-/// The same of a database plugin, of whose entry in the catalog that is the ceiling.
+/// Returns the grants of a nested call if `ceiling` is the ceiling of the database plugin.
 fn below(maker: Maker, ceiling: Option<&[Ask]>, granted: Option<&[&str]>) -> Grants {
     let dials = Dials { maker: Maker::Official, asks: &["sql".to_owned()], ceiling };
     mount(maker, granted).for_connection(&dials, &["postgres://db.example:5432".into()])
@@ -181,7 +181,7 @@ const DIRECTORY: LdapServer = LdapServer {
     port: 636,
 };
 
-/// The grants of a mount of an engine that asks for those lines.
+/// Returns the grants of a mount whose engine asks for these lines.
 fn asking(maker: Maker, asked: &[&str], granted: Option<&[&str]>) -> Grants {
     let (asked, granted) = (asks(asked), granted.map(lines));
     Grants::of(&Rights {

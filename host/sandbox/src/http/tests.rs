@@ -33,18 +33,18 @@ const EXPIRED: &str = include_str!("fixtures/expired.pem");
 const CLIENT: &str = include_str!("fixtures/client.pem");
 const CLIENT_KEY: &str = include_str!("fixtures/client.key");
 
-/// What is asked of a server, and what may be spent on it.
+/// A request and its limits.
 struct Trial {
     url: String,
     body: Vec<u8>,
     tls: Option<Tls>,
     proxy: Option<Arc<Proxy>>,
-    /// Trusted besides the public authorities.
+    /// Trusted in addition to the public authorities.
     authorities: Vec<CertificateDer<'static>>,
     time: Duration,
     most_bytes: usize,
     reach: Reach,
-    /// Where connections are kept, and for which mount; `None`: a change.
+    /// Idle connections and the mount of the request. `None`: the request is a change.
     kept: Option<(Arc<Kept>, &'static str)>,
 }
 
@@ -71,7 +71,7 @@ impl Trial {
         }
     }
 
-    /// The answer, and whether the call's bytes were used up.
+    /// Returns the answer, and whether the call's bytes are over the limit.
     async fn run(self) -> (Result<Answered, HttpFault>, bool) {
         let (origin, asked) = parse_url(&self.url).unwrap();
         let header = Header { name: "x-test".to_owned(), value: "1".to_owned() };
@@ -115,7 +115,7 @@ impl Trial {
     }
 }
 
-/// A server that does the same on every connection. Returns its port.
+/// Starts a server with the same behaviour on every connection. Returns its port.
 async fn server<F: Future<Output = io::Result<()>> + Send + 'static>(
     serve: impl Fn(TcpStream) -> F + Send + 'static,
 ) -> u16 {
@@ -123,7 +123,7 @@ async fn server<F: Future<Output = io::Result<()>> + Send + 'static>(
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // It ends as its client wishes.
+            // The task ends when its client closes the connection.
             tokio::spawn(serve(stream));
         }
     });
@@ -145,7 +145,7 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, text: &[u8]) ->
     stream.shutdown().await
 }
 
-/// A server that answers with that text. Returns its URL.
+/// Starts a server that answers with `text`. Returns its URL.
 async fn answering(text: impl Into<Vec<u8>>) -> String {
     let text: Arc<[u8]> = text.into().into();
     let port = server(move |stream| {
@@ -156,7 +156,7 @@ async fn answering(text: impl Into<Vec<u8>>) -> String {
     format!("http://127.0.0.1:{port}/")
 }
 
-/// A server that never ends its answer.
+/// Starts a server with an endless answer. Returns its URL.
 async fn endless(begin: &'static [u8], again: &'static [u8], pause: Duration) -> String {
     let port = server(move |mut stream| async move {
         head(&mut stream).await?;
@@ -189,8 +189,8 @@ async fn an_answer_comes_whole_however_it_is_framed() {
             "",
         ),
         ("HTTP/1.1 999 What\r\ncontent-length: 0\r\n\r\n", 999, ""),
-        // Of two lengths the second is no more than what follows on a connection that is not read
-        // further.
+        // Chunked encoding takes precedence over the length. Bytes after the chunks are not read,
+        // because the connection is not reused.
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 9\r\ntransfer-encoding: chunked\r\n\r\n\
              2\r\nhi\r\n0\r\n\r\nHTTP/1.1 500 \r\n\r\n",
@@ -290,8 +290,8 @@ async fn nobody_is_dialled_who_may_not_be() {
     assert_eq!(refused, HttpFault::Broken(io::ErrorKind::ConnectionRefused));
 }
 
-/// A TLS server with that certificate, which asks for one of ours where it is told to. Returns its
-/// port.
+/// Starts a TLS server with `certificate`. `asks`: the server requires a client certificate.
+/// Returns its port.
 async fn tls_server(certificate: &str, asks: bool) -> u16 {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -380,7 +380,7 @@ async fn a_server_that_asks_who_we_are_is_shown_the_certificate_that_was_given()
     };
     assert_eq!(secured_with(port, Some(shown)).await, Ok(200));
     let missing = secured_with(port, Some(trusting(AUTHORITY))).await.unwrap_err();
-    // Its reason may be overtaken by the end of the connection.
+    // The end of the connection may arrive before the alert.
     let is_told = matches!(
         missing,
         HttpFault::Tls(TlsFault::Rejected) | HttpFault::Broken(_) | HttpFault::CutShort
@@ -392,14 +392,15 @@ async fn a_server_that_asks_who_we_are_is_shown_the_certificate_that_was_given()
 async fn what_is_no_tls_of_today_is_refused() {
     for (said, fault) in [
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], TlsFault::NotTls),
-        // A fatal alert: "protocol version", as an old server says it.
+        // A fatal alert "protocol version", as sent by an old server.
         (&[0x15, 3, 2, 0, 2, 2, 70], TlsFault::NothingInCommon),
         (&[0x15, 3, 3, 0, 2, 2, 40], TlsFault::Rejected),
     ] {
         let port = server(move |mut stream| async move {
             stream.read_u8().await?;
             stream.write_all(said).await?;
-            // Read to the end, so that the connection does not end before what was said is heard.
+            // Read to the end, so that the connection stays open until the client has read the
+            // alert.
             let mut rest = Vec::new();
             stream.read_to_end(&mut rest).await.map(drop)
         })
@@ -465,7 +466,7 @@ async fn a_mount_has_so_many_connections_and_the_next_one_waits_for_the_end_of_o
     assert!(tokio::time::timeout(PATIENCE, waiting).await.unwrap().unwrap());
 }
 
-/// A proxy that connects everything to the server at that port, and tells what it was asked.
+/// Starts a proxy to the server at `port`. Also returns the list of heads that the proxy received.
 async fn proxy_to(port: u16) -> (Arc<Proxy>, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&asked);
@@ -587,8 +588,8 @@ async fn what_may_not_be_dialled_is_not_asked_of_a_proxy_either() {
     assert_eq!(asked.load(Ordering::Relaxed), 0);
 }
 
-/// A server that answers so many requests on a connection with the connection's number, and closes
-/// it then without a word. Returns its port.
+/// Starts a server that answers `requests` requests per connection with the number of the
+/// connection, and then closes the connection silently. Returns its port.
 async fn counting(requests: usize) -> u16 {
     let opened = Arc::new(AtomicUsize::new(0));
     server(move |mut stream| {
@@ -605,7 +606,7 @@ async fn counting(requests: usize) -> u16 {
     .await
 }
 
-/// The number of the connection over which that trial is answered.
+/// Returns the number of the connection that answered the trial.
 async fn number(trial: Trial) -> String {
     let answered = trial.run().await.0.unwrap();
     String::from_utf8(answered.body.to_vec()).unwrap()

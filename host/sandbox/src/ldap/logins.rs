@@ -97,8 +97,8 @@ impl LoginsOfMount {
     /// the account waits for an answer of the server.
     ///
     /// # Errors
-    /// The refusal of the server, also an earlier refusal whose pause lasts. `unreachable` where
-    /// other passwords of the account were refused, and the server was not asked.
+    /// The refusal of the server, or an earlier refusal during its pause. `unreachable` if other
+    /// passwords of the account were refused, and Bulkhead did not ask the server.
     pub(super) async fn ask(
         &self,
         server: &str,
@@ -249,7 +249,7 @@ impl Refusal {
         LdapFailure { message, ..self.failure.clone() }
     }
 
-    /// Returns the failure for another password, whose answer is not known.
+    /// Returns the failure for another password, which Bulkhead did not send to the server.
     fn of_others(&self, now: Instant) -> LdapFailure {
         let (ago, left) = self.seconds(now);
         let message = format!(
@@ -268,7 +268,7 @@ impl Refusal {
     }
 }
 
-/// Returns the digest of a name, in which case does not count.
+/// Returns the digest of a name, ignoring case.
 fn named(name: &str) -> Fingerprint {
     Fingerprint::begin().bytes(name.to_lowercase()).end()
 }

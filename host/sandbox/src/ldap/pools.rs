@@ -92,7 +92,7 @@ impl LdapPools {
         self.close_those(|other| other == key);
     }
 
-    /// Closes the idle sessions of a mount.
+    /// Closes the idle sessions of a mount and forgets the record of the mount's logins.
     pub(crate) fn close_mount(&self, mount: &str) {
         self.logins.forget_mount(mount);
         self.close_those(|key| key.mount == mount);

@@ -26,7 +26,7 @@ pub(crate) struct Prepared {
     pub(super) attributes: Vec<String>,
     /// Maximum number of entries.
     pub(super) most: u32,
-    /// Surplus entries are dropped; otherwise surplus entries are an error.
+    /// `true`: surplus entries are dropped. `false`: surplus entries are an error.
     pub(super) leaves_out: bool,
 }
 

@@ -19,8 +19,8 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Time after its last use during which a session counts as live without a ping. The server may end
-/// a session that is idle for longer.
+/// Time after the last use of a session during which the session counts as live without a ping. The
+/// server may end a session that is idle for longer.
 const TRUSTED: Duration = Duration::from_secs(2);
 /// Timeout of the ping of an idle session.
 const PING: Duration = Duration::from_secs(3);

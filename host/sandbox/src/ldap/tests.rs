@@ -1,5 +1,5 @@
-//! Against servers that lie: each says what it wants to, and the session ends in bounded time and
-//! memory with the right code.
+//! Tests against hostile servers. Each session must end in bounded time and memory, with the right
+//! code.
 
 use super::*;
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{Change, Condition};
@@ -13,17 +13,17 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Success of a login, message 1.
 const BOUND: &[u8] = b"\x30\x0c\x02\x01\x01\x61\x07\x0a\x01\x00\x04\x00\x04\x00";
-/// The same of a change, message 2.
+/// Success of a change, message 2.
 const MODIFIED: &[u8] = b"\x30\x0c\x02\x01\x02\x67\x07\x0a\x01\x00\x04\x00\x04\x00";
 /// The end of a search, message 2.
 const FOUND: &[u8] = b"\x30\x0c\x02\x01\x02\x65\x07\x0a\x01\x00\x04\x00\x04\x00";
-/// An entry without attributes, of message 2.
+/// An entry without attributes, message 2.
 const ENTRY: &[u8] = b"\x30\x0c\x02\x01\x02\x64\x07\x04\x03a=b\x30\x00";
 const DN: &str = "cn=admin,dc=corp";
 const PASSWORD: &str = "Xk7-Qz2-Wv9-Jt4";
 
-/// What a server does: after each request that came, the next of these bytes. What is behind the
-/// last, it leaves unanswered.
+/// Starts a server that answers each request with the next of `answers`, and later requests not at
+/// all.
 async fn serve(answers: Vec<Vec<u8>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -45,7 +45,7 @@ async fn answer(mut stream: TcpStream, answers: Vec<Vec<u8>>) {
             return;
         }
     }
-    // It waits until its client goes.
+    // Waits until the client closes the connection.
     while stream.read(&mut request).await.unwrap_or_default() > 0 {}
 }
 
@@ -125,7 +125,7 @@ fn condition(attribute: &str, value: &[u8]) -> Condition {
     Condition { attribute: attribute.to_owned(), value: Some(value.to_vec()), ext: Vec::new() }
 }
 
-/// A part of BER with that tag.
+/// Encodes a BER element.
 fn part(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag, 0x84];
     bytes.extend(u32::try_from(content.len()).unwrap().to_be_bytes());
@@ -198,7 +198,7 @@ async fn what_is_no_answer_to_a_login_ends_it() {
         ("HTTP", b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
     ] {
         let address = serve(vec![answer]).await;
-        // Had it been waited for, it would have timed out.
+        // Waiting for a further answer would give `timed-out`.
         assert_eq!(code(open(&target(&[address])).await), "unreachable", "{what}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is a proxy, and what passes it by.
+//! Tests of the texts for proxies and bypasses.
 
 use super::*;
 

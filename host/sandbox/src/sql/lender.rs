@@ -16,7 +16,7 @@ use tokio::time::timeout;
 /// down is then reported at once, and not after the whole connect timeout.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// Time after its last use during which a session is lent without a ping.
+/// Time after the last use of a session during which the pool lends the session without a ping.
 const TRUSTED: Duration = Duration::from_secs(1);
 
 /// The address and limits of a pool.

@@ -2,8 +2,8 @@
 //!
 //! Prevents two attacks. A session's `sql_mode` decides how the server reads quotes and
 //! backslashes; each use sets the mode, so that no statement changes how a later use is read. A
-//! server that asks for the unhashed password receives the password over TLS only, and a server
-//! never receives a file.
+//! server that asks for the unhashed password receives the password over TLS only. The library
+//! sends no local file to a server.
 
 use super::failure::{SqlFailure, of_statement};
 use super::lent_session::LentSession;

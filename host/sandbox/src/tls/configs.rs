@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 /// TLS settings of connections to servers of every kind.
 pub(crate) struct TlsConfigs {
-    /// Trusted in addition to the public ones if the settings name no authority.
+    /// Trusted in addition to the public authorities if the settings name no authority.
     authorities: Vec<CertificateDer<'static>>,
     /// Parsed settings by the fingerprint of the settings.
     read: Mutex<LeastUsed<Arc<ClientConfig>>>,

@@ -1,10 +1,10 @@
-//! Which of several lines holds.
+//! Tests of the precedence between several lines for a limit.
 
 use super::*;
 
 const MIB: usize = 1 << 20;
 
-/// The memory of a mount whose lines those are; an empty one is none.
+/// Returns the memory limit in MiB of a mount with these lines. An empty `granted` means no grants.
 fn memory(maker: Maker, asked: &str, ceiling: Option<&str>, granted: &str) -> usize {
     let lines = |text: &str| -> Vec<Ask> {
         text.split_whitespace().map(|line| line.parse().unwrap()).collect()

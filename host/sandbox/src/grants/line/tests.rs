@@ -1,4 +1,4 @@
-//! Lines as they are written, read and printed.
+//! Tests of parsing and printing lines.
 
 use super::*;
 use crate::grants::Ask;
@@ -104,8 +104,7 @@ fn what_is_no_grant_is_refused_with_the_line_and_what_to_write() {
     }
 }
 
-/// Lines at random from what lines are made of, so that every reader sees what the others
-/// leave.
+/// Parses random lines built from parts of real lines, so that random input reaches every parser.
 #[test]
 fn whatever_is_read_is_read_again_from_what_is_printed() {
     const PARTS: [&str; 34] = [

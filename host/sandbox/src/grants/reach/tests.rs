@@ -1,4 +1,4 @@
-//! Addresses in every spelling, held against what a mount was granted.
+//! Tests of addresses in every spelling against the grants of a mount.
 
 use super::*;
 

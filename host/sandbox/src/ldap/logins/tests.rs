@@ -1,4 +1,4 @@
-//! What is sent of logins that a server refuses, counted at a server that takes one password.
+//! Tests of the logins sent after refusals, counted at a server that accepts a single password.
 
 use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use tokio::time::sleep;
 const SERVER: &str = "ldaps://dc1.corp.example:636";
 const NAME: &str = "cn=engine,dc=corp";
 
-/// An account at a server: the password that is taken, and how many wrong logins came.
+/// An account at a server: the accepted password, and the number of wrong logins.
 struct Bed {
     logins: LoginsOfMount,
     right: Mutex<String>,
@@ -104,7 +104,7 @@ async fn a_password_is_sent_again_after_it_was_set_and_after_its_configuration_w
     bed.set("p1");
     bed.logins.changed("uid=another,dc=corp", &["p0".to_owned()]);
     bed.ask("p1").await.unwrap_err();
-    // An entry may log in by other names than its DN.
+    // An entry may have other names for logins than its DN.
     bed.logins.changed("uid=another,dc=corp", &["p1".to_owned()]);
     bed.ask("p1").await.unwrap();
     bed.set("p2");
@@ -119,7 +119,7 @@ async fn a_password_is_sent_again_after_it_was_set_and_after_its_configuration_w
     bed.set("p5");
     bed.logins.changed(NAME, &["p5".to_owned()]);
     bed.ask("p5").await.unwrap();
-    // The entry behind the name is not known here, and the password is no guess.
+    // The DN of the changed entry is another name, but the password is known and no guess.
     for wrong in ["p6", "p7", "p8"] {
         bed.ask(wrong).await.unwrap_err();
     }
@@ -128,7 +128,7 @@ async fn a_password_is_sent_again_after_it_was_set_and_after_its_configuration_w
     bed.ask("p9").await.unwrap();
 }
 
-/// A controller that had not heard of a change hears of it.
+/// A controller that has not yet received a change of the password receives the change.
 #[tokio::test]
 async fn what_was_refused_is_sent_again_when_what_was_taken_is_refused() {
     let bed = Bed::new();

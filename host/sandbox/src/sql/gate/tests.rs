@@ -1,11 +1,11 @@
-//! What a server may say through a gate, and how much of it.
+//! Tests of the messages and sizes that a gate allows a server.
 
 use super::*;
 use tokio::net::TcpListener;
 
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The library's end of a gate, the server's, and what becomes of the gate.
+/// The two ends of a gate and the task of the gate.
 struct Session {
     library: UnixStream,
     server: TcpStream,
@@ -28,11 +28,12 @@ impl Session {
         Self { library, server, carried }
     }
 
-    /// Says that, and nothing more. What the library hears, and what became of the gate.
+    /// Sends the bytes `said` as the server. Returns the bytes that the library receives and the
+    /// gate's result.
     async fn hear(mut self, said: &[u8]) -> (Vec<u8>, Result<(), Fault>) {
         let mut heard = Vec::new();
         let saying = async {
-            // A gate that closed does not listen.
+            // A closed gate refuses the bytes.
             let _ = self.server.write_all(said).await;
             let _ = self.server.shutdown().await;
         };
@@ -102,7 +103,7 @@ fn columns_are_believed_up_to_what_a_table_has() {
     for said in [
         vec![250],
         vec![0xfc, 0x00, 0x10],
-        // The end of a result, in either of its forms, and a text that is long.
+        // The end of a result in both forms, and a long text.
         vec![0xfe, 0, 0, 2, 0],
         vec![0xfe, 0, 0, 2, 0, 0, 0],
         row,

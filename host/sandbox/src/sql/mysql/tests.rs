@@ -1,4 +1,4 @@
-//! What the server does by itself, as far as it can be told from a statement.
+//! Tests of implicit commits and session settings of MySQL.
 
 use super::*;
 

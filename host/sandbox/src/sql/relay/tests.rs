@@ -1,4 +1,4 @@
-//! Who is carried through a relay, and where to.
+//! Tests of the processes and addresses that a relay connects.
 
 use super::*;
 use crate::sql::gate::{Security, Speech};
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use zeroize::Zeroizing;
 
-/// A gate to a server that speaks as PostgreSQL does.
+/// Builds a gate to a server with the protocol of PostgreSQL.
 fn gate() -> Gate {
     Gate {
         speech: Speech::Postgres,
@@ -21,7 +21,8 @@ fn gate() -> Gate {
 }
 
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Tells this test program that it is run as the stranger, and by which name.
+/// Environment variable that makes this test program act as the other process; the value is the
+/// name of the socket.
 const STRANGER: &str = "BULKHEAD_TEST_RELAY";
 
 #[tokio::test]
@@ -78,7 +79,7 @@ async fn another_process_that_finds_the_socket_reaches_nothing_through_it() {
     assert!(dialled.is_err(), "nothing is dialled for it");
 }
 
-/// Connects, and is shown the door.
+/// Connects, and expects the relay to close the connection.
 fn dial_as_stranger(name: &str) {
     use std::io::Read as _;
     let address = net::SocketAddr::from_abstract_name(name).unwrap();

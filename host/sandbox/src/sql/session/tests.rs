@@ -1,4 +1,4 @@
-//! Which server a session reaches, and by which name that server has to prove itself.
+//! Tests of the server that a session reaches, and of the name that the server must prove.
 
 mod lent_session;
 mod mysql;
@@ -23,8 +23,8 @@ const SERVER_KEY: &str = include_str!("../../http/fixtures/server.key");
 const OTHER_AUTHORITY: &str = include_str!("../../http/fixtures/other-authority.pem");
 const ELSEWHERE: &str = include_str!("../../http/fixtures/elsewhere.pem");
 
-/// A server that speaks as much of PostgreSQL as a login and one statement need, over TLS alone. It
-/// dies of every commit.
+/// A server with as much of PostgreSQL as a login and a statement need, over TLS only. Every commit
+/// ends the session with a fatal error.
 struct Server {
     address: SocketAddr,
     accepted: Arc<AtomicUsize>,
@@ -40,7 +40,7 @@ impl Server {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 count.fetch_add(1, Ordering::Relaxed);
-                // It ends as its client wishes.
+                // The task ends when its client closes the connection.
                 tokio::spawn(serve(stream, acceptor.clone()));
             }
         });
@@ -65,7 +65,7 @@ fn acceptor(certificate: &str) -> TlsAcceptor {
 }
 
 async fn serve(mut stream: TcpStream, acceptor: TlsAcceptor) -> io::Result<()> {
-    // The request for TLS: its length and its code.
+    // The TLS request: its length and its code.
     stream.read_exact(&mut [0; 8]).await?;
     stream.write_all(b"S").await?;
     speak(acceptor.accept(stream).await?).await
@@ -74,7 +74,7 @@ async fn serve(mut stream: TcpStream, acceptor: TlsAcceptor) -> io::Result<()> {
 async fn speak(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
     let ready = [b'Z', 0, 0, 0, 5, b'I'];
     read_message(&mut stream).await?;
-    // Let in without a password, and ready.
+    // Accept the login without a password; then ready for queries.
     stream.write_all(&[b'R', 0, 0, 0, 8, 0, 0, 0, 0]).await?;
     stream.write_all(&ready).await?;
     stream.flush().await?;
@@ -136,7 +136,7 @@ fn target(host: &str, port: u16, mode: &str) -> Target {
     }
 }
 
-/// Sessions to `address`, as if `host` had been resolved to it.
+/// Opens sessions to `address`, as if `host` had resolved to `address`.
 async fn open(host: &str, address: SocketAddr, mode: &str) -> Result<Sessions, SqlFailure> {
     open_vetted(&target(host, address.port(), mode), address).await
 }
@@ -160,7 +160,7 @@ async fn transact(sessions: &Sessions, statements: &[Statement]) -> Result<(), S
 
 #[tokio::test]
 async fn a_resolver_that_lies_on_its_second_answer_reaches_nothing() {
-    // The name "localhost" leads to the decoy. It was vetted as the other address.
+    // The name "localhost" resolves to the decoy, but the vetted address is the other server.
     let vetted = Server::start("127.0.0.2", 0, SERVER).await;
     let decoy = Server::start("127.0.0.1", vetted.address.port(), SERVER).await;
     let sessions = open("localhost", vetted.address, "verify-full").await.unwrap();
@@ -243,7 +243,7 @@ async fn a_server_that_dies_of_a_commit_has_not_said_that_nothing_was_kept() {
     );
 }
 
-/// The pools of a few mounts, all to one server and with two sessions each.
+/// Pools of several mounts, all to the same server, with 2 sessions each.
 struct Mounts {
     pools: Pools,
     target: Target,

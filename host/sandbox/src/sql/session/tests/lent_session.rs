@@ -1,5 +1,5 @@
-//! What a server is asked for a transaction, and what becomes of its session when that goes wrong.
-//! The server writes down what it is asked, and does what a statement's words say.
+//! Tests of the statements around a transaction, and of the session after a failure. The server
+//! keeps a journal of its requests, and obeys words in the statements.
 
 use super::*;
 use bulkhead_wire::sync;
@@ -7,21 +7,21 @@ use std::sync::Mutex;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Notify, watch};
 
-/// The bounds that come with each BEGIN, which the journal leaves out.
+/// Start of the timeouts after each BEGIN, which the journal leaves out.
 const BOUNDS: &str = "SET LOCAL statement_timeout = ";
-/// How the words begin that reset a session, which the journal shortens.
+/// Start of the statements that reset a session, which the journal shortens.
 const RESET: &str = "RESET SESSION AUTHORIZATION; ";
-/// That a statement was run.
+/// The message that a statement is complete.
 const DONE: &[u8] = b"C\0\0\0\x07DO\0";
 
-/// A server, in clear, that lets in without a password.
+/// A server in clear that accepts every login without a password.
 #[derive(Default)]
 struct Journal {
     asked: Mutex<Vec<String>>,
     sessions: AtomicUsize,
-    /// Told each time that a statement hangs.
+    /// Notified each time a statement hangs.
     hangs: Notify,
-    /// Statements that are still to meet a conflict.
+    /// Number of statements that will still meet a conflict.
     conflicts: AtomicUsize,
     refuses_reset: AtomicBool,
     /// Ends all sessions.
@@ -37,7 +37,7 @@ impl Journal {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 server.sessions.fetch_add(1, Ordering::Relaxed);
-                // It ends as its client wishes, or when all are ended.
+                // The task ends when its client closes the connection, or when `ends` changes.
                 tokio::spawn(Arc::clone(&server).serve(stream));
             }
         });
@@ -70,7 +70,7 @@ impl Journal {
         }
     }
 
-    /// The state behind a message: idle, in a transaction, in one that failed.
+    /// Returns the state after a message: idle, in a transaction, or in a failed transaction.
     async fn run(&self, text: &[u8], state: u8, to: &mut OwnedWriteHalf) -> io::Result<u8> {
         let text = String::from_utf8(text.strip_suffix(b"\0").unwrap().to_vec()).unwrap();
         if text == "SELECT 1" {
@@ -113,7 +113,7 @@ impl Journal {
         self.conflicts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// What it was asked since this was called last.
+    /// Returns the requests since the last call.
     fn asked(&self) -> Vec<String> {
         std::mem::take(&mut *sync::lock(&self.asked))
     }
@@ -140,7 +140,7 @@ fn shortened(text: &str) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
-/// Waits until a session is idle that was used before.
+/// Waits until a used session is idle.
 async fn until_idle(sessions: &Sessions) {
     let super::super::Pool::Postgres(lender) = &sessions.pool else { panic!("it is PostgreSQL's") };
     while !lender.may_be_broken() {
@@ -224,7 +224,7 @@ async fn the_session_of_a_call_that_is_cut_goes_back_to_no_pool() {
     }
     journal.asked();
     let before = journal.sessions();
-    // Were one of them used again, the server would not be asked to BEGIN, and fail.
+    // A reused session would be inside a transaction, and the second BEGIN would fail.
     transact(&sessions, &statements(&["CREATE ROLE b"])).await.unwrap();
     assert_eq!(journal.asked(), ["BEGIN; CREATE ROLE b", "COMMIT"]);
     assert_eq!(journal.sessions(), before + 1);
@@ -240,7 +240,7 @@ async fn a_session_that_statements_may_have_changed_is_reset_with_the_end_of_the
         (&["CREATE ROLE a", "SELECT set_config('role', 'app', false)"], "COMMIT; RESET"),
         (&["SET ROLE app", "refused"], "ROLLBACK; RESET"),
         (&["SET ROLE refused"], "ROLLBACK; RESET"),
-        // What is known to leave it alone costs nothing.
+        // Statements that leave the session unchanged need no reset.
         (&["CREATE ROLE a", "GRANT b TO a"], "COMMIT"),
         (&["GRANT refused TO a"], "ROLLBACK"),
     ] {

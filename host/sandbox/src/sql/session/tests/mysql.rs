@@ -1,12 +1,12 @@
-//! Servers that speak as much of MySQL as a login needs, and lie afterwards.
+//! Tests against servers with as much of MySQL as a login needs, and hostile answers afterwards.
 
 use super::*;
 
-/// The answer to everything that is no lie.
+/// The answer to each request without a hostile answer.
 const OK: &[u8] = &[0, 0, 0, 2, 0, 0, 0];
 const PASSWORD: &[u8] = b"no-word-in-it\0";
 
-/// What a server does at a login, and to `SELECT 1`.
+/// The behaviour of a server at a login, and the answer to `SELECT 1`.
 #[derive(Clone, Copy)]
 struct Manners {
     asks_for_the_password: bool,
@@ -19,7 +19,7 @@ async fn server(certificate: &'static str, manners: Manners) -> SocketAddr {
     let acceptor = acceptor(certificate);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // It ends as its client wishes.
+            // The task ends when its client closes the connection.
             tokio::spawn(serve(stream, acceptor.clone(), manners));
         }
     });
@@ -52,7 +52,8 @@ async fn serve(mut stream: TcpStream, acceptor: TlsAcceptor, manners: Manners) -
 }
 
 fn greeting() -> Vec<u8> {
-    // 4.1's protocol, its way of logging in, TLS; and plugins, and no end behind columns.
+    // Capabilities: protocol 4.1, secure login, TLS; authentication plugins, and no end-of-file
+    // packet after the columns.
     let (low, high): (u16, u16) = (0x8200 | 0x0800, 0x0108);
     let mut greeting = b"\x0a9.1.0\0\x01\0\0\0saltsalt\0".to_vec();
     greeting.extend_from_slice(&low.to_le_bytes());
@@ -104,11 +105,11 @@ async fn a_server_that_announces_more_columns_than_there_is_memory_is_left() {
         b"\xfe\xff\xff\xff\xff\xff\xff\xff\x0f".as_slice(),
         b"\xfd\xff\xff\xff",
         b"\xfc\xff\xff",
-        // Behind a first result that says that there is another one.
+        // The flag for more results, after a first result.
         &[0, 0, 0, 10, 0, 0, 0],
     ] {
         let manners = Manners { asks_for_the_password: false, says };
-        // The login ends with a question.
+        // Opening the sessions runs `SELECT 1`, and so receives the hostile answer.
         let opened = open_mysql(server(SERVER, manners).await, "require");
         let opened = tokio::time::timeout(Duration::from_millis(500), opened).await;
         let is_left = opened.map_or(true, |told| told.is_err_and(|why| why.code == "unreachable"));
