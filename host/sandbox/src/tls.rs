@@ -77,7 +77,7 @@ pub(crate) fn server_name(host: &Host, named: Option<&str>) -> Result<ServerName
 }
 
 /// Builds the TLS settings of connections. `authorities` are trusted in addition to the public
-/// ones, and are already checked.
+/// authorities, and are already checked.
 ///
 /// # Errors
 /// The fault of the settings, without quoting a certificate or key.

@@ -53,7 +53,7 @@ pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
         sqlx::Error::ColumnDecode { index, .. } => {
             failed("invalid-request", format!("column {index} is not text: cast it"))
         }
-        // The library would send an unhashed password without TLS; see `mysql.rs`.
+        // The server asked for the unhashed password outside TLS, see `mysql.rs`.
         sqlx::Error::Configuration(_) => failed(
             "invalid-request",
             "TLS is needed for this server's way of asking for a password, or its PEM is no PEM",

@@ -1,8 +1,8 @@
-//! The servers that connections name, cached from the plugin's pure `configure`, so that the host
-//! asks once for each settings and not at every call.
+//! Cache of the servers that connections name. The plugin's pure `configure` names the servers; the
+//! host asks the plugin only once for the same settings, and not at every call.
 //!
-//! Prevents a component from filling the memory of the server with its answers: one answer is
-//! bounded, a mount keeps a bounded number of answers, and the answers go with the mount.
+//! Prevents a component from filling the memory of the server with its answers: the size of an
+//! answer and the number of answers per mount are bounded, and the answers go with the mount.
 
 use crate::fingerprint::Fingerprint;
 use crate::least_used::LeastUsed;
@@ -27,7 +27,7 @@ impl KnownTargets {
         sync::lock(&self.by_mount).get_mut(mount)?.get(settings)
     }
 
-    /// Stores the targets for the mount. A full mount drops the least recently used ones.
+    /// Stores the targets for the mount. A full mount drops its least recently used entry.
     pub(crate) fn remember(&self, mount: &str, settings: Fingerprint, targets: &Targets) {
         let mut by_mount = sync::lock(&self.by_mount);
         let known = by_mount

@@ -42,7 +42,7 @@ pub(super) fn body(head: [u8; HEAD]) -> Option<usize> {
 }
 
 /// Returns whether the library needs a message. The library stores every session parameter that a
-/// server reports, without a limit, and needs only the version. It needs no notices or
+/// server reports, without a limit, and needs only the version. The library needs no notices and no
 /// notifications.
 pub(super) fn is_wanted(message: &[u8]) -> bool {
     match message.first() {
