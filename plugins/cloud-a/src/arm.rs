@@ -1,8 +1,8 @@
-//! The resource manager: what it says of the resources that it is asked about.
+//! Client of the resource manager.
 //!
-//! The attack this file stops: an answer about another resource than the one that was asked for, or
-//! a list that goes on without end or on another server. What is asked are ids that
-//! [`ArmId`] has read, part by part.
+//! Prevents two attacks: an answer about another resource than the requested resource, and a list
+//! that never ends or continues on another server. Every requested id was parsed part by part by
+//! [`ArmId`].
 
 use crate::arm_id::ArmId;
 use crate::cloud::Cloud;
@@ -14,26 +14,26 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
-/// Versions of the API, by what is asked.
+/// Version of the API for each kind of request.
 const COMPUTE: &str = "2023-07-01";
 const IDENTITIES: &str = "2023-01-31";
 const PROVIDERS: &str = "2021-04-01";
-/// The version for types of which their provider names none.
+/// API version for resource types without a usable version.
 const UNKNOWN_TYPE: &str = "2022-03-01";
-/// Seconds that the version of a type is kept.
+/// Seconds for which the API version of a resource type is cached.
 const VERSION_TTL: u32 = 86_400;
-/// Pages of a list, and bytes of where the next one is.
+/// Maximum number of pages of a list, and maximum length of a link to the next page in bytes.
 const PAGES: u32 = 20;
 const LINK_BYTES: usize = 4_096;
 
-/// The resource manager of a cloud, asked by an access of ours.
+/// The resource manager of a cloud, with the mount's access.
 pub(crate) struct Arm<'a> {
     provider: Provider<'a>,
     cloud: &'static Cloud,
     access: Access<'a>,
 }
 
-/// A resource, as far as logins need it.
+/// The part of a resource that logins need.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Resource {
     id: String,
@@ -61,25 +61,25 @@ struct Reference {
     id: String,
 }
 
-/// The identities that a resource has.
+/// The identities of a resource.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ResourceIdentity {
-    /// Of its own one.
+    /// Principal of the system-assigned identity.
     #[serde(rename = "principalId")]
     pub(crate) principal_id: Option<String>,
-    /// Those given to it, by their ids.
+    /// User-assigned identities, by id.
     #[serde(rename = "userAssignedIdentities", default)]
     pub(crate) given: Option<BTreeMap<String, Option<GivenIdentity>>>,
 }
 
-/// An identity that was given to a resource. Flexible scale sets leave it empty.
+/// A user-assigned identity. Flexible scale sets leave the value empty.
 #[derive(Debug, Deserialize)]
 pub(crate) struct GivenIdentity {
     #[serde(rename = "principalId")]
     pub(crate) principal_id: Option<String>,
 }
 
-/// An identity that a user made.
+/// A user-assigned identity as a resource of its own.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Identity {
     id: String,
@@ -115,7 +115,7 @@ struct ResourceType {
     versions: Vec<String>,
 }
 
-/// An answer that says which resource it is about.
+/// An answer that contains the id of its resource.
 trait Named {
     fn id(&self) -> &str;
 }
@@ -139,56 +139,56 @@ impl Named for Identity {
 }
 
 impl Machine {
-    /// The scale set that it is a part of.
+    /// Returns the scale set that the machine belongs to.
     pub(crate) fn scale_set(&self) -> Option<ArmId> {
         ArmId::parse(&self.properties.as_ref()?.scale_set.as_ref()?.id)
     }
 }
 
 impl Identity {
-    /// Its id, as the manager spells it.
+    /// Returns the identity's id as spelled by the manager.
     pub(crate) fn arm_id(&self) -> Option<ArmId> {
         ArmId::parse(&self.id)
     }
 
-    /// The object that stands for it.
+    /// Returns the object id of the identity's principal.
     pub(crate) fn principal_id(&self) -> Option<&str> {
         self.properties.as_ref()?.principal_id.as_deref()
     }
 
-    /// The application that stands for it.
+    /// Returns the client id of the identity's application.
     pub(crate) fn client_id(&self) -> Option<&str> {
         self.properties.as_ref()?.client_id.as_deref()
     }
 }
 
 impl<'a> Arm<'a> {
-    /// The manager of that cloud.
+    /// Creates a client for the manager of `cloud`.
     pub(crate) fn new(provider: Provider<'a>, cloud: &'static Cloud, access: Access<'a>) -> Self {
         Self { provider, cloud, access }
     }
 
-    /// A virtual machine.
+    /// Fetches a virtual machine.
     pub(crate) fn machine(&self, id: &ArmId) -> Result<Machine, Refusal> {
         self.get(id, COMPUTE)
     }
 
-    /// A scale set.
+    /// Fetches a scale set.
     pub(crate) fn scale_set(&self, id: &ArmId) -> Result<Resource, Refusal> {
         self.get(id, COMPUTE)
     }
 
-    /// An identity.
+    /// Fetches an identity.
     pub(crate) fn identity(&self, id: &ArmId) -> Result<Identity, Refusal> {
         self.get(id, IDENTITIES)
     }
 
-    /// A resource of any type.
+    /// Fetches a resource of any type.
     pub(crate) fn resource(&self, id: &ArmId) -> Result<Resource, Refusal> {
         self.get(id, &self.version(id)?)
     }
 
-    /// The first identity of a group that is the wanted one.
+    /// Returns the first identity of a resource group that satisfies `is_wanted`.
     pub(crate) fn find_identity(
         &self,
         subscription: &str,
@@ -218,7 +218,7 @@ impl<'a> Arm<'a> {
         Err(Refusal::Nonsense(nonsense("a list of identities has more than 20 pages")))
     }
 
-    /// Where the next page is: on the manager's own server, and nowhere else.
+    /// Accepts a link to the next page only if the link stays on the manager's own server.
     fn own_link(&self, link: String) -> Result<String, Refusal> {
         let path = link.strip_prefix(self.cloud.manager).unwrap_or_default();
         let is_own = path.starts_with("/subscriptions/") && link.len() <= LINK_BYTES;
@@ -237,7 +237,7 @@ impl<'a> Arm<'a> {
         }
     }
 
-    /// The version by which resources of that type are asked for: the first that is no preview.
+    /// Returns the API version for the type of `id`: the first version that is not a preview.
     fn version(&self, id: &ArmId) -> Result<String, Refusal> {
         let (wanted, namespace) = (id.type_below(), id.namespace());
         let key = format!(
@@ -274,8 +274,8 @@ impl<'a> Arm<'a> {
         Url::of(self.cloud.manager).path(segments).map_err(Refusal::Unasked)
     }
 
-    /// Notes that a scale set's machine could not be asked, which its documented permissions leave
-    /// out.
+    /// Logs that a machine of a scale set could not be read. The documented permissions for scale
+    /// sets do not include reading the machine.
     pub(crate) fn note_unread_machine(&self, id: &ArmId) {
         let host = self.provider.host();
         let id = id.to_string();
@@ -287,7 +287,7 @@ impl<'a> Arm<'a> {
     }
 }
 
-/// A refusal about a resource, as the caller's.
+/// Turns a refusal about a resource into a failure for the caller.
 pub(crate) fn about(refusal: Refusal, id: &ArmId, what: &str) -> Failure {
     refusal.about(&format!("retrieve the {what} {:?}", id.name()))
 }

@@ -1,27 +1,27 @@
-//! The id of a resource, parsed and compared whole.
+//! Resource ids, parsed and compared as a whole.
 //!
-//! The attacks this file stops: an id that contains another one, so that the machine `prod-2` is
-//! taken for `prod`, or a group that is named inside of an identity's id for the machine's own; and
-//! an id with `..`, `?`, `#` or an encoding in it, which leads a request elsewhere. Letters are
-//! compared without regard to their case, as the provider does, and by ASCII alone: no letter of
-//! another script is folded into one of a name.
+//! Prevents two attacks. In the first, an id that contains another id is mistaken for the shorter
+//! id: the machine `prod-2` passes for `prod`, or the group inside an identity's id passes for the
+//! machine's group. In the second, an id with `..`, `?`, `#` or percent-encoding redirects a
+//! request. As at the provider, the comparison ignores case, but only for ASCII letters, so no
+//! letter of another script equals a letter of a name.
 
 use bulkhead_sdk::Failure;
 use std::fmt;
 
-/// Bytes of an id, and of one of its parts.
+/// Maximum length of an id, and of a single part, in bytes.
 const LONGEST: usize = 2_048;
 const LONGEST_PART: usize = 260;
 
-/// The type of virtual machines, of scale sets and of identities, in lower case.
+/// Types of virtual machines, scale sets and identities, in lower case.
 pub(crate) const MACHINE: &str = "microsoft.compute/virtualmachines";
 pub(crate) const SCALE_SET: &str = "microsoft.compute/virtualmachinescalesets";
 pub(crate) const IDENTITY: &str = "microsoft.managedidentity/userassignedidentities";
 
 /// The id of a resource in a group:
-/// `/subscriptions/S/resourceGroups/G/providers/NAMESPACE/TYPE/NAME`, and perhaps more pairs of
-/// type and name. All of them are in lower case, so that one resource has one name, however it is
-/// spelled by a caller.
+/// `/subscriptions/S/resourceGroups/G/providers/NAMESPACE/TYPE/NAME`, optionally with more pairs of
+/// type and name. All parts are stored in lower case, so that every spelling of a resource compares
+/// equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ArmId {
     subscription: String,
@@ -31,7 +31,7 @@ pub(crate) struct ArmId {
     pairs: Vec<(String, String)>,
 }
 
-/// With the provider's usual spelling of the words around the names.
+/// Formats the id with the provider's usual spelling of the fixed words.
 impl fmt::Display for ArmId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.segments().iter().try_for_each(|segment| write!(f, "/{segment}"))
@@ -39,7 +39,7 @@ impl fmt::Display for ArmId {
 }
 
 impl ArmId {
-    /// Reads an id; `None` for what is none of a resource in a group.
+    /// Parses an id; returns `None` if `text` is not the id of a resource in a group.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let is_plain = |letter: char| !letter.is_control() && !"%?#\\".contains(letter);
         if text.len() > LONGEST || !text.chars().all(is_plain) {
@@ -72,26 +72,26 @@ impl ArmId {
         })
     }
 
-    /// The id that a caller states in `field`.
+    /// Parses the id that a caller states in `field`.
     ///
     /// # Errors
-    /// Invalid request.
+    /// Invalid request if the text is not an id.
     pub(crate) fn stated(field: &str, text: &str) -> Result<Self, Failure> {
         Self::parse(text)
             .ok_or_else(|| Failure::invalid(format!("invalid {field}: it is no id of a resource")))
     }
 
-    /// The virtual machine of that name.
+    /// Returns the id of the virtual machine `name`.
     pub(crate) fn machine(subscription: &str, group: &str, name: &str) -> Option<Self> {
         Self::compute(subscription, group, "virtualMachines", name)
     }
 
-    /// The scale set of that name.
+    /// Returns the id of the scale set `name`.
     pub(crate) fn scale_set(subscription: &str, group: &str, name: &str) -> Option<Self> {
         Self::compute(subscription, group, "virtualMachineScaleSets", name)
     }
 
-    /// Through [`parse`](Self::parse), so that no part of it means more than one part.
+    /// Builds the id through [`parse`](Self::parse), so that no argument can add path segments.
     fn compute(subscription: &str, group: &str, kind: &str, name: &str) -> Option<Self> {
         let parts = [subscription, group, name];
         if parts.iter().any(|part| part.contains('/')) {
@@ -103,49 +103,49 @@ impl ArmId {
         ))
     }
 
-    /// The subscription's id.
+    /// Returns the subscription's id.
     pub(crate) fn subscription(&self) -> &str {
         &self.subscription
     }
 
-    /// The resource group's name.
+    /// Returns the resource group's name.
     pub(crate) fn group(&self) -> &str {
         &self.group
     }
 
-    /// The namespace of its provider, such as `microsoft.compute`.
+    /// Returns the provider's namespace, such as `microsoft.compute`.
     pub(crate) fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// Its type below the namespace, such as `sites/slots`.
+    /// Returns the type below the namespace, such as `sites/slots`.
     pub(crate) fn type_below(&self) -> String {
         let types: Vec<&str> = self.pairs.iter().map(|(kind, _)| kind.as_str()).collect();
         types.join("/")
     }
 
-    /// Its whole type, such as `microsoft.compute/virtualmachines`.
+    /// Returns the whole type, such as `microsoft.compute/virtualmachines`.
     pub(crate) fn kind(&self) -> String {
         format!("{}/{}", self.namespace, self.type_below())
     }
 
-    /// Its own name.
+    /// Returns the resource's own name.
     pub(crate) fn name(&self) -> &str {
         self.pairs.last().map_or("", |(_, name)| name.as_str())
     }
 
-    /// What it is a part of, as an instance is of its scale set.
+    /// Returns the id of the parent resource, such as the scale set of an instance.
     pub(crate) fn parent(&self) -> Option<Self> {
         let (_, pairs) = self.pairs.split_last().filter(|(_, before)| !before.is_empty())?;
         Some(Self { pairs: pairs.to_vec(), ..self.clone() })
     }
 
-    /// Whether both are in the same group of the same subscription.
+    /// Tells if both ids are in the same resource group of the same subscription.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         self.subscription == other.subscription && self.group == other.group
     }
 
-    /// The segments of its path.
+    /// Returns the segments of the URL path.
     pub(crate) fn segments(&self) -> Vec<&str> {
         let head = [
             "subscriptions",
@@ -160,7 +160,7 @@ impl ArmId {
     }
 }
 
-/// Whether the text is a GUID: 8, 4, 4, 4 and 12 hexadecimal digits.
+/// Tells if the text is a GUID: 8, 4, 4, 4 and 12 hexadecimal digits.
 pub(crate) fn is_guid(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn no_letter_of_another_script_is_folded_into_a_name() {
-        // The sign of the kelvin, and the long s, which Unicode folds into k and s.
+        // The Kelvin sign and the long s, which Unicode folds into k and s.
         let kept = ArmId::parse(&VM.replace("vm-1", "kiosk")).unwrap();
         for confused in ["\u{212a}iosk", "kio\u{17f}k"] {
             let other = ArmId::parse(&VM.replace("vm-1", confused)).unwrap();

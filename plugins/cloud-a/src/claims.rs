@@ -1,10 +1,11 @@
-//! The token of a login: proven by a key of its issuer, and read into what it says of its bearer.
+//! Verification of a login token by its issuer's key, and parsing of its claims.
 //!
-//! The attacks this file stops: a token of another tenant, or for another audience, whose issuer
-//! merely looks alike (issuer and audience are compared whole, and the tenant with both); a key
-//! that the token chose (keys come from the configured tenant's issuer alone, and from its own
-//! server); a claim of another type, that counts as absent; and groups that did not fit into the
-//! token, which must not be taken for none.
+//! Prevents these attacks: a token of another tenant, or for another audience, with a
+//! similar-looking issuer (issuer and audience are compared as whole strings, and the tenant is
+//! compared too); a token that chooses its own key (keys come only from the configured tenant's
+//! issuer, and only from that issuer's own server); a claim of the wrong type that is treated as
+//! absent; a groups overage, that is groups that did not fit into the token, treated as an empty
+//! list of groups.
 
 use crate::arm_id::{ArmId, IDENTITY, is_guid};
 use crate::settings::Settings;
@@ -18,47 +19,48 @@ use bulkhead_sdk::{Failure, Host};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The one algorithm of the provider.
+/// Signature algorithm used by the provider.
 const ALGORITHM: &str = "RS256";
-/// Seconds that the issuer's description of itself is kept.
+/// Seconds for which the issuer's discovery document is cached.
 const DISCOVERY: u32 = 43_200;
-/// Milliseconds in which keys are fetched, so that others who wait for them do not begin, too.
+/// Time limit for fetching the keys, in milliseconds. It is shorter than the time that concurrent
+/// logins wait, so that they do not fetch the keys as well.
 const FETCH: u64 = 9_000;
-/// Bytes of an id that a claim holds.
+/// Maximum length of an id in a claim, in bytes.
 const LONGEST: usize = 256;
 
-/// Who was proven.
+/// The bearer proven by the token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Principal {
     /// The object id, in lower case.
     pub(crate) oid: String,
-    /// The application's id.
+    /// The application id.
     pub(crate) app_id: Option<String>,
     pub(crate) groups: Vec<String>,
-    /// The groups were too many for the token.
+    /// Set if the token omits groups because the principal has too many groups.
     pub(crate) has_more_groups: bool,
 }
 
-/// What a token proves.
+/// The proven contents of a token.
 #[derive(Clone, Debug)]
 pub(crate) struct Proven {
     pub(crate) principal: Principal,
-    /// `xms_az_rid`, as it stands.
+    /// Claim `xms_az_rid`, unparsed.
     machine_claim: Option<String>,
-    /// `xms_mirid`, as it stands.
+    /// Claim `xms_mirid`, unparsed.
     identity_claim: Option<String>,
 }
 
-/// The resources that a token is of, by its signed claims.
+/// Resource ids in a token's signed claims.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ids {
-    /// The machine or other resource on which it was given.
+    /// Machine or other resource that received the token.
     pub(crate) resource: Option<ArmId>,
-    /// The identity that was created by a user and given to that resource.
+    /// User-assigned identity of that resource.
     pub(crate) identity: Option<ArmId>,
 }
 
-/// Of the issuer's description of itself, what is needed.
+/// The needed part of the issuer's discovery document.
 #[derive(Serialize, Deserialize)]
 struct Discovery {
     issuer: String,
@@ -66,11 +68,11 @@ struct Discovery {
 }
 
 impl Proven {
-    /// Proves the token, at store time.
+    /// Verifies the token at store time.
     ///
     /// # Errors
-    /// Invalid request that says what is wrong with the token; unreachable where its issuer cannot
-    /// be asked.
+    /// Invalid request that names the fault of the token; unreachable if the issuer cannot be
+    /// queried.
     pub(crate) fn of(
         host: &dyn Host,
         settings: &Settings,
@@ -80,13 +82,13 @@ impl Proven {
         let token = Token::read(jwt, &[ALGORITHM])?;
         let key_id = token.key_id().ok_or(Fault::UnknownKey)?.to_owned();
         let now = host.clock().now();
-        // A check of times and audience costs no request, unlike the issuer's name.
+        // Unlike the issuer check, the check of times and audience needs no request.
         let own = Expected { audience: &settings.resource, ..Expected::default() };
         token.unproven().check(now, &own)?;
         let provider = settings.provider(host, deadline.min(now.saturating_add(FETCH)));
         let discovery = Discovery::of(&provider, settings)?;
         let expected = Expected { issuer: &discovery.issuer, audience: &settings.resource };
-        // Before a key is looked for, so that the tokens of others cost their issuer nothing.
+        // Checked before the key look-up, so that a foreign token costs its issuer no request.
         token.unproven().check(now, &expected)?;
         let set = format!("{} {}", settings.config.writes, discovery.jwks_uri);
         let key = issuer_keys::find(host, &set, &key_id, || discovery.fetch_keys(&provider))?;
@@ -116,11 +118,11 @@ impl Proven {
         Ok(Self { principal, machine_claim, identity_claim })
     }
 
-    /// The resources that it is of. To be asked where that matters: the claims of others may have
-    /// other shapes.
+    /// Parses the resource ids. Call this only if the ids are needed: tokens of other resources may
+    /// have claims of another shape.
     ///
     /// # Errors
-    /// Invalid request for claims that are no ids of resources in a group.
+    /// Invalid request if a claim is not the id of a resource in a resource group.
     pub(crate) fn ids(&self) -> Result<Ids, Failure> {
         let read = |name: &str, claim: &Option<String>| {
             let Some(claim) = claim else { return Ok(None) };
@@ -141,7 +143,8 @@ impl Proven {
 }
 
 impl Discovery {
-    /// What the tenant's issuer says of itself; it may speak of its own tenant and server alone.
+    /// Fetches the discovery document of the tenant's issuer. The document may name only the
+    /// issuer's own tenant and server.
     fn of(provider: &Provider<'_>, settings: &Settings) -> Result<Self, Failure> {
         let authority = settings.cloud.authority;
         let (writes, tenant) = (settings.config.writes, settings.tenant.to_ascii_lowercase());
@@ -186,7 +189,7 @@ impl Discovery {
     }
 }
 
-/// A claim that may be absent, and is otherwise a text.
+/// Returns a claim that is absent or a text.
 fn text(all: &Map<String, Value>, name: &str) -> Result<Option<String>, Failure> {
     match all.get(name) {
         None => Ok(None),
@@ -195,7 +198,7 @@ fn text(all: &Map<String, Value>, name: &str) -> Result<Option<String>, Failure>
     }
 }
 
-/// A claim that may be absent or empty, and is otherwise the id of a resource.
+/// Returns the text of a resource id claim; an empty claim counts as absent.
 fn id(all: &Map<String, Value>, name: &str) -> Result<Option<String>, Failure> {
     match all.get(name) {
         None => Ok(None),
@@ -213,7 +216,7 @@ fn groups(all: &Map<String, Value>) -> Result<Vec<String>, Failure> {
     Ok(named.into_iter().filter(|group| !group.is_empty()).map(str::to_owned).collect())
 }
 
-/// Whether the provider left the groups out, because they are too many.
+/// Tells if the provider omitted the groups because there are too many groups for a token.
 fn has_more_groups(all: &Map<String, Value>) -> bool {
     let is_elsewhere = all.get("_claim_names").and_then(|names| names.get("groups")).is_some();
     let is_said = |said: &Value| !matches!(said, Value::Bool(false) | Value::Null);

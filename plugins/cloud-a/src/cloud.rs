@@ -1,25 +1,25 @@
-//! The national clouds, and where each of them is asked. There is no other place that this method
-//! asks: its grants are this table.
+//! National clouds and their endpoints. The mount's grants are exactly this table, so this method
+//! can send requests nowhere else.
 
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::wire::failure::quoted;
 
-/// One national cloud. Origins have no slash at their end.
+/// A national cloud. Its origins have no trailing slash.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cloud {
-    /// In the contract's words, and in the provider's (decision A1).
+    /// The cloud's name in the API contract, then the provider's name (decision A1).
     names: [&'static str; 2],
-    /// Who signs tokens, and gives them.
+    /// Origin of the service that signs and issues tokens.
     pub(crate) authority: &'static str,
-    /// Who knows the resources.
+    /// Origin of the resource manager.
     pub(crate) manager: &'static str,
-    /// For whom a token is by which the manager is asked.
+    /// Audience of access tokens for the resource manager.
     pub(crate) manager_audience: &'static str,
-    /// Who knows the applications, and for whom a token is by which it is asked.
+    /// Origin of the directory API, which is also the audience of access tokens for this API.
     pub(crate) graph: &'static str,
 }
 
-/// All of them, the usual one first. The German one is retired, and named for completeness.
+/// All national clouds, default first. The German cloud is retired and listed for completeness.
 const CLOUDS: [Cloud; 4] = [
     Cloud {
         names: ["CloudAPublicCloud", "AzurePublicCloud"],
@@ -51,8 +51,8 @@ const CLOUDS: [Cloud; 4] = [
     },
 ];
 
-/// The origins of the table, and the words of the environment that [`settings`](crate::settings)
-/// reads.
+/// Grants requested by this method: the origins of the table, and the environment variables that
+/// [`settings`](crate::settings) reads.
 pub(crate) const ASKS: &[&str] = &[
     "http:https://login.microsoftonline.com:443",
     "http:https://management.azure.com:443",
@@ -81,10 +81,10 @@ pub(crate) const ASKS: &[&str] = &[
 ];
 
 impl Cloud {
-    /// The cloud of that name, in any case; the public one for none.
+    /// Returns the cloud with this name, ignoring case; an empty name means the public cloud.
     ///
     /// # Errors
-    /// Invalid request for another name.
+    /// Invalid request for an unknown name.
     pub(crate) fn named(name: &str) -> Result<&'static Self, Failure> {
         let wanted = if name.is_empty() { "CloudAPublicCloud" } else { name };
         let is_it = |cloud: &&Self| cloud.names.iter().any(|one| one.eq_ignore_ascii_case(wanted));

@@ -1,4 +1,4 @@
-//! `config`: whose tokens are taken, and as whom the cloud is asked about them.
+//! `config`: the trusted tenant, and the credential for requests to the cloud.
 
 use crate::cloud::Cloud;
 use crate::configuration::{Config, DUE, KEY, rfc3339};
@@ -11,7 +11,7 @@ use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::{Map, Value, json};
 
-/// What a configuration is made of, beside the settings of its rotation.
+/// Fields of a configuration, without the rotation settings.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("tenant_id", "the directory whose tokens are taken; its GUID or a domain of it"),
     Field::text("resource", "the audience that tokens must be for"),
@@ -42,7 +42,7 @@ impl Config {
         for (field, delay) in
             [("retry_delay", &mut self.retry_delay), ("max_retry_delay", &mut self.max_retry_delay)]
         {
-            // A duration that comes as an empty text is not said (decision A6).
+            // An empty text means that the duration is not given (decision A6).
             if !call.text(field).is_empty() {
                 *delay = Delay::read(field, call.text(field))?;
             }
@@ -57,7 +57,7 @@ impl Config {
         Ok(())
     }
 
-    /// Whether it names another application, or another secret of it.
+    /// Tells if `self` and `other` name different applications or different secrets.
     fn is_another_credential_than(&self, other: &Self) -> bool {
         let credential = |config: &Self| {
             let Self { tenant_id, environment, client_id, client_secret, .. } = config.clone();
@@ -67,7 +67,8 @@ impl Config {
     }
 
     /// # Errors
-    /// What contradicts itself, is missing, or does not work.
+    /// Invalid request for contradictory or missing settings; the host's refusal of an identity
+    /// token.
     fn check(&self, host: &dyn Host) -> Result<(), Failure> {
         let is_federated = !self.identity_token_audience.is_empty();
         if is_federated && !self.client_secret.is_empty() {
@@ -78,7 +79,7 @@ impl Config {
         }
         let settings = Settings::of(host, self.clone())?;
         if is_federated {
-            // What keeps it from working is told now, and not at the first login.
+            // A federation that cannot work is reported now instead of at the first login.
             host.identity().token(&self.identity_token_audience, self.identity_token_ttl)?;
         }
         let rotates = self.rotation.has_time() && !self.rotation.is_disabled;
@@ -111,7 +112,7 @@ impl Config {
         if let Some(expires) = self.secret_expires.and_then(rfc3339) {
             shown.insert("root_password_expiration_date".to_owned(), json!(expires));
         }
-        // Decisions A2 and A18: one that a rotation made is shown by no read.
+        // Decisions A2 and A18: no read shows a secret made by a rotation.
         if call.caller.is_sudo() && self.secret_key_id.is_empty() {
             shown.insert("client_secret".to_owned(), json!(self.client_secret));
         }
@@ -119,7 +120,7 @@ impl Config {
     }
 }
 
-/// Writes the configuration; what is absent stays.
+/// Writes the configuration; absent fields keep their values.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let before = Config::find(host)?.unwrap_or_default();
     let mut config = before.clone();
@@ -133,13 +134,13 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(config.rotation.lost_window(&before.rotation)))
 }
 
-/// Shows it.
+/// Shows the configuration.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let config = Config::find(host)?.ok_or_else(Failure::absent)?;
     Answer::data(&config.shown(call))
 }
 
-/// Removes it, with its credentials and with what of a rotation is not finished.
+/// Removes the configuration, its credentials and the records of an unfinished rotation.
 pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let rotated = Config::find(host)?.filter(|config| !config.secret_key_id.is_empty());
     let left = rotated.map(|config| {

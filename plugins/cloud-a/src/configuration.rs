@@ -1,4 +1,4 @@
-//! The configuration as it is stored, and the timer of its next rotation.
+//! The stored configuration, and the timer of its next rotation.
 
 use crate::delay::Delay;
 use bulkhead_sdk::database_plugin::StoreTime;
@@ -8,19 +8,20 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Where it is stored.
+/// Storage key of the configuration.
 pub(crate) const KEY: &str = "config";
-/// The timer that rings when the client secret is to be rotated.
+/// Timer that starts the rotation of the client secret.
 pub(crate) const DUE: &str = "root";
-/// Seconds that a secret made by rotation lives: half a year.
+/// Default lifetime of a rotated secret, in seconds: half a year.
 const ROOT_PASSWORD_TTL: u64 = 15_768_000;
 
-/// The configuration. No `Debug`: it holds a secret.
+/// The configuration of a mount. No `Debug`, because it contains a secret.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Config {
     pub(crate) tenant_id: String,
     pub(crate) resource: String,
-    /// As it was written; empty for the environment's, or the public cloud.
+    /// The cloud's name as written. If empty, the server's environment decides, then the public
+    /// cloud.
     pub(crate) environment: String,
     pub(crate) client_id: String,
     pub(crate) client_secret: String,
@@ -36,13 +37,14 @@ pub(crate) struct Config {
     pub(crate) rotation: rotation::Settings,
     #[serde(flatten)]
     pub(crate) times: Times,
-    /// The provider's id of the secret, once a rotation has made it.
+    /// The provider's id of a secret made by a rotation; empty for any other secret.
     pub(crate) secret_key_id: String,
-    /// When the secret ends, once a rotation has made it.
+    /// End of a secret made by a rotation.
     pub(crate) secret_expires: Option<StoreTime>,
-    /// Grows whenever the credential does change.
+    /// Counter incremented at each change of the credential.
     pub(crate) generation: u64,
-    /// Grows with each write: keys and tokens that were kept before a write are not used after it.
+    /// Counter incremented at each write. Keys and tokens cached before a write are not used
+    /// afterwards.
     #[serde(default)]
     pub(crate) writes: u64,
 }
@@ -74,12 +76,12 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The stored one, if there is any.
+    /// Returns the stored configuration, if any.
     pub(crate) fn find(host: &dyn Host) -> Result<Option<Self>, Failure> {
         host.storage().get(KEY)
     }
 
-    /// Stores it, and sets the timer of its next rotation.
+    /// Stores the configuration and sets the timer of its next rotation.
     pub(crate) fn store(&self, host: &dyn Host) -> Result<(), Failure> {
         match self.times.due {
             Some(at) => host.clock().schedule(DUE, at, DUE)?,
@@ -89,7 +91,7 @@ impl Config {
     }
 }
 
-/// A time in UTC, in whole seconds.
+/// Formats a store time in UTC, in whole seconds.
 pub(crate) fn rfc3339(at: StoreTime) -> Option<String> {
     let seconds = i64::try_from(at / 1_000).ok()?;
     OffsetDateTime::from_unix_timestamp(seconds).ok()?.format(&Rfc3339).ok()

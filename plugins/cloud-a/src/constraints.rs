@@ -1,4 +1,4 @@
-//! A role's constraints, held against what a login has proven: once for logins, explanations and
+//! Checks of a role's constraints against a login's proofs, shared by logins, explanations and
 //! renewals.
 
 use crate::claims::Principal;
@@ -10,14 +10,14 @@ use bulkhead_sdk::wire::failure::quoted;
 
 type Found = Result<((), String), Failure>;
 
-/// The constraints of a place, in the order in which they are held.
+/// Constraints on the place, in the order of the checks.
 pub(crate) const OF_PLACE: [&str; 4] =
     ["bound_scale_sets", "bound_subscription_ids", "bound_resource_groups", "bound_locations"];
 
-/// Holds the principal against the role.
+/// Checks the principal against the role.
 ///
 /// # Errors
-/// For a login, the first that does not hold.
+/// For a login, the first constraint that fails.
 pub(crate) fn hold_principal(
     role: &Role,
     principal: &Principal,
@@ -42,10 +42,10 @@ pub(crate) fn hold_principal(
     Ok(())
 }
 
-/// Holds the place against the role.
+/// Checks the place against the role.
 ///
 /// # Errors
-/// For a login, the first that does not hold.
+/// For a login, the first constraint that fails.
 pub(crate) fn hold_place(
     role: &Role,
     place: &Place,
@@ -71,7 +71,7 @@ pub(crate) fn hold_place(
     Ok(())
 }
 
-/// The constraints of a place that the role has.
+/// Returns the role's constraints on the place.
 pub(crate) fn of_place(role: &Role) -> Vec<&'static str> {
     let bound = [
         &role.bound_scale_sets,
@@ -129,7 +129,7 @@ fn scale_set(bound: &[String], place: &Place) -> Found {
     }
 }
 
-/// `West US 2` and `westus2` are the same location.
+/// Checks the location; `West US 2` and `westus2` are the same location.
 fn location(bound: &[String], place: &Place) -> Found {
     let plain = |text: &str| text.replace(' ', "").to_ascii_lowercase();
     let Some(found) = place.location.as_deref().filter(|found| !found.is_empty()) else {
@@ -141,7 +141,7 @@ fn location(bound: &[String], place: &Place) -> Found {
     }
 }
 
-/// As whole words, without regard to the case of ASCII letters.
+/// Compares whole words, ignoring the case of ASCII letters.
 fn contains(bound: &[String], found: &str) -> bool {
     bound.iter().any(|bound| bound.eq_ignore_ascii_case(found))
 }

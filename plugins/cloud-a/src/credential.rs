@@ -1,5 +1,5 @@
-//! Who we are to the cloud: a client secret, a federated identity, or the machine's own, in this
-//! order.
+//! The mount's credential for the cloud: a client secret, else a federated identity, else the
+//! machine's own identity.
 
 use crate::settings::Settings;
 use bulkhead_sdk::Failure;
@@ -7,13 +7,13 @@ use bulkhead_sdk::access_token::{Access, AccessToken};
 use bulkhead_sdk::http::Request;
 use bulkhead_sdk::provider::{Provider, Refusal, Url};
 
-/// The kind of a client's assertion that is a JWT.
+/// Type of a client assertion that is a JWT.
 const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// The access by which `audience`, an origin, is asked.
+/// Returns the access for requests to `audience`, an origin.
 ///
 /// # Errors
-/// What the provider or the host refused; invalid request without a `client_id`.
+/// The refusal of the provider or the host; invalid request if `client_id` is missing.
 pub(crate) fn access<'a>(
     provider: Provider<'a>,
     settings: &'a Settings,
@@ -23,7 +23,7 @@ pub(crate) fn access<'a>(
     let federated = &settings.config.identity_token_audience;
     let client_secret = settings.client_secret(host)?;
     if client_secret.is_empty() && federated.is_empty() {
-        // The host keeps it until shortly before its end.
+        // The host caches this token until shortly before its expiry.
         let token = host.ambient().cloud_token("azure", &format!("{audience}/"))?.token;
         return Ok(Access::by(host, token));
     }
@@ -49,7 +49,7 @@ pub(crate) fn access<'a>(
     })
 }
 
-/// Asks for a token by a client secret. It is not kept.
+/// Requests an access token with a client secret. The token is not cached.
 pub(crate) fn by_secret(
     provider: &Provider<'_>,
     settings: &Settings,
@@ -59,7 +59,7 @@ pub(crate) fn by_secret(
     ask(provider, settings, audience, &[("client_secret", secret)], secret)
 }
 
-/// Asks for a token by one of ours, that says which mount this is.
+/// Requests an access token with a Bulkhead identity token, which names this mount.
 fn by_federation(
     provider: &Provider<'_>,
     settings: &Settings,

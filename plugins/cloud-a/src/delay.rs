@@ -1,11 +1,11 @@
-//! Delays between tries, as clients write them and as reads show them (decision A5).
+//! Delays between retries: parsing of the client's text, and the text shown by reads (decision A5).
 
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::wire::failure::quoted;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Units and their nanoseconds, those that begin with another one's letter before it.
+/// Units and their length in nanoseconds.
 const UNITS: [(&str, f64); 8] = [
     ("ns", 1.0),
     ("us", 1e3),
@@ -16,16 +16,17 @@ const UNITS: [(&str, f64); 8] = [
     ("h", 3.6e12),
     ("d", 8.64e13),
 ];
-/// The longest delay, in milliseconds: a day.
+/// Maximum delay in milliseconds: a day.
 const LONGEST: f64 = 86_400_000.0;
 
-/// Milliseconds; below zero it says that there is none, or no limit.
+/// A delay in milliseconds. A negative `retry_delay` means no delay; a negative `max_retry_delay`
+/// means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Delay(pub(crate) i64);
 
 impl Delay {
-    /// Reads seconds, or numbers with units: `4`, `4s`, `500ms`, `1m30s`, `-1`.
+    /// Parses seconds, or numbers with units: `4`, `4s`, `500ms`, `1m30s`, `-1`.
     ///
     /// # Errors
     /// Invalid request that names the field and the text.
@@ -39,7 +40,7 @@ impl Delay {
         let milliseconds = read
             .map(|nanos| nanos / 1e6)
             .filter(|read| is_number && (0.0..=LONGEST).contains(read));
-        // Within a day, as was just found.
+        // The cast cannot overflow: the value is at most a day.
         milliseconds.map(|read| Self(sign * read.round() as i64)).ok_or_else(|| {
             Failure::invalid(format!(
                 "{field}: {} is no delay of at most a day: give seconds, or a text such as \"4s\", \
@@ -49,8 +50,8 @@ impl Delay {
         })
     }
 
-    /// As the contract prints it: `4s`, `800ms`; or in nanoseconds, for clients of the type
-    /// `azure`.
+    /// Returns the delay as in the API contract, such as `4s` or `800ms`, or in nanoseconds for
+    /// mounts of type `azure`.
     pub(crate) fn show(self, in_nanoseconds: bool) -> Value {
         if in_nanoseconds {
             return json!(self.0.saturating_mul(1_000_000));
@@ -62,7 +63,7 @@ impl Delay {
     }
 }
 
-/// The sum of numbers with units.
+/// Returns the sum of numbers with units, in nanoseconds.
 fn nanos(text: &str) -> Option<f64> {
     let mut rest = text;
     let mut sum = 0.0;

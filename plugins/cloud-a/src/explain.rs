@@ -1,12 +1,12 @@
-//! `role/{name}/explain`: which constraints of a role a login meets, and why not the others. It
-//! makes no token, and asks for `sudo` (decision B2).
+//! `role/{name}/explain`: lists the constraints of a role that a login meets, and the reason for
+//! each failure. It creates no token and requires `sudo` (decision B2).
 
 use crate::login;
 use crate::role::Role;
 use bulkhead_sdk::explain::Constraints;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
-/// Explains.
+/// Explains a login.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     call.demand_sudo()?;
     let name = call.text("name");

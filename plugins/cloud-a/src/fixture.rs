@@ -1,5 +1,5 @@
-//! The stage on which the tests of every noun begin: a bed with a configuration, an issuer that
-//! signs what a test wants, and a cloud whose answers are arranged.
+//! Test fixture for all files: a test bed with a configuration, an issuer that signs any claims,
+//! and a cloud with arranged answers.
 
 use crate::CloudA;
 use crate::arm_id::ArmId;
@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 pub(crate) const TENANT: &str = "11111111-2222-3333-4444-555555555555";
 pub(crate) const SUBSCRIPTION: &str = "51111111-2222-3333-4444-555555555555";
 pub(crate) const CLIENT: &str = "c1111111-2222-3333-4444-555555555555";
-/// The machine's own identity, one that was given to it, and the application of that one.
+/// The machine's system-assigned identity, a user-assigned identity, and the application of the
+/// latter.
 pub(crate) const OWN: &str = "a1111111-2222-3333-4444-555555555555";
 pub(crate) const GIVEN: &str = "b1111111-2222-3333-4444-555555555555";
 pub(crate) const APP: &str = "b2222222-2222-3333-4444-555555555555";
@@ -27,10 +28,10 @@ pub(crate) const KEYS: &str = "GET https://login.microsoftonline.com/common/disc
 pub(crate) const TOKEN: &str = "POST https://login.microsoftonline.com/\
                                 11111111-2222-3333-4444-555555555555/oauth2/v2.0/token";
 
-/// The bed of the tests.
+/// The test bed.
 pub(crate) type Bed = AuthBed<CloudA>;
 
-/// A key of the issuer; each number is another one. They sign for these tests alone.
+/// Returns a key of the issuer by number. These keys sign for these tests only.
 pub(crate) fn key(number: usize) -> GeneratedKey {
     const PEMS: [&str; 2] = [
         include_str!("../fixtures/issuer/key-1.pem"),
@@ -42,7 +43,7 @@ pub(crate) fn key(number: usize) -> GeneratedKey {
     GeneratedKey { private_key, public_key }
 }
 
-/// A set of keys with these ids.
+/// Returns a key set with these ids.
 pub(crate) fn key_set(named: &[(&str, &GeneratedKey)]) -> Value {
     let of = |(id, key): &(&str, &GeneratedKey)| {
         let mut jwk: Value = serde_json::from_str(&key.public_key.jwk).unwrap();
@@ -53,19 +54,19 @@ pub(crate) fn key_set(named: &[(&str, &GeneratedKey)]) -> Value {
     json!({"keys": named.iter().map(of).collect::<Vec<_>>()})
 }
 
-/// An answer of the cloud.
+/// Returns an answer of the cloud.
 pub(crate) fn answer(status: u16, body: &Value) -> Response {
     Response { status, body: serde_json::to_vec(body).unwrap(), ..Response::default() }
 }
 
-/// The method on a test bed with nothing in it.
+/// Returns the method on an empty test bed.
 pub(crate) fn empty() -> Bed {
     let mut bed = Bed::new().unwrap();
     bed.mount.accessor = "auth_cloud-a_1".to_owned();
     bed
 }
 
-/// A bed with a configuration, an issuer with the key `k1`, and a cloud that gives tokens.
+/// Returns a bed with a configuration, an issuer with the key `k1`, and a cloud that issues tokens.
 pub(crate) fn ready() -> Bed {
     let bed = empty();
     let config = json!({
@@ -83,34 +84,35 @@ pub(crate) fn ready() -> Bed {
     bed
 }
 
-/// As [`ready`], with the role `dev`.
+/// Returns [`ready`] with the role `dev`.
 pub(crate) fn with_role(role: &Value) -> Bed {
     let bed = ready();
     bed.write("role/dev", role).unwrap();
     bed
 }
 
-/// The id of a resource in the group `apps`.
+/// Returns the id of a resource in the group `apps`.
 pub(crate) fn id(kind: &str, name: &str) -> String {
     format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/apps/providers/{kind}/{name}")
 }
 
-/// The id of a machine in the group `apps`.
+/// Returns the id of a machine in the group `apps`.
 pub(crate) fn machine(name: &str) -> String {
     id("Microsoft.Compute/virtualMachines", name)
 }
 
-/// The id of a scale set in the group `apps`.
+/// Returns the id of a scale set in the group `apps`.
 pub(crate) fn scale_set(name: &str) -> String {
     id("Microsoft.Compute/virtualMachineScaleSets", name)
 }
 
-/// The id of an identity in the group `apps`.
+/// Returns the id of an identity in the group `apps`.
 pub(crate) fn identity(name: &str) -> String {
     id("Microsoft.ManagedIdentity/userAssignedIdentities", name)
 }
 
-/// What a machine's own identity claims, with other claims over it; null takes one away.
+/// Returns the claims of the machine's system-assigned identity, overridden by `over`; null removes
+/// a claim.
 pub(crate) fn claims(over: &Value) -> Map<String, Value> {
     let now = 1_893_456_000;
     let mut all = json!({
@@ -126,30 +128,30 @@ pub(crate) fn claims(over: &Value) -> Map<String, Value> {
     all.as_object().unwrap().clone()
 }
 
-/// A token with these claims, by a key of that id.
+/// Returns a token with these claims, signed by `by` under the key id `id`.
 pub(crate) fn signed(over: &Value, id: Option<&str>, by: &GeneratedKey) -> String {
     let host = TestHost::default();
     jwt::sign(&host, "RS256", id, &claims(over), &by.private_key).unwrap()
 }
 
-/// A token with these claims, by the issuer's key.
+/// Returns a token with these claims, signed by the issuer's key.
 pub(crate) fn token(over: &Value) -> String {
     signed(over, Some("k1"), &key(0))
 }
 
-/// Logs in by the role `dev`, with these claims and fields.
+/// Logs in to the role `dev` with these claims and fields.
 pub(crate) fn login(bed: &Bed, over: &Value, fields: &Value) -> Result<Login, Failure> {
     login_with(bed, &token(over), fields)
 }
 
-/// As [`login`], with a token as it stands.
+/// Logs in as [`login`] does, with a complete token.
 pub(crate) fn login_with(bed: &Bed, jwt: &str, fields: &Value) -> Result<Login, Failure> {
     let mut body = json!({"role": "dev", "jwt": jwt});
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     bed.login("login", &body)
 }
 
-/// The words in which a login is refused, which is the caller's mistake.
+/// Returns the message of a refused login, which must be an invalid request.
 #[track_caller]
 pub(crate) fn refusal(login: Result<Login, Failure>) -> String {
     let why = login.err().expect("it is refused");
@@ -157,13 +159,13 @@ pub(crate) fn refusal(login: Result<Login, Failure>) -> String {
     why.message
 }
 
-/// The URL under which the manager is asked for an id.
+/// Returns the manager's URL for an id.
 pub(crate) fn asked(id: &str, version: &str) -> String {
     let id = ArmId::parse(id).map_or_else(|| id.to_owned(), |id| id.to_string());
     format!("GET https://management.azure.com{id}?api-version={version}")
 }
 
-/// Arranges a machine: of no scale set, with its own identity and one that was given to it.
+/// Arranges a machine outside any scale set, with a system-assigned and a user-assigned identity.
 pub(crate) fn arrange_machine(bed: &Bed, name: &str, over: &Value) {
     let id = machine(name);
     let mut body = json!({
@@ -180,7 +182,7 @@ pub(crate) fn arrange_machine(bed: &Bed, name: &str, over: &Value) {
     bed.host.answer(&asked(&id, "2023-07-01"), answer(200, &body));
 }
 
-/// Arranges a scale set with its own identity.
+/// Arranges a scale set with a system-assigned identity.
 pub(crate) fn arrange_scale_set(bed: &Bed, name: &str, over: &Value) {
     let id = scale_set(name);
     let mut body = json!({
@@ -190,7 +192,7 @@ pub(crate) fn arrange_scale_set(bed: &Bed, name: &str, over: &Value) {
     bed.host.answer(&asked(&id, "2023-07-01"), answer(200, &body));
 }
 
-/// Arranges an identity, of that principal and application.
+/// Arranges an identity with this principal and application.
 pub(crate) fn arrange_identity(bed: &Bed, name: &str, principal: &str, app: &str) {
     let id = identity(name);
     let body = json!({

@@ -1,4 +1,4 @@
-//! The directory's API: the application that we are, and its passwords.
+//! Client of the directory API, which manages the mount's application and its passwords.
 
 use crate::cloud::Cloud;
 use bulkhead_sdk::access_token::Access;
@@ -8,14 +8,14 @@ use bulkhead_sdk::{Failure, Host};
 use serde::Deserialize;
 use serde_json::json;
 
-/// The directory of a cloud, asked by an access of ours.
+/// The directory of a cloud, with the mount's access.
 pub(crate) struct Graph<'a> {
     provider: Provider<'a>,
     cloud: &'static Cloud,
     access: Access<'a>,
 }
 
-/// An application, as far as rotations need it.
+/// The part of an application that rotations need.
 #[derive(Deserialize)]
 pub(crate) struct Application {
     id: String,
@@ -32,11 +32,11 @@ pub(crate) struct Password {
     pub(crate) key_id: String,
     #[serde(rename = "displayName")]
     pub(crate) name: Option<String>,
-    /// The secret's first letters, of passwords that are not old.
+    /// The secret's first letters; missing for old passwords.
     hint: Option<String>,
 }
 
-/// A password that was made. No `Debug`: it is a secret.
+/// A new password. No `Debug`, because it contains a secret.
 #[derive(Deserialize)]
 pub(crate) struct Added {
     #[serde(rename = "keyId")]
@@ -51,8 +51,8 @@ struct Found {
 }
 
 impl Application {
-    /// The password whose secret that is, where there is no doubt: by its id, or as the only one
-    /// with that hint, or as the only one.
+    /// Returns the password that belongs to `secret` if there is no doubt: the password with the id
+    /// `key_id`, the only password with a matching hint, or the only password.
     pub(crate) fn password_of(&self, secret: &str, key_id: &str) -> Option<&Password> {
         if let Some(known) = self.passwords.iter().find(|one| one.key_id == key_id) {
             return Some(known);
@@ -70,15 +70,15 @@ impl Application {
 }
 
 impl<'a> Graph<'a> {
-    /// The directory of that cloud.
+    /// Creates a client for the directory of `cloud`.
     pub(crate) fn new(provider: Provider<'a>, cloud: &'static Cloud, access: Access<'a>) -> Self {
         Self { provider, cloud, access }
     }
 
-    /// The application whose client id that is.
+    /// Returns the application with this client id.
     ///
     /// # Errors
-    /// Invalid request where there is none, or no telling which; what the provider refused.
+    /// Invalid request if no application, or more than 1, matches; the provider's refusal.
     pub(crate) fn application(&self, client_id: &str) -> Result<Application, Failure> {
         let filter = format!("appId eq '{client_id}'");
         let url = Url::of(self.cloud.graph).path(&["v1.0", "applications"])?;
@@ -95,7 +95,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Makes a password of that name, which ends at `end`, a time by RFC 3339.
+    /// Creates a password with this name that expires at `end`, an RFC 3339 time.
     pub(crate) fn add(
         &self,
         application: &Application,
@@ -112,7 +112,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Removes a password. One that is gone is success.
+    /// Removes a password. A missing password counts as removed.
     pub(crate) fn remove(&self, application: &Application, key_id: &str) -> Result<(), Failure> {
         let request = self.post(application, "removePassword", &json!({"keyId": key_id}))?;
         match self.access.send(|token| self.provider.ask(&request.clone().bearer(token))) {
@@ -133,7 +133,7 @@ impl<'a> Graph<'a> {
         Request::post(url.text()).json(body)
     }
 
-    /// The host through which it is asked.
+    /// Returns the host of this client's requests.
     pub(crate) fn host(&self) -> &'a dyn Host {
         self.provider.host()
     }

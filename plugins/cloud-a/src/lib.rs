@@ -1,11 +1,12 @@
-//! The auth method of Cloud-A, which is modelled on Azure: machines and managed identities show a
-//! token that their cloud signed, and get one of ours.
+//! Auth method for Cloud-A, which is modelled on Azure. Machines and managed identities present a
+//! token signed by their cloud and receive a Bulkhead token.
 //!
-//! One file for each noun of the URL. Beside them, in the order of a login: `claims` proves the
-//! token, `constraints` holds it against the role, `place` finds the resource that it is of, by
-//! `arm` and by ids that `arm_id` reads; `credential` is who we are to the cloud, `graph` and
-//! `root_rotation` replace it, `cloud` says where all that is. What a caller states and no
-//! signature covers is a question to the cloud here, and never an answer.
+//! Each noun of the URL has its own file. The other files, in the order of a login: `claims`
+//! verifies the token, `constraints` checks the token against the role, and `place` finds the
+//! token's resource through `arm`, using ids parsed by `arm_id`. `credential` obtains the mount's
+//! own access to the cloud, `graph` and `root_rotation` replace that credential, and `cloud` lists
+//! the endpoints. This method never trusts an unsigned statement of the caller: the statement only
+//! selects the question that is sent to the cloud.
 
 mod arm;
 mod arm_id;
@@ -35,7 +36,7 @@ use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::{AuthMethod, Failure, HeldLogin, Host, Login};
 use bulkhead_sdk::{rotation, token_params};
 
-/// The auth method.
+/// Auth method `cloud-a`.
 pub struct CloudA;
 
 const ROLE: &[Field] = &[Field::name_of("name", "the role's name")];

@@ -1,8 +1,8 @@
-//! `login`: lets in who shows a token that meets the constraints of a role.
+//! `login`: admits the bearer of a token that meets the constraints of a role.
 //!
-//! The attacks this file stops: words of the caller in the token that is given (alias and metadata
-//! hold what was proven, and nothing that was stated), and an outbound request that the caller
-//! chose: what is asked stands in ids that were read part by part.
+//! Prevents two attacks: text of the caller in the issued token (alias and metadata contain proven
+//! facts and no stated value), and an outbound request to a target of the caller's choice (requests
+//! contain only ids that were parsed part by part).
 
 use crate::arm::Arm;
 use crate::claims::{Principal, Proven};
@@ -17,13 +17,13 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Login, stored};
 use serde::{Deserialize, Serialize};
 
-/// Seconds that a login may take, with all its tries.
+/// Time limit of a login, including all retries, in seconds.
 pub(crate) const DEADLINE: u64 = 30;
 
-/// By which role.
+/// The field that names the role.
 pub(crate) const ROLE: &[Field] = &[Field::text("role", "the role to log in by").required()];
 
-/// What a login states.
+/// Fields of a login.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("jwt", "the token of the managed identity").required().secret(),
     Field::text("subscription_id", "the machine's subscription, where the token does not say it"),
@@ -33,7 +33,8 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text("resource_id", "any other resource; ignored beside vm_name and vmss_name"),
 ];
 
-/// What renewals need to know, so that they prove again without the provider (decision A11).
+/// The proofs of a login, stored so that a renewal can check them again without the provider
+/// (decision A11).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub(crate) role: String,
@@ -42,17 +43,17 @@ pub(crate) struct Kept {
     pub(crate) role_id: String,
     pub(crate) principal: Principal,
     pub(crate) place: Option<Place>,
-    /// The provider was asked about the place, because the role bound it.
+    /// Set if the provider was asked about the place because the role bound the place.
     pub(crate) is_located: bool,
 }
 
 stored!(Kept, "login", reads_stored_logins);
 
-/// Holds the call's token and statements against the role. `None` where an explanation found a
-/// constraint that does not hold.
+/// Checks the call's token and statements against the role. Returns `None` if an explanation found
+/// a constraint that fails and on which later checks depend.
 ///
 /// # Errors
-/// For a login, the first constraint that does not hold.
+/// For a login, the first constraint that fails.
 pub(crate) fn admit(
     host: &dyn Host,
     call: &Call,
@@ -74,7 +75,7 @@ pub(crate) fn admit(
     constraints::hold_principal(role, &proven.principal, constraints)?;
     let place = match role.binds_place() {
         true => find_place(host, call, &settings, role, (&stated, &proven), constraints)?,
-        // Signed, but not asked for: for metadata alone.
+        // Signed but not confirmed by the provider; used for metadata only.
         false => proven.ids().ok().and_then(|ids| ids.resource).as_ref().map(Place::of),
     };
     let principal = proven.principal;
@@ -82,7 +83,7 @@ pub(crate) fn admit(
     Ok(Some(Kept { role: name, role_id, principal, place, is_located }))
 }
 
-/// The constraints that cannot be told without a token.
+/// Returns the constraints that cannot be checked without a valid token.
 fn left_out(role: &Role) -> Vec<&'static str> {
     let of_principal = [
         ("bound_service_principal_ids", &role.bound_service_principal_ids),
@@ -92,7 +93,7 @@ fn left_out(role: &Role) -> Vec<&'static str> {
     bound.chain(constraints::of_place(role)).collect()
 }
 
-/// Finds the place by the provider, and holds it against the role.
+/// Finds the place through the provider and checks the place against the role.
 fn find_place(
     host: &dyn Host,
     call: &Call,
@@ -102,7 +103,7 @@ fn find_place(
     constraints: &mut Constraints,
 ) -> Result<Option<Place>, Failure> {
     let search = || {
-        // What cannot be meant costs no request.
+        // Contradictory statements are refused before any request.
         stated.wanted(&proven.ids()?)?;
         let provider = settings.provider(host, call.deadline);
         let access = credential::access(provider, settings, settings.cloud.manager_audience)?;
@@ -121,7 +122,7 @@ fn find_place(
     }
 }
 
-/// The login of what was proven: its alias is the object id, and its metadata what was signed.
+/// Builds the login: its alias is the object id, and its metadata contains only proven facts.
 pub(crate) fn login_of(kept: &Kept, role: &Role) -> Result<Login, Failure> {
     let Kept { principal, place, .. } = kept;
     let mut login = Login::of(&principal.oid, &role.token);
@@ -138,7 +139,7 @@ pub(crate) fn login_of(kept: &Kept, role: &Role) -> Result<Login, Failure> {
     login.keeping(kept)
 }
 
-/// What metadata tells of a place.
+/// Returns the metadata that describes a place.
 fn described(place: &Place) -> Vec<(&'static str, String)> {
     let mut told = vec![
         ("subscription_id", place.subscription.clone()),
@@ -156,7 +157,7 @@ fn described(place: &Place) -> Vec<(&'static str, String)> {
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("role");
     let unknown = || Failure::invalid(format!("invalid role name {}", quoted(name)));
-    // A name that none can have is no key to look for.
+    // A name that no role can have is not a valid storage key.
     let role = match bulkhead_sdk::wire::name::is_name(name) {
         true => Role::find(host, name)?.ok_or_else(unknown)?,
         false => return Err(unknown()),

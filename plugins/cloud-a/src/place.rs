@@ -1,10 +1,10 @@
-//! Where the bearer of a token is: the resource that its signed claims prove, and what the manager
-//! says of it.
+//! Location of a token's bearer: the resource named by the signed claims, with the resource
+//! manager's data about that resource.
 //!
-//! The attacks this file stops: a caller who states the machine, group or subscription of another
-//! one (what is stated must be what the token was signed for, as a whole id); a machine that shares
-//! an identity with the one that is bound, without being it; and an application's id that stands in
-//! for the principal (both must be those of one identity).
+//! Prevents these attacks: a caller states the machine, group or subscription of another bearer
+//! (the stated id must equal the signed id as a whole); a machine that shares an identity with the
+//! bound machine logs in as the bound machine; an application id stands in for the principal
+//! (application and principal must belong to the same identity).
 
 use crate::arm::{Arm, ResourceIdentity, about};
 use crate::arm_id::{ArmId, IDENTITY, MACHINE, SCALE_SET};
@@ -16,40 +16,40 @@ use bulkhead_sdk::wire::failure::quoted;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Identities of one resource that are asked for one by one.
+/// Maximum number of user-assigned identities of a resource that a login checks.
 const MOST_IDENTITIES: usize = 32;
-/// Groups in which an identity is looked for.
+/// Maximum number of resource groups in which a login searches for an identity.
 const MOST_GROUPS: usize = 32;
 
-/// A place that was proven.
+/// A proven place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Place {
-    /// Of what the place was proven.
+    /// Kind of the resource at this place.
     pub(crate) kind: Kind,
     pub(crate) subscription: String,
     pub(crate) group: String,
     /// The resource's own name.
     pub(crate) name: String,
-    /// The whole id.
+    /// The resource's complete id.
     pub(crate) id: String,
     pub(crate) location: Option<String>,
-    /// The name of the scale set that the machine is a part of.
+    /// Name of the scale set that the machine belongs to.
     pub(crate) scale_set: Option<String>,
 }
 
-/// What was proven to be at a place.
+/// Kind of a proven resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
     Machine,
     ScaleSet,
-    /// An identity, by itself: of where its machine is nothing is known.
+    /// An identity alone; the location of its machine is unknown.
     Identity,
     Other,
 }
 
 impl Place {
-    /// The place of a resource whose id is proven.
+    /// Returns the place for a proven resource id.
     pub(crate) fn of(id: &ArmId) -> Self {
         let kind = match id.kind().as_str() {
             MACHINE => Kind::Machine,
@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-/// A search for the place of one login.
+/// Search for the place of a login.
 pub(crate) struct Search<'a> {
     pub(crate) arm: &'a Arm<'a>,
     pub(crate) role: &'a Role,
@@ -78,10 +78,10 @@ pub(crate) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The place, and the words for why it is proven.
+    /// Returns the place, and a text that explains the proof.
     ///
     /// # Errors
-    /// Invalid request for what is not proven; what the provider refused.
+    /// Invalid request if the place cannot be proven; the provider's refusal.
     pub(crate) fn run(&self) -> Result<(Place, String), Failure> {
         let ids = self.proven.ids()?;
         let place = match self.stated.wanted(&ids)? {
@@ -96,7 +96,8 @@ impl Search<'_> {
         &self.proven.principal
     }
 
-    /// The place of the wanted resource, which must be what the token was signed for.
+    /// Returns the place of the wanted resource after matching that resource against the signed
+    /// claims.
     fn at_resource(&self, wanted: &ArmId, ids: &Ids) -> Result<Place, Failure> {
         let signed = self.match_claims(wanted, ids)?;
         let place = match wanted.kind().as_str() {
@@ -114,7 +115,7 @@ impl Search<'_> {
         Ok(place)
     }
 
-    /// How the token's claims speak of the wanted resource.
+    /// Compares the token's claims with the wanted resource.
     fn match_claims(&self, wanted: &ArmId, ids: &Ids) -> Result<Signed, Failure> {
         let mismatch = || {
             let field = self.stated.field();
@@ -160,8 +161,11 @@ impl Search<'_> {
         Ok(Place { location: found.location, ..Place::of(id) })
     }
 
-    /// A machine that is named after a flexible scale set must be a part of it. Where it may not be
-    /// read its name has to do: the principal is one of the scale set's own, as was found.
+    /// Checks that a machine named after a flexible scale set belongs to that scale set.
+    ///
+    /// If the machine may not be read, its name is sufficient, because
+    /// [`check_principal`](Self::check_principal) has already found the principal among the scale
+    /// set's own identities.
     fn check_membership(&self, machine: &ArmId, wanted: &ArmId) -> Result<(), Failure> {
         match self.arm.machine(machine) {
             Ok(found) if found.scale_set().as_ref() == Some(wanted) => Ok(()),
@@ -177,8 +181,8 @@ impl Search<'_> {
         }
     }
 
-    /// The principal must be an identity of the resource: its own one, or, where the token was
-    /// signed for the resource, one that was given to it.
+    /// Checks that the principal is an identity of the resource: the system-assigned identity or,
+    /// if the token was signed for this resource, a user-assigned identity.
     fn check_principal(
         &self,
         identity: Option<&ResourceIdentity>,
@@ -206,7 +210,8 @@ impl Search<'_> {
         )))
     }
 
-    /// Whether the principal is that of the identity with that id, which the manager did not say.
+    /// Tells if the identity `id` has this principal, for answers of the manager that name only the
+    /// identity's id.
     fn is_given(&self, id: &str) -> Result<bool, Failure> {
         let Some(id) = ArmId::parse(id).filter(|id| id.kind() == IDENTITY) else {
             return Ok(false);
@@ -219,7 +224,8 @@ impl Search<'_> {
         principal.is_some_and(|id| id.eq_ignore_ascii_case(&self.principal().oid))
     }
 
-    /// The place of an identity that is not asked for by a machine, such as one of a cluster's.
+    /// Returns the place of an identity that logs in without a machine, such as a cluster's
+    /// identity.
     fn at_identity(&self, ids: &Ids) -> Result<Place, Failure> {
         if let Some(id) = &ids.identity {
             return self.at_known_identity(id);
@@ -247,7 +253,7 @@ impl Search<'_> {
         Err(unmatched())
     }
 
-    /// The place of an identity whose id is known.
+    /// Returns the place of an identity whose id is known.
     fn at_known_identity(&self, id: &ArmId) -> Result<Place, Failure> {
         let app_id = self.app_id()?;
         let found = self.arm.identity(id).map_err(|why| about(why, id, "identity"))?;
@@ -266,7 +272,8 @@ impl Search<'_> {
         })
     }
 
-    /// The groups that the role binds, and the stated one where the role allows it.
+    /// Returns the groups that the role binds. The stated group counts only if the role binds no
+    /// group.
     fn groups_to_search(&self) -> BTreeSet<String> {
         let bound = &self.role.bound_resource_groups;
         let stated = self.stated.group.iter();
@@ -276,16 +283,16 @@ impl Search<'_> {
     }
 }
 
-/// Whether the token was signed for the resource.
+/// Tells if the token was signed for the resource.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Signed {
     Yes,
-    /// It names no resource.
+    /// The token names no resource.
     No,
 }
 
-/// Whether the machine is in the scale set's group and has its name before a `_`, as the machines
-/// of flexible scale sets do.
+/// Tells if the machine is in the scale set's group and its name is the scale set's name plus `_…`,
+/// as in flexible scale sets.
 fn is_named_after(machine: &ArmId, scale_set: &ArmId) -> bool {
     let (name, prefix) = (machine.name(), scale_set.name());
     let is_prefixed = name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('_'));

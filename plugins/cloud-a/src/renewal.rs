@@ -1,8 +1,8 @@
-//! The renewal of a login: its role, held again against what the login proved, and without the
-//! provider, so that no token ends because a provider is down (decision A11).
+//! Renewal of a login: checks the current role against the stored proofs of the login. No request
+//! goes to the provider, so that no token ends because the provider is down (decision A11).
 //!
-//! The fault this file stops: a token that outlives a change of its role. What the role binds by
-//! now must hold of what was proven then; what was not looked at then cannot.
+//! Prevents a token from outliving a change of its role. The role's current constraints must match
+//! the proofs made at login; a constraint on a fact that was not proven at login fails.
 
 use crate::constraints;
 use crate::login::{Kept, login_of};
@@ -11,10 +11,10 @@ use bulkhead_sdk::explain::Constraints;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
 
-/// Proves again.
+/// Checks a login again for its renewal.
 ///
 /// # Errors
-/// Invalid request where the role is gone, or does not let the login in any more.
+/// Invalid request if the role is gone or no longer admits the login.
 pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
     let kept: Kept = held.internal()?;
     let role = Role::find(host, &kept.role)?.filter(|role| role.id == kept.role_id);

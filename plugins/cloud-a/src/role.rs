@@ -1,4 +1,4 @@
-//! `role/{name}`: who is let in by it, and what their tokens are.
+//! `role/{name}`: the principals and places that may log in, and the parameters of their tokens.
 
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::hexadecimal;
@@ -6,10 +6,10 @@ use bulkhead_sdk::{Answer, Call, Failure, Host, TokenParams, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Words of one list.
+/// Maximum number of words in a list.
 const MOST: usize = 1_000;
 
-/// What a role is made of, beside the parameters of its tokens.
+/// Fields of a role, without the token parameters.
 pub(crate) const FIELDS: &[Field] = &[
     Field::words("bound_service_principal_ids", "object ids that are let in; * leaves it open"),
     Field::words("bound_group_ids", "groups of which a login must be in one; * leaves it open"),
@@ -20,7 +20,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text("max_jwt_exp", "kept, and without effect"),
 ];
 
-/// A role.
+/// A role of the mount.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Role {
     pub(crate) bound_service_principal_ids: Vec<String>,
@@ -29,11 +29,12 @@ pub(crate) struct Role {
     pub(crate) bound_subscription_ids: Vec<String>,
     pub(crate) bound_resource_groups: Vec<String>,
     pub(crate) bound_scale_sets: Vec<String>,
-    /// As it was written; it has no effect.
+    /// Stored as written, without effect.
     pub(crate) max_jwt_exp: String,
     #[serde(flatten)]
     pub(crate) token: TokenParams,
-    /// Tells the role from a later one of its name; empty where an earlier release made it.
+    /// Random id that distinguishes the role from a later role with the same name. Empty in roles
+    /// of earlier releases.
     #[serde(default)]
     pub(crate) id: String,
 }
@@ -45,12 +46,12 @@ impl Role {
         format!("role/{name}")
     }
 
-    /// The role of that name, if there is one.
+    /// Returns the role with this name, if any.
     pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
         host.storage().get(&Self::key(name))
     }
 
-    /// Whether it asks where the machine is.
+    /// Tells if the role restricts the location of the machine.
     pub(crate) fn binds_place(&self) -> bool {
         let lists = [
             &self.bound_locations,
@@ -61,7 +62,7 @@ impl Role {
         lists.iter().any(|list| !list.is_empty())
     }
 
-    /// Whether it asks who it is. A `*` alone asks nothing.
+    /// Tells if the role restricts the principal. A lone `*` restricts nothing.
     pub(crate) fn binds_principal(&self) -> bool {
         [&self.bound_service_principal_ids, &self.bound_group_ids]
             .iter()
@@ -132,12 +133,12 @@ impl Role {
     }
 }
 
-/// Whether the list is a `*` and nothing else.
+/// Tells if the list contains only a `*`.
 pub(crate) fn is_open(list: &[String]) -> bool {
     matches!(list, [sole] if sole == "*")
 }
 
-/// Creates or changes a role; what is absent stays.
+/// Creates or changes a role; absent fields keep their values.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let new = || Role { id: hexadecimal::text(&host.random().bytes(16)), ..Role::default() };

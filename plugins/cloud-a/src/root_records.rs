@@ -1,16 +1,16 @@
-//! What is stored of a root rotation between its steps: the secret that waits until it works, and
-//! the passwords that are on their way out.
+//! Stored records of a root rotation between its steps: the pending secret, and the retired
+//! passwords that are still to be removed.
 
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Keys of the records, and of the timers that ring for them.
+/// Keys of the records, and of their timers.
 pub(crate) const PENDING: &str = "root-pending";
 pub(crate) const RETIRED: &str = "root-retired";
 
-/// What is about to be made: its name at the provider, by which it is found again.
+/// A password about to be created, identified at the provider by its name.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Candidate {
     pub(crate) name: String,
@@ -18,16 +18,16 @@ pub(crate) struct Candidate {
 
 stored!(Candidate, "root-candidate", reads_stored_root_candidates);
 
-/// A secret that was made and waits until it works. No `Debug`: it is a secret.
+/// A new secret that does not work yet. No `Debug`, because it contains a secret.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Pending {
     pub(crate) secret: String,
     pub(crate) key_id: String,
     pub(crate) made: StoreTime,
     pub(crate) expires: StoreTime,
-    /// That of the configuration whose secret it replaces.
+    /// Generation of the configuration whose secret is replaced.
     pub(crate) generation: u64,
-    /// The password that it replaces, where that is known.
+    /// Id of the replaced password, if known.
     pub(crate) replaces: Option<String>,
 }
 
@@ -37,12 +37,12 @@ stored!(Pending, "root-pending", reads_stored_pending_secrets);
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Retired {
     pub(crate) key_ids: BTreeSet<String>,
-    /// Of passwords that may have been made, and of which the answer was lost.
+    /// Names of passwords that may have been created although the answer was lost.
     pub(crate) names: BTreeSet<String>,
-    /// When the latest of them was added.
+    /// Time of the latest addition to this record.
     pub(crate) since: StoreTime,
     /// Store time at which each name was added, so that a later name does not prolong the search
-    /// for an earlier one. An earlier release stored none.
+    /// for an earlier name. Records of earlier releases contain none.
     #[serde(default)]
     pub(crate) added: BTreeMap<String, StoreTime>,
 }
@@ -50,18 +50,18 @@ pub(crate) struct Retired {
 stored!(Retired, "root-retired", reads_stored_retired_secrets);
 
 impl Pending {
-    /// The one that waits, if there is one.
+    /// Returns the pending secret, if any.
     pub(crate) fn find(host: &dyn Host) -> Result<Option<Self>, Failure> {
         host.storage().get(PENDING)
     }
 
-    /// Stores it, to be looked at again at `at`.
+    /// Stores the pending secret and sets its timer to `at`.
     pub(crate) fn store(&self, host: &dyn Host, at: StoreTime) -> Result<(), Failure> {
         host.storage().put(PENDING, self)?;
         host.clock().schedule(PENDING, at, PENDING)
     }
 
-    /// Forgets the one that waits.
+    /// Deletes the pending secret and its timer.
     pub(crate) fn remove(host: &dyn Host) -> Result<(), Failure> {
         host.storage().delete(PENDING)?;
         host.clock().cancel(PENDING)
@@ -69,12 +69,12 @@ impl Pending {
 }
 
 impl Retired {
-    /// Those that are on their way out, if there are any.
+    /// Returns the retired passwords, if any.
     pub(crate) fn find(host: &dyn Host) -> Result<Option<Self>, Failure> {
         host.storage().get(RETIRED)
     }
 
-    /// Adds passwords by their ids and names, to be removed soon.
+    /// Adds passwords by id and name, for removal as soon as possible.
     pub(crate) fn add(
         host: &dyn Host,
         key_ids: impl IntoIterator<Item = String>,
@@ -98,20 +98,21 @@ impl Retired {
         added.retain(|name, _| names.contains(name));
     }
 
-    /// Stores them, to be looked at again at `at`.
+    /// Stores the record and sets its timer to `at`.
     pub(crate) fn store(&self, host: &dyn Host, at: StoreTime) -> Result<(), Failure> {
         host.storage().put(RETIRED, self)?;
         host.clock().schedule(RETIRED, at, RETIRED)
     }
 
-    /// Forgets them.
+    /// Deletes the record and its timer.
     pub(crate) fn remove(host: &dyn Host) -> Result<(), Failure> {
         host.storage().delete(RETIRED)?;
         host.clock().cancel(RETIRED)
     }
 }
 
-/// Forgets all of it, because the configuration goes. Tells what stays at the provider.
+/// Deletes all records because the configuration is removed. Returns a warning that lists the
+/// passwords left at the provider.
 pub(crate) fn forget(host: &dyn Host) -> Result<Option<String>, Failure> {
     let pending = Pending::find(host)?.map(|pending| pending.key_id);
     let retired = Retired::find(host)?.map(|retired| retired.key_ids).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! The rotation of the client secret: a new one is made, waits until it works, takes the place of
-//! the old one, and only then is the old one removed.
+//! Rotation of the client secret: creates a new secret, waits until the new secret works, replaces
+//! the old secret, and only then removes the old secret.
 //!
-//! The faults this file stops: a secret that was made and is known to no one, because its answer or
-//! the process was lost (its name is written down first, and what has that name is removed); a
-//! configuration that holds a secret which does not work, yet or any more; and other passwords of
-//! the application, which belong to others and are left alone (decision A9).
+//! Prevents these faults: a secret that is unknown to Bulkhead because the answer or the process
+//! was lost (the secret's name is stored first, and any password with this name is removed); a
+//! configuration whose secret does not work yet, or no longer works; the removal of other passwords
+//! of the application, which belong to other users and stay untouched (decision A9).
 
 use crate::arm_id::is_guid;
 use crate::configuration::{Config, DUE, rfc3339};
@@ -21,21 +21,21 @@ use bulkhead_sdk::rotation::Decision;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host};
 
-/// The key of the intent.
+/// Key of the intent.
 const ROOT: &str = "root";
-/// Milliseconds after which a new secret is tried, for the first time and again.
+/// Milliseconds before the first attempt to use a new secret, and between attempts.
 const PROPAGATION: u64 = 60_000;
-/// Milliseconds after which one that still does not work is given up.
+/// Milliseconds after which a new secret that still does not work is given up.
 const PATIENCE: u64 = 3_600_000;
-/// Milliseconds in which a password of which the answer was lost may appear.
+/// Milliseconds during which a password may still appear although its creation got no answer.
 const LOST: u64 = 600_000;
 
-/// Makes a new secret, which takes the place of the present one when it works. Gives what the
-/// operator should know.
+/// Creates a new secret that replaces the current secret once the new secret works. Returns
+/// warnings for the operator.
 ///
 /// # Errors
-/// Invalid request where there is nothing to rotate, or a rotation is not finished; what the
-/// provider refused. What was begun is then cleaned up by the guard.
+/// Invalid request if there is nothing to rotate or a rotation is unfinished; the provider's
+/// refusal. The intent's guard then cleans up after an unfinished creation.
 pub(crate) fn rotate(host: &dyn Host, deadline: StoreTime) -> Result<Vec<String>, Failure> {
     let config = Config::find(host)?;
     let config = config.ok_or_else(|| Failure::invalid("config is nil: write config first"))?;
@@ -53,10 +53,10 @@ pub(crate) fn rotate(host: &dyn Host, deadline: StoreTime) -> Result<Vec<String>
     Ok(warnings(&application, replaced.as_deref()))
 }
 
-/// A timer of a rotation rang.
+/// Runs the step that belongs to a timer.
 ///
 /// # Errors
-/// What keeps its step from being done; the timer rings again.
+/// The failure of the step; the timer then fires again.
 pub(crate) fn wake(host: &dyn Host, context: &Context, key: &str) -> Result<(), Failure> {
     match (intent::key_of(key), key) {
         (Some(ROOT), _) => recover(host),
@@ -99,7 +99,7 @@ fn graph<'a>(
     Ok(Graph::new(provider, settings.cloud, access))
 }
 
-/// Makes a password whose name is written down first, and stores it as the one that waits.
+/// Creates a password after storing its name, and stores the password as pending.
 fn make(
     graph: &Graph<'_>,
     application: &Application,
@@ -120,7 +120,7 @@ fn make(
                 refusal.about("add a password to the application")
             })
         },
-        // It works later only, and is tried then.
+        // The secret starts to work later; `promote` tests it.
         |_, _| Ok(()),
     );
     let proven = match made {
@@ -158,7 +158,8 @@ fn warnings(application: &Application, replaced: Option<&str>) -> Vec<String> {
     vec![warning]
 }
 
-/// A call that made a secret ended unfinished: what it may have made is removed.
+/// Cleans up after a call that died while it created a secret: schedules the removal of any
+/// password with the stored name.
 fn recover(host: &dyn Host) -> Result<(), Failure> {
     let Some(intent) = Intent::<Candidate>::recover(host, ROOT)? else { return Ok(()) };
     let Some(config) = Config::find(host)? else {
@@ -170,7 +171,7 @@ fn recover(host: &dyn Host) -> Result<(), Failure> {
     intent.give_up(host, Ended::Unchanged)
 }
 
-/// Lets what is due be tried again in a minute.
+/// Postpones a rotation that is due by 1 minute.
 fn again(host: &dyn Host, config: &Config) -> Result<(), Failure> {
     match config.times.due {
         Some(due) => {
@@ -181,10 +182,10 @@ fn again(host: &dyn Host, config: &Config) -> Result<(), Failure> {
     }
 }
 
-/// The time of a rotation has come.
+/// Runs the scheduled rotation.
 fn due(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     let Some(mut config) = Config::find(host)? else { return Ok(()) };
-    // What is unfinished sets the timer anew when it ends.
+    // An unfinished rotation sets this timer again when the rotation ends.
     if intent::is_open(host, ROOT)? || Pending::find(host)?.is_some() {
         return Ok(());
     }
@@ -203,13 +204,13 @@ fn due(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     }
 }
 
-/// Puts the secret that waits in force, if it works by now.
+/// Puts the pending secret in force if the provider accepts the secret by now.
 fn promote(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     let Some(pending) = Pending::find(host)? else { return Ok(()) };
     let Some(config) = Config::find(host)? else { return Pending::remove(host) };
     let now = host.clock().now();
     if config.generation != pending.generation {
-        // The operator wrote another credential meanwhile, which stays.
+        // The operator has written another credential in the meantime; keep that credential.
         return abandon(host, &config, &pending);
     }
     let settings = Settings::of(host, config)?;
@@ -228,12 +229,12 @@ fn promote(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     }
 }
 
-/// The provider's servers learn of a new secret one by one.
+/// Tells if the refusal may mean that the secret has not yet reached all of the provider's servers.
 fn is_not_yet(refusal: &Refusal) -> bool {
     refusal.is(400) || refusal.is(401)
 }
 
-/// Leaves the present credential as it is, and lets the secret that waited be removed.
+/// Keeps the current credential and schedules the removal of the pending secret.
 fn abandon(host: &dyn Host, config: &Config, pending: &Pending) -> Result<(), Failure> {
     Pending::remove(host)?;
     Retired::add(host, [pending.key_id.clone()], [])?;
@@ -255,7 +256,7 @@ fn put_in_force(host: &dyn Host, mut config: Config, pending: &Pending) -> Resul
     Ok(())
 }
 
-/// Removes the passwords that are on their way out.
+/// Removes the retired passwords.
 fn retire(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     let Some(mut retired) = Retired::find(host)? else { return Ok(()) };
     let Some(config) = Config::find(host)? else { return Retired::remove(host) };
@@ -268,7 +269,7 @@ fn retire(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
         if !is_named && !retired.key_ids.contains(&password.key_id) {
             continue;
         }
-        // A password that cannot be removed delays no other.
+        // A password that cannot be removed does not delay the removal of the others.
         match graph.remove(&application, &password.key_id) {
             Ok(()) => log(host, Level::Info, "root-secret-removed", &password.key_id),
             Err(why) => refused = Some(why),
@@ -282,7 +283,7 @@ fn retire(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     retired.forget_added(now.saturating_sub(LOST));
     match retired.names.is_empty() {
         true => Retired::remove(host),
-        // What was made without an answer may appear in the list later.
+        // A password whose creation got no answer may appear in the list later.
         false => retired.store(host, now.saturating_add(PROPAGATION)),
     }
 }

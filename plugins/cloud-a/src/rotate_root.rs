@@ -1,9 +1,9 @@
-//! `rotate-root`: replaces the client secret by one that no read ever shows.
+//! `rotate-root`: replaces the client secret by a secret that no read ever shows.
 
 use crate::root_rotation;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
-/// Begins a rotation, which goes on by itself: the new secret counts when it works.
+/// Starts a rotation. Timers complete the rotation: the new secret is used once it works.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(root_rotation::rotate(host, call.deadline)?))
 }

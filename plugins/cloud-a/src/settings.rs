@@ -1,5 +1,6 @@
-//! What a call goes by: the configuration as it is stored, and where that says nothing, the
-//! server's environment, in the contract's words before the provider's.
+//! Effective settings of a call: the stored configuration and, for values that are not configured,
+//! the server's environment. The contract's variable names take precedence over the provider's
+//! names.
 
 use crate::arm_id::is_guid;
 use crate::cloud::Cloud;
@@ -9,31 +10,31 @@ use bulkhead_sdk::provider::{Provider, Retries};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind};
 
-/// Tenants that are none: with them the tokens of every tenant would be taken.
+/// Tenant names that do not name a single tenant. They would admit the tokens of every tenant.
 const SHARED_TENANTS: [&str; 3] = ["common", "organizations", "consumers"];
-/// Retries that a configuration can ask for.
+/// Maximum number of retries that a configuration can request.
 const MOST_RETRIES: i64 = 100;
 
-/// The settings that count. No `Debug`: the configuration holds a secret.
+/// The effective settings. No `Debug`, because the configuration contains a secret.
 pub(crate) struct Settings {
     pub(crate) config: Config,
     pub(crate) cloud: &'static Cloud,
     pub(crate) tenant: String,
-    /// The audience that tokens must be for.
+    /// Required audience of tokens.
     pub(crate) resource: String,
     pub(crate) client_id: String,
 }
 
 impl Settings {
-    /// Those of the mount.
+    /// Returns the settings of the mount.
     ///
     /// # Errors
-    /// What is missing or wrong, as invalid request.
+    /// Invalid request if a setting is missing or wrong.
     pub(crate) fn stored(host: &dyn Host) -> Result<Self, Failure> {
         Self::of(host, Config::find(host)?.unwrap_or_default())
     }
 
-    /// Those of a configuration.
+    /// Returns the settings for a configuration.
     ///
     /// # Errors
     /// As [`stored`](Self::stored).
@@ -52,11 +53,12 @@ impl Settings {
         Ok(Self { config, cloud, tenant, resource, client_id })
     }
 
-    /// The client secret; empty where there is none, and where a federated identity takes its
-    /// place. Loaded by the step that uses it: a login that is not proven yet must not have it.
+    /// Returns the client secret, or an empty text if there is none or a federated identity
+    /// replaces the secret. Only the step that uses the secret loads it, so that an unproven login
+    /// never has it.
     ///
     /// # Errors
-    /// What the host refused.
+    /// The host's refusal.
     pub(crate) fn client_secret(&self, host: &dyn Host) -> Result<String, Failure> {
         if !self.config.identity_token_audience.is_empty() {
             return Ok(String::new());
@@ -65,7 +67,7 @@ impl Settings {
         chosen(host, &self.config.client_secret, names)
     }
 
-    /// The provider, asked until `deadline` as the configuration says.
+    /// Returns a client for the provider that retries as configured, until `deadline`.
     pub(crate) fn provider<'a>(&self, host: &'a dyn Host, deadline: StoreTime) -> Provider<'a> {
         Provider::new(host, self.retries(), deadline)
     }
@@ -81,8 +83,8 @@ impl Settings {
     }
 }
 
-/// What is stored, or else the first of those names that the environment has. A name that the
-/// operator did not grant is as one that is not set.
+/// Returns the stored value, else the first of the named environment variables that is set. A
+/// variable that the operator did not grant counts as not set.
 fn chosen(host: &dyn Host, stored: &str, names: [&str; 2]) -> Result<String, Failure> {
     if !stored.is_empty() {
         return Ok(stored.to_owned());
@@ -98,7 +100,7 @@ fn chosen(host: &dyn Host, stored: &str, names: [&str; 2]) -> Result<String, Fai
     Ok(String::new())
 }
 
-/// A GUID, or a domain that the tenant has verified: what may stand in a URL's path.
+/// Accepts a GUID or a domain verified by the tenant, because the value becomes part of a URL path.
 fn check_tenant(tenant: &str) -> Result<(), Failure> {
     if tenant.is_empty() {
         return Err(Failure::invalid("tenant_id is required: the directory whose tokens count"));

@@ -1,15 +1,15 @@
-//! What a login states of itself: which resource the cloud is to be asked about. A question, and no
-//! fact.
+//! Statements of a caller at login. They select the resource for the query to the cloud and prove
+//! nothing.
 
 use crate::arm_id::{ArmId, is_guid};
 use crate::claims::Ids;
 use bulkhead_sdk::{Call, Failure};
 
-/// Characters of the name of a resource group, and of a machine or scale set.
+/// Maximum length in characters of a resource group's name, and of a machine's or scale set's name.
 const GROUP: usize = 90;
 const NAME: usize = 80;
 
-/// What the caller states of itself: questions, no facts.
+/// The caller's statements, none of them proven.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stated {
     pub(crate) subscription: Option<String>,
@@ -20,16 +20,16 @@ pub(crate) struct Stated {
 }
 
 impl Stated {
-    /// Reads the fields of the call. An empty text is none.
+    /// Reads the fields of the call. An empty text counts as absent.
     ///
     /// # Errors
-    /// Invalid request for what can be the name of nothing.
+    /// Invalid request if a value is not a valid name.
     pub(crate) fn read(call: &Call) -> Result<Self, Failure> {
         let said = |name: &str, what: &str, is_fit: fn(&str) -> bool| {
             let text = call.text(name);
             match text.is_empty() || is_fit(text) {
                 true => Ok((!text.is_empty()).then(|| text.to_owned())),
-                // Not repeated: nothing is proven yet.
+                // The message omits the value, because nothing is proven yet.
                 false => Err(Failure::invalid(format!("invalid {what}: {name} is no such name"))),
             }
         };
@@ -48,7 +48,7 @@ impl Stated {
         })
     }
 
-    /// The field that names the resource.
+    /// Returns the name of the field that selects the resource.
     pub(crate) fn field(&self) -> &'static str {
         match (&self.scale_set, &self.machine) {
             (Some(_), _) => "vmss_name",
@@ -57,11 +57,11 @@ impl Stated {
         }
     }
 
-    /// The resource that is asked for: the stated one, or where none is stated, the one that the
-    /// token was signed for; `None` where it was signed for an identity, or for nothing.
+    /// Returns the wanted resource: the stated resource, else the resource in the signed claims.
+    /// Returns `None` if the token was signed for an identity or names no resource.
     ///
     /// # Errors
-    /// Invalid request where the parts of an id are missing or contradict each other.
+    /// Invalid request if parts of an id are missing or contradict each other.
     pub(crate) fn wanted(&self, ids: &Ids) -> Result<Option<ArmId>, Failure> {
         if let Some(resource) = &self.resource {
             return self.check_around(resource).map(|()| Some(resource.clone()));
@@ -87,7 +87,7 @@ impl Stated {
         wanted.map(Some).ok_or_else(|| Failure::invalid(format!("invalid name in {field}")))
     }
 
-    /// The subscription and group that are stated beside an id must be those of it.
+    /// Checks that the stated subscription and group are the id's own.
     fn check_around(&self, id: &ArmId) -> Result<(), Failure> {
         for (field, stated, of_id) in [
             ("subscription_id", &self.subscription, id.subscription()),
@@ -101,13 +101,14 @@ impl Stated {
     }
 }
 
-/// Letters and digits of any script, and `-_.()`; no dot at the end.
+/// Accepts letters and digits of any script, and `-_.()`, but no final dot.
 fn is_group(text: &str) -> bool {
     let is_fit = |letter: char| letter.is_alphanumeric() || "-_.()".contains(letter);
     text.chars().count() <= GROUP && text.chars().all(is_fit) && !text.ends_with('.')
 }
 
-/// ASCII letters, digits and `-_.`; a letter or digit first, and one or `_` last.
+/// Accepts ASCII letters, digits and `-_.`. The first character is a letter or digit, the last
+/// character a letter, digit or `_`.
 fn is_name(text: &str) -> bool {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let ends_well = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
