@@ -1,14 +1,13 @@
-//! How service accounts are called: by an address, or by a number that is never given again.
+//! Names of service accounts: an address, or a number that is never reused.
 //!
-//! The attack this file stops: a token whose subject is a path. What goes into a URL was read here
-//! first.
+//! Prevents a token whose subject is a path: names are checked here before they go into a URL.
 
-/// Longest address, in bytes.
+/// Maximum length of an address, in bytes.
 const LONGEST_EMAIL: usize = 254;
-/// Longest number, in digits.
+/// Maximum length of a number, in digits.
 const LONGEST_ID: usize = 30;
 
-/// Whether the text is the address of an account: `name@project.iam.gserviceaccount.com`.
+/// Tells if the text is an account's address: `name@project.iam.gserviceaccount.com`.
 pub(crate) fn is_email(text: &str) -> bool {
     let Some((name, domain)) = text.split_once('@') else { return false };
     let is_of = |part: &str, marks: &[u8]| {
@@ -20,7 +19,7 @@ pub(crate) fn is_email(text: &str) -> bool {
         && domain.split('.').all(|label| !label.is_empty() && is_of(label, b"-"))
 }
 
-/// Whether the text is the number of an account.
+/// Tells if the text is an account's number.
 pub(crate) fn is_unique_id(text: &str) -> bool {
     (1..=LONGEST_ID).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -1,8 +1,8 @@
-//! The keys that sign tokens of logins: those of the provider itself, and those of each service
-//! account, both published as certificates.
+//! Keys that sign login tokens: the provider's own keys, and the keys of each service account. Both
+//! are published as certificates.
 //!
-//! The attack this file stops: a token whose subject names the place where its key is to be found.
-//! A subject that is no account's address or number never reaches a URL.
+//! Prevents a token whose subject redirects the key look-up. A subject that is not an account's
+//! address or number never reaches a URL.
 
 use crate::cloud::Cloud;
 use crate::endpoints::Service;
@@ -14,20 +14,20 @@ use bulkhead_sdk::wire::json;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The certificate of that name among those by which the provider signs identity tokens.
+/// Returns the provider's certificate with this key id for identity tokens.
 ///
 /// # Errors
-/// Why they cannot be had.
+/// The failure to fetch the certificates.
 pub(crate) fn of_provider(cloud: &Cloud<'_>, id: &str) -> Result<Option<String>, Failure> {
     let url = cloud.url(Service::Api, &["oauth2", "v1", "certs"])?;
     kept(cloud, &url, id)
 }
 
-/// The certificate of that name among those of a service account, whose name must have been
-/// checked. An account that is not known has none.
+/// Returns the service account's certificate with this key id. The caller must have checked the
+/// account's name. An unknown account has no certificates.
 ///
 /// # Errors
-/// Why they cannot be had.
+/// The failure to fetch the certificates.
 pub(crate) fn of_account(
     cloud: &Cloud<'_>,
     account: &str,
@@ -38,7 +38,8 @@ pub(crate) fn of_account(
     kept(cloud, &url, id)
 }
 
-/// The certificate of a set that is kept until it ends, or until the configuration is written.
+/// Returns a certificate from a set that is cached until its expiry or the next write of the
+/// configuration.
 fn kept(cloud: &Cloud<'_>, url: &Url, id: &str) -> Result<Option<String>, Failure> {
     let set = format!("{} {}", cloud.config.generation, url.text());
     find(cloud.host(), &set, id, || fetch(cloud, url))
@@ -47,7 +48,7 @@ fn kept(cloud: &Cloud<'_>, url: &Url, id: &str) -> Result<Option<String>, Failur
 fn fetch(cloud: &Cloud<'_>, url: &Url) -> Result<Fetched, Failure> {
     match cloud.provider.ask(&Request::get(url.text())) {
         Ok(answer) => Ok(Fetched { keys: certificates(&answer)?, lifetime: lifetime(&answer) }),
-        // Kept like a set, so that an account that is not there is not asked for at each login.
+        // The empty set is cached, so that a missing account is not requested at each login.
         Err(refusal) if refusal.is(404) => Ok(Fetched::default()),
         Err(refusal) => Err(unfetched(refusal)),
     }
@@ -57,7 +58,7 @@ fn unfetched(refusal: Refusal) -> Failure {
     refusal.about("get the keys that tokens are signed by")
 }
 
-/// One JSON object of certificates by the names of their keys, each name once.
+/// Parses a JSON object that maps unique key ids to certificates.
 fn certificates(answer: &Response) -> Result<BTreeMap<String, String>, Failure> {
     let set = json::object(&answer.body)
         .map_err(|_| nonsense("a set of certificates is not JSON with each key once"))?;

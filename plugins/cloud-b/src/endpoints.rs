@@ -1,25 +1,25 @@
-//! Where the provider's services are: at their public names, or where `custom_endpoint` says.
+//! Endpoints of the provider's services: public names, or the values of `custom_endpoint`.
 //!
-//! The attack this file stops: a configuration that sends access tokens, or the question which keys
-//! prove a login, to a place that only this machine reaches.
+//! Prevents a configuration from sending access tokens or key requests to an address that only this
+//! machine can reach.
 
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::wire::failure::quoted;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The domain of the provider's services, those behind private service connections included.
+/// Domain of the provider's services, including private service connections.
 const PROVIDER: &str = "googleapis.com";
-/// Longest endpoint, in bytes.
+/// Maximum length of an endpoint, in bytes.
 const LONGEST: usize = 512;
 
-/// A service whose place can be configured.
+/// A service with a configurable endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
-    /// Whose keys prove logins.
+    /// The API with the keys that verify logins.
     Api,
     Iam,
-    /// Resource Manager: what a project belongs to.
+    /// Resource Manager: the ancestors of a project.
     Crm,
     Compute,
 }
@@ -45,7 +45,7 @@ impl Service {
         }
     }
 
-    /// What its paths begin with.
+    /// Returns the prefix of the service's paths.
     fn path(self) -> &'static str {
         match self {
             Self::Compute => "/compute/v1",
@@ -53,10 +53,10 @@ impl Service {
         }
     }
 
-    /// Where it is, without a slash at the end.
+    /// Returns the service's base URL without a trailing slash.
     ///
     /// # Errors
-    /// What is wrong with the endpoint that is configured for it.
+    /// The fault of the configured endpoint.
     pub(crate) fn base(self, custom: &BTreeMap<String, String>) -> Result<String, Failure> {
         match custom.get(self.word()) {
             None => Ok(format!("https://{}{}", self.host(), self.path())),
@@ -65,11 +65,11 @@ impl Service {
     }
 }
 
-/// Puts the given endpoints into those that are configured, key by key; an empty one removes its
+/// Merges the given endpoints into the configured endpoints key by key; an empty value removes its
 /// key.
 ///
 /// # Errors
-/// What is wrong with one of them.
+/// The fault of an endpoint.
 pub(crate) fn merge(
     given: &BTreeMap<String, String>,
     into: &mut BTreeMap<String, String>,
@@ -92,10 +92,11 @@ pub(crate) fn merge(
     Ok(())
 }
 
-/// Returns the first service whose configured place is not the provider's own. Such a place gets
-/// access tokens by `credentials` only, which came in the same write. With a token of this machine,
-/// or of the account that trusts this machine, the caller who writes the place could act as the
-/// machine.
+/// Returns the first service whose configured endpoint is outside the provider's domain.
+///
+/// Such an endpoint receives access tokens only by `credentials` of the same write. With a token of
+/// this machine, or of the account that trusts this machine, the caller who writes the endpoint
+/// could act as the machine.
 pub(crate) fn foreign(custom: &BTreeMap<String, String>) -> Option<&str> {
     let is_own = |text: &str| {
         let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
@@ -106,8 +107,8 @@ pub(crate) fn foreign(custom: &BTreeMap<String, String>) -> Option<&str> {
     custom.iter().find(|(_, text)| !is_own(text)).map(|(word, _)| word.as_str())
 }
 
-/// The URL of an endpoint: `scheme://host:port/path`, of which only the host is required. Without a
-/// path the service keeps its own.
+/// Parses an endpoint `scheme://host:port/path`; only the host is required. Without a path, the
+/// service keeps its default path.
 fn read(service: Service, text: &str) -> Result<String, Failure> {
     let unfit = |why: &str| {
         let (word, text) = (service.word(), quoted(text));
@@ -140,7 +141,7 @@ fn read(service: Service, text: &str) -> Result<String, Failure> {
     Ok(format!("https://{authority}{path}"))
 }
 
-/// The host of an authority whose port, if it has one, is sound; an IPv6 address in its brackets.
+/// Returns the host of an authority with a valid or no port; an IPv6 address keeps its brackets.
 fn host_of(authority: &str) -> Option<&str> {
     let end = match authority.strip_prefix('[') {
         Some(rest) => rest.find(']')?.checked_add(2)?,
@@ -162,13 +163,13 @@ fn host_of(authority: &str) -> Option<&str> {
     (is_sound && is_host).then_some(host)
 }
 
-/// Whether a host is a name, or a public address. What a name leads to is for the sandbox to check.
+/// Tells if a host is a name or a public address. The sandbox checks the addresses of a name.
 fn is_reachable(host: &str) -> bool {
     if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         return address.parse().is_ok_and(is_public_v6);
     }
     let last = host.rsplit('.').next().unwrap_or_default();
-    // `127.1`, `0x7f000001` and `2130706433` are addresses to some readers of URLs.
+    // Some URL parsers read `127.1`, `0x7f000001` and `2130706433` as addresses.
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
     match is_number {
         true => host.parse().is_ok_and(is_public_v4),
@@ -191,7 +192,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
-    // 2000::/3, without those that carry an IPv4 address inside (6to4, Teredo).
+    // 2000::/3, except addresses that embed an IPv4 address (6to4, Teredo).
     first & 0xe000 == 0x2000 && first != 0x2002 && (first, second) != (0x2001, 0)
 }
 

@@ -1,5 +1,5 @@
-//! The external groups of a login whose role asks for them: one for the project, one for each
-//! folder above it, and one for the organization.
+//! External groups of a login if its role asks for groups: a group for the project, for each folder
+//! above the project, and for the organization.
 
 use crate::cloud::Cloud;
 use crate::endpoints::Service;
@@ -10,7 +10,7 @@ use bulkhead_sdk::wire::failure::quoted;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Most of them: a project can be ten folders deep.
+/// Maximum number of groups; a project can be 10 folders deep.
 const MOST: usize = 32;
 
 #[derive(Deserialize)]
@@ -31,10 +31,10 @@ struct ResourceId {
     id: String,
 }
 
-/// Finds the groups of a login by `role` from that project; none unless the role asks for groups.
+/// Returns the groups of a login to `role` from `project`; none unless the role asks for groups.
 ///
 /// # Errors
-/// Those of [`of_project`].
+/// As [`of_project`].
 pub(crate) fn of_login(
     cloud: &Cloud<'_>,
     role: &Role,
@@ -43,10 +43,10 @@ pub(crate) fn of_login(
     if role.add_group_aliases { of_project(cloud, project) } else { Ok(Vec::new()) }
 }
 
-/// `project-<id>`, `folder-<id>` and `organization-<id>` of a project, itself first.
+/// Returns `project-<id>`, `folder-<id>` and `organization-<id>` for a project, the project first.
 ///
 /// # Errors
-/// Why they cannot be found out; unreachable where the answer is about another project.
+/// The failure to fetch the ancestry; unreachable if the answer is about another project.
 fn of_project(cloud: &Cloud<'_>, project: &str) -> Result<Vec<String>, Failure> {
     let url = cloud.url(Service::Crm, &["v1", "projects", project])?.verb("getAncestry");
     let shown = quoted(project);

@@ -1,21 +1,21 @@
-//! What a login keeps for its renewal, apart from what is shown with its token: that can be none.
+//! Record of a login for its renewal. It is separate from the token's metadata, which can be empty.
 
 use crate::instance_identity::InstanceIdentity;
 use bulkhead_sdk::stored;
 use serde::{Deserialize, Serialize};
 
-/// Who was let in by which role.
+/// The admitted caller and the role.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Held {
-    /// Its canonical name.
+    /// The role's canonical name.
     pub(crate) role: String,
-    /// Its own: a role of that name that is made later is another one.
+    /// The role's id, which distinguishes it from a later role with the same name.
     pub(crate) role_id: String,
     /// The account's number.
     pub(crate) account: String,
-    /// By a token that the provider signed.
+    /// Set if the provider signed the login's token.
     pub(crate) is_inferred: bool,
-    /// Of a role of instances.
+    /// The instance, for a role of instances.
     pub(crate) instance: Option<InstanceIdentity>,
 }
 

@@ -1,8 +1,8 @@
-//! The cloud-B auth method: service accounts and compute instances of Google Cloud prove who they
-//! are with signed tokens, and get ours.
+//! Auth method cloud-B. Service accounts and compute instances of Google Cloud prove their identity
+//! with signed tokens and receive Bulkhead tokens.
 //!
-//! One file for each noun of the URL. It opens no connection, keeps no token between calls, and
-//! believes of a token only what the key that signed it may say.
+//! Each noun of the URL has its own file. The method opens no connection, keeps no token between
+//! calls, and trusts a token's claims only as far as its signing key allows.
 
 mod access;
 mod account;
@@ -37,7 +37,7 @@ use bulkhead_sdk::{
     AuthMethod, Context, Failure, HeldLogin, Host, Login, intent, rotation, token_params,
 };
 
-/// The auth method.
+/// Auth method `cloud-b`.
 pub struct CloudB;
 
 const ROLE: &[Field] = &[Field::name_of("name", "the role's name, in lower case")];
@@ -90,7 +90,7 @@ impl AuthMethod for CloudB {
         renewal::renew(host, context, held)
     }
 
-    /// What is due rings by itself, and what a call left unfinished by its guard.
+    /// Runs the task of a timer: a scheduled rotation, or the completion of an unfinished call.
     fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
         match key {
             settings::ROTATION => rotate_root::wake(host, context),

@@ -1,14 +1,14 @@
-//! What of a login is shown with its token and kept with its alias: all that there is by default,
-//! or a part that the configuration lists.
+//! Login metadata that is shown with the token and stored with the alias: all fields by default, or
+//! the fields listed in the configuration.
 
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Call, Failure};
 use std::collections::BTreeSet;
 
-/// What there is of an account.
+/// Metadata fields of an account.
 pub(crate) const OF_ACCOUNTS: &[&str] =
     &["project_id", "role", "service_account_email", "service_account_id"];
-/// What there is of an instance.
+/// Metadata fields of an instance.
 pub(crate) const OF_INSTANCES: &[&str] = &[
     "instance_creation_timestamp",
     "instance_id",
@@ -20,19 +20,19 @@ pub(crate) const OF_INSTANCES: &[&str] = &[
     "service_account_id",
     "zone",
 ];
-/// The word for all that there is.
+/// Keyword for all fields.
 const ALL: &str = "default";
 
-/// The names that are listed, or all.
+/// Returns the listed names, or all names.
 pub(crate) fn chosen(listed: Option<&[String]>, all: &[&str]) -> Vec<String> {
     let everything = || all.iter().map(|name| (*name).to_owned()).collect();
     listed.map_or_else(everything, <[String]>::to_vec)
 }
 
-/// Puts the call's list into `into`, if there is one; `None` is all that there is.
+/// Replaces `into` by the call's list, if given; `None` means all fields.
 ///
 /// # Errors
-/// Invalid request for a name that there is not, and for all beside others.
+/// Invalid request for an unknown name, or for the keyword together with names.
 pub(crate) fn merge(
     call: &Call,
     field: &str,

@@ -1,8 +1,8 @@
-//! What a login's token proves: which key signed it, and so what of it is believed.
+//! Verification of a login token: identifies the signing key, which decides the trusted claims.
 //!
-//! The attacks this file stops: a service account that signs the claims of an instance (CVE-2020-
-//! 16251: only a token that the provider signed speaks of instances); a token for another role, or
-//! for none; one that the provider made for another purpose; and one that lives for long.
+//! Prevents these attacks: a service account signs the claims of an instance (CVE-2020-16251; only
+//! provider-signed tokens are trusted about instances); a token for another role or for no role; a
+//! token that the provider issued for another purpose; a token with a long lifetime.
 
 use crate::account::{is_email, is_unique_id};
 use crate::certificates;
@@ -13,30 +13,30 @@ use bulkhead_sdk::wire::duration;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host};
 
-/// Who the provider says it is in a token of its own.
+/// Issuers in the provider's own tokens.
 const ISSUERS: [&str; 2] = ["https://accounts.google.com", "accounts.google.com"];
-/// Seconds that any token may live from now.
+/// Maximum remaining lifetime of any token, in seconds.
 const LONGEST: u64 = 3_660;
 
-/// By whose key a token is signed.
+/// Owner of the key that signed a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signer {
-    /// The provider's: an identity token.
+    /// The provider: the token is an identity token.
     Provider,
-    /// That of the service account which the token is about.
+    /// The service account that is the token's subject.
     Account,
 }
 
-/// A token that was proven.
+/// A verified token.
 pub(crate) struct Proof {
     pub(crate) signer: Signer,
-    /// The account, by address or number.
+    /// Address or number of the account.
     pub(crate) subject: String,
     pub(crate) claims: Claims,
 }
 
-/// A login's token without proof. Its times and audience were checked, so that a token that cannot
-/// pass costs no request.
+/// An unverified login token. Its times and audience were checked, so that a token that cannot pass
+/// causes no request.
 pub(crate) struct Unproven<'a> {
     token: Token<'a>,
     key_id: String,
@@ -44,10 +44,10 @@ pub(crate) struct Unproven<'a> {
 }
 
 impl<'a> Unproven<'a> {
-    /// Reads a token for the role of that canonical name.
+    /// Parses a token for the role with the canonical name `name`.
     ///
     /// # Errors
-    /// Invalid request that says what is wrong and repeats no claim.
+    /// Invalid request that names the fault and repeats no claim.
     pub(crate) fn read(host: &dyn Host, name: &str, jwt: &'a str) -> Result<Self, Failure> {
         let token = Token::read(jwt, &["RS256"]).map_err(unread)?;
         let Some(key_id) = token.key_id().map(str::to_owned) else {
@@ -55,15 +55,15 @@ impl<'a> Unproven<'a> {
                 "unable to parse signed JWT: it has no kid, which names the key it is signed by",
             ));
         };
-        // The subject must be sound under any key: it is looked up.
+        // The subject goes into a URL, so it is checked before any key is known.
         let subject = token.unproven().subject().unwrap_or_default().to_owned();
         check_subject(&subject)?;
         check_claims(token.unproven(), host, name)?;
         Ok(Self { token, key_id, subject })
     }
 
-    /// The signer that a sound token with this issuer has: tokens of the provider name the provider
-    /// as their issuer, and tokens of accounts never do.
+    /// Returns the signer implied by the issuer: provider-signed tokens name the provider as the
+    /// issuer, and account-signed tokens never do.
     pub(crate) fn signer(&self) -> Signer {
         match ISSUERS.contains(&self.claims().issuer().unwrap_or_default()) {
             true => Signer::Provider,
@@ -71,7 +71,7 @@ impl<'a> Unproven<'a> {
         }
     }
 
-    /// Refuses a token that names another issuer than the provider.
+    /// Refuses a token with another issuer than the provider.
     ///
     /// # Errors
     /// Invalid request that does not repeat the issuer.
@@ -85,15 +85,15 @@ impl<'a> Unproven<'a> {
         }
     }
 
-    /// The claims, of which none is proven.
+    /// Returns the claims, which are unproven.
     pub(crate) fn claims(&self) -> &Claims {
         self.token.unproven()
     }
 
-    /// Proves the token by its signer's key.
+    /// Verifies the token with its signer's key.
     ///
     /// # Errors
-    /// Invalid request that says what is wrong with the token; why its key cannot be fetched.
+    /// Invalid request that names the fault of the token; the failure to fetch the key.
     pub(crate) fn prove(self, cloud: &Cloud<'_>, role: &Role) -> Result<Proof, Failure> {
         let (signer, certificate) = key_of(cloud, role, &self.subject, &self.key_id)?;
         let claims = self.token.prove(cloud.host(), &certificate).map_err(unread)?;
@@ -103,7 +103,8 @@ impl<'a> Unproven<'a> {
     }
 }
 
-/// The key is looked for among the provider's first. Where it is found is what it may say.
+/// Returns the token's key and its owner, looking among the provider's keys first. The owner
+/// decides the trusted claims.
 fn key_of(
     cloud: &Cloud<'_>,
     role: &Role,
@@ -113,7 +114,7 @@ fn key_of(
     if let Some(found) = certificates::of_provider(cloud, id)? {
         return Ok((Signer::Provider, found));
     }
-    // Neither key nor subject is repeated: nothing is proven yet.
+    // The messages omit key and subject, because nothing is proven yet.
     if !role.is_of_accounts() {
         return Err(Failure::invalid(
             "unable to get public key for signed JWT: no Google OAuth2 provider key found for GCE \
@@ -135,7 +136,7 @@ fn check_subject(subject: &str) -> Result<(), Failure> {
     Err(Failure::invalid("expected JWT to have 'sub' claim with service account id or email"))
 }
 
-/// The reader's words, behind those that clients know.
+/// Puts the reader's message behind the wording that clients know.
 fn unread(fault: Fault) -> Failure {
     match fault {
         Fault::Refused(why) => why,
@@ -144,7 +145,7 @@ fn unread(fault: Fault) -> Failure {
     }
 }
 
-/// Checks times and audience for the role of that name.
+/// Checks the times, and the audience for the role `name`.
 fn check_claims(claims: &Claims, host: &dyn Host, name: &str) -> Result<(), Failure> {
     claims.check(host.clock().now(), &Expected::default()).map_err(unread)?;
     let left = seconds_left(claims, host);
@@ -155,12 +156,12 @@ fn check_claims(claims: &Claims, host: &dyn Host, name: &str) -> Result<(), Fail
     check_audience(claims, name)
 }
 
-/// Seconds until a token's end; 0 where that was.
+/// Returns the seconds until a token's expiry, 0 after the expiry.
 pub(crate) fn seconds_left(claims: &Claims, host: &dyn Host) -> u64 {
     claims.expires().saturating_sub(host.clock().now() / 1_000)
 }
 
-/// Each audience is the role's: `vault/<role>`, as a whole or behind a slash.
+/// Checks that every audience is the role's: `vault/<role>`, complete or after a slash.
 fn check_audience(claims: &Claims, name: &str) -> Result<(), Failure> {
     let wanted = format!("vault/{name}");
     let is_wanted = |audience: &String| {
@@ -179,7 +180,8 @@ fn check_audience(claims: &Claims, name: &str) -> Result<(), Failure> {
 }
 
 impl Proof {
-    /// The provider names itself; what an account signs is checked once the account is known.
+    /// Checks that a provider-signed token names the provider as the issuer. The issuer of an
+    /// account-signed token is checked once the account is known.
     fn check_issuer(&self) -> Result<(), Failure> {
         let issuer = self.claims.issuer().unwrap_or_default();
         if self.signer == Signer::Account || ISSUERS.contains(&issuer) {

@@ -1,6 +1,6 @@
-//! Whether a login may live longer: its role, its account and its instance are looked at again, as
-//! they are now, and so are the groups of its project. Metadata of the token plays no part in the
-//! decision; the alias keeps it.
+//! Renewal of a login: checks the current role, account and instance again, and reads the groups of
+//! the project again. The token's metadata plays no part in the decision; the alias keeps the
+//! metadata.
 
 use crate::cloud::Cloud;
 use crate::group_aliases;
@@ -16,13 +16,13 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Context, Failure, HeldLogin, Host, Login};
 use std::collections::BTreeSet;
 
-/// The policy that the host adds.
+/// Policy added by the host.
 const DEFAULT: &str = "default";
 
-/// What a login would be now, with the alias that it has.
+/// Returns the login with current data and its existing alias.
 ///
 /// # Errors
-/// Why it may not live longer; unreachable where the provider cannot be asked (decision A11).
+/// The reason against a renewal; unreachable if the provider cannot be queried (decision A11).
 pub(crate) fn renew(
     host: &dyn Host,
     context: &Context,
@@ -47,7 +47,7 @@ pub(crate) fn renew(
     known.fold(renewed, |renewed, (name, value)| renewed.with(name, value)).keeping(&held)
 }
 
-/// The role that the login came by, where it is still there and of the same type.
+/// Returns the login's role if the role still exists with the same type.
 fn role_of(host: &dyn Host, held: &Held) -> Result<Role, Failure> {
     let found = Role::find(host, &held.role)?;
     let is_same = |role: &Role| {

@@ -1,5 +1,4 @@
-//! A role as it is stored: of service accounts (`iam`) or of compute instances (`gce`), and whom it
-//! admits.
+//! Stored roles: for service accounts (`iam`) or compute instances (`gce`), with their constraints.
 
 use crate::settings::{Config, ROLE_ID};
 use bulkhead_sdk::wire::failure::quoted;
@@ -8,39 +7,39 @@ use bulkhead_sdk::{Call, Failure, Host, Kind, TokenParams, stored};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the keys of roles begin with.
+/// Prefix of the storage keys of roles.
 pub(crate) const PREFIX: &str = "role/";
-/// The type of roles of service accounts.
+/// Type of roles for service accounts.
 pub(crate) const IAM: &str = "iam";
-/// The type of roles of compute instances.
+/// Type of roles for compute instances.
 pub(crate) const GCE: &str = "gce";
 /// Admits every account.
 pub(crate) const ALL: &str = "*";
-/// Seconds that a token may end behind a login, unless a role says otherwise.
+/// Default maximum remaining lifetime of a token at login, in seconds.
 pub(crate) const USUAL_JWT_EXP: u64 = 900;
-/// Most of those.
+/// Highest maximum that a role can set, in seconds.
 const MOST_JWT_EXP: u64 = 3_600;
-/// Most words of each list.
+/// Maximum number of words in a list.
 const MOST: usize = 1_024;
-/// Longest word of a list, in bytes.
+/// Maximum length of a word in a list, in bytes.
 const LONGEST: usize = 512;
 
-/// A role.
+/// A role of the mount.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Role {
-    /// Its own, for as long as it is there.
+    /// Random id, unchanged during the life of the role.
     pub(crate) role_id: String,
     /// `iam` or `gce`.
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// Addresses or numbers, or `*` alone; as all lists in order, each once.
+    /// Addresses or numbers, or only `*`. All lists are sorted and without duplicates.
     pub(crate) bound_service_accounts: Vec<String>,
     pub(crate) bound_projects: Vec<String>,
     pub(crate) add_group_aliases: bool,
-    /// Seconds. Of `iam`, as is the next.
+    /// Seconds. Only for `iam`, like the next field.
     pub(crate) max_jwt_exp: u64,
     pub(crate) allow_gce_inference: bool,
-    /// Of `gce`, as are those below.
+    /// Only for `gce`, like the fields below.
     pub(crate) bound_zones: Vec<String>,
     pub(crate) bound_regions: Vec<String>,
     pub(crate) bound_instance_groups: Vec<String>,
@@ -51,16 +50,17 @@ pub(crate) struct Role {
 
 stored!(Role, "role", reads_stored_roles);
 
-/// The one spelling of a role's name. Letters beyond ASCII are left alone: none folds into a name.
+/// Returns the canonical spelling of a role's name. Letters beyond ASCII stay unchanged, so none is
+/// folded into another name.
 pub(crate) fn canonical(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 
-/// The name of the role that a path names.
+/// Returns the role name in the request path.
 ///
 /// # Errors
-/// Invalid request for capitals: policies tell paths apart by their case, so that a role has one
-/// path alone (decision B8).
+/// Invalid request if the name has capitals: policies compare paths case-sensitively, so a role has
+/// only 1 path (decision B8).
 pub(crate) fn name_in_path(call: &Call) -> Result<&str, Failure> {
     let name = call.text("name");
     let own = canonical(name);
@@ -79,7 +79,7 @@ impl Role {
         format!("{PREFIX}{name}")
     }
 
-    /// A role of that type that admits none yet.
+    /// Creates a role of this type without constraints.
     pub(crate) fn new(host: &dyn Host, kind: &str) -> Self {
         Self {
             role_id: new_id(host),
@@ -97,12 +97,12 @@ impl Role {
         }
     }
 
-    /// The role, if there is one.
+    /// Returns the role with this name, if any.
     pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
         host.storage().get(&Self::key(name))
     }
 
-    /// The role that a path names.
+    /// Returns the role named in a path.
     ///
     /// # Errors
     /// Not found.
@@ -111,10 +111,10 @@ impl Role {
         Self::find(host, name)?.ok_or_else(unknown)
     }
 
-    /// Stores it, once it is sound.
+    /// Stores the role after checking it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Invalid request that names the fault of the role.
     pub(crate) fn store(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
         self.check()?;
         host.storage().put(&Self::key(name), self)
@@ -128,7 +128,7 @@ impl Role {
         self.kind == IAM
     }
 
-    /// Whether it admits every account.
+    /// Tells if the role admits every account.
     pub(crate) fn admits_all_accounts(&self) -> bool {
         self.bound_service_accounts.iter().any(|bound| bound == ALL)
     }
@@ -191,8 +191,8 @@ impl Role {
         Ok(())
     }
 
-    /// What to set in the configuration so that not all callers that log in by it are one entity;
-    /// `None` where they are not, or where it admits one caller alone.
+    /// Returns the configuration setting that would give each caller a separate entity. `None` if
+    /// the callers already have separate entities, or if the role admits a single caller.
     fn shares_entity(&self, config: &Config) -> Option<&'static str> {
         let is_one = self.bound_service_accounts.len() == 1 && !self.admits_all_accounts();
         let (alias, setting) = match self.is_of_accounts() {
@@ -203,7 +203,7 @@ impl Role {
         (alias == ROLE_ID).then_some(setting)
     }
 
-    /// What an operator should know of it.
+    /// Returns warnings about the role for the operator.
     pub(crate) fn warnings(&self, config: &Config) -> Vec<String> {
         let (accounts, projects) = (&self.bound_service_accounts, &self.bound_projects);
         let is_open = projects.is_empty() && (accounts.is_empty() || self.admits_all_accounts());
@@ -228,21 +228,21 @@ impl Role {
     }
 }
 
-/// Texts in order, each once and without white space around it.
+/// Returns the texts sorted, trimmed and without duplicates.
 pub(crate) fn sorted(texts: impl IntoIterator<Item = String>) -> Vec<String> {
     let trimmed = texts.into_iter().map(|text| text.trim().to_owned());
     let sorted: BTreeSet<String> = trimmed.filter(|text| !text.is_empty()).collect();
     sorted.into_iter().collect()
 }
 
-/// Puts the call's list into `into`, if there is one.
+/// Replaces `into` by the call's list, if given.
 pub(crate) fn merge_list(call: &Call, field: &str, into: &mut Vec<String>) {
     if call.is_given(field) {
         *into = sorted(call.list(field));
     }
 }
 
-/// A random UUID.
+/// Creates a random UUID.
 fn new_id(host: &dyn Host) -> String {
     let mut bytes = host.random().bytes(16);
     // Version 4, variant 1.

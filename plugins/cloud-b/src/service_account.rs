@@ -1,7 +1,7 @@
-//! A service account as the provider knows it, and whether a role admits it.
+//! Service accounts as returned by the provider, and the role's checks on them.
 //!
-//! The attack this file stops: an answer about another account than was asked for, and an account
-//! that was disabled and whose keys still sign.
+//! Prevents two attacks: an answer about another account than the requested account, and a disabled
+//! account whose keys still sign.
 
 use crate::cloud::Cloud;
 use crate::endpoints::Service;
@@ -13,7 +13,7 @@ use bulkhead_sdk::provider::nonsense;
 use bulkhead_sdk::wire::failure::quoted;
 use serde::Deserialize;
 
-/// What the provider says of an account.
+/// The provider's data about an account.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ServiceAccount {
@@ -25,11 +25,11 @@ pub(crate) struct ServiceAccount {
 }
 
 impl ServiceAccount {
-    /// The account by its address or number, which must have been checked.
+    /// Fetches the account by its address or number, which the caller must have checked.
     ///
     /// # Errors
-    /// Invalid request where there is none; unreachable where the provider, or its answer, is not
-    /// as it should be.
+    /// Invalid request if there is no such account; unreachable if the provider or its answer is
+    /// faulty.
     pub(crate) fn find(cloud: &Cloud<'_>, id: &str) -> Result<Self, Failure> {
         let url = cloud.url(Service::Iam, &["v1", "projects", "-", "serviceAccounts", id])?;
         let shown = quoted(id);
@@ -45,12 +45,12 @@ impl ServiceAccount {
         self.unique_id == name || self.email == name
     }
 
-    /// Whether it is in a list of addresses and numbers.
+    /// Tells if the account is in a list of addresses and numbers.
     pub(crate) fn is_among(&self, names: &[String]) -> bool {
         names.iter().any(|name| self.is_called(name))
     }
 
-    /// Refuses a token that says it was made by another account, or is for another address.
+    /// Refuses a token whose issuer is another account, or whose email is another address.
     pub(crate) fn check_claims(&self, proof: &Proof) -> Result<(), Failure> {
         let issuer = proof.claims.issuer().filter(|_| proof.signer == Signer::Account);
         let email = proof.claims.all().get("email").filter(|_| proof.signer == Signer::Provider);
@@ -65,7 +65,7 @@ impl ServiceAccount {
         )))
     }
 
-    /// Whether it is in use.
+    /// Checks that the account is enabled.
     ///
     /// # Errors
     /// Invalid request.
@@ -78,10 +78,10 @@ impl ServiceAccount {
     }
 }
 
-/// Holds an account against a role of accounts.
+/// Checks an account against a role for service accounts.
 ///
 /// # Errors
-/// For a login, the first of the role's constraints that does not hold.
+/// For a login, the first constraint that fails.
 pub(crate) fn admit(
     constraints: &mut Constraints,
     role: &Role,

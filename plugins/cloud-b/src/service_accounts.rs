@@ -1,17 +1,17 @@
-//! `role/{name}/service-accounts`: adds and removes accounts that a role admits.
+//! `role/{name}/service-accounts`: adds and removes admitted accounts of a role.
 
 use crate::role::{IAM, Role, name_in_path, sorted};
 use crate::settings::Config;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
-/// What is added and removed.
+/// Fields of the request.
 pub(crate) const FIELDS: &[Field] = &[
     Field::words("add", "accounts to admit, by address or number"),
     Field::words("remove", "accounts to admit no more"),
 ];
 
-/// Changes the accounts of a role of service accounts.
+/// Changes the accounts of a role for service accounts.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = name_in_path(call)?;
     let mut role = Role::named(host, name)?;
@@ -27,7 +27,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(role.warnings(&Config::find(host)?)))
 }
 
-/// Refuses to edit what a role's type has not.
+/// Refuses to edit an attribute that the role's type does not have.
 pub(crate) fn expect_type(role: &Role, kind: &str, attribute: &str) -> Result<(), Failure> {
     if role.kind == kind {
         return Ok(());
