@@ -1,7 +1,7 @@
-//! Who the method is towards the provider: by a service account's key, by an identity token of ours
-//! that the provider trusts, or as the machine it runs on, in this order.
+//! The method's credential for the provider: a service account's key, else a Bulkhead identity
+//! token trusted by the provider, else the identity of the machine.
 //!
-//! What proves it goes to the provider's own endpoints alone, which no configuration moves.
+//! Proofs of identity go only to the provider's own endpoints, which no configuration can change.
 
 use crate::credentials::Credentials;
 use crate::endpoints;
@@ -15,21 +15,21 @@ use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// What the method may do there; the account's own rights say the rest.
+/// Scope of access tokens; the account's own permissions limit them further.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const TOKENS: &str = "https://oauth2.googleapis.com/token";
 const EXCHANGE: &str = "https://sts.googleapis.com/v1/token";
 const IMPERSONATION: &str = "https://iamcredentials.googleapis.com";
-/// Seconds that what is signed for an exchange lives.
+/// Lifetime of signed assertions, in seconds.
 const ASSERTION: u64 = 3_600;
-/// Seconds that a token of another account lives, unless `identity_token_ttl` says otherwise.
+/// Lifetime in seconds of the impersonated account's tokens, unless `identity_token_ttl` is set.
 const USUAL: u64 = 3_600;
 
-/// The access of the method.
+/// Returns the method's access.
 ///
 /// # Errors
-/// What the provider or the host refused. Invalid request where another access than by
-/// `credentials` would go outside the provider.
+/// The refusal of the provider or the host. Invalid request if a token obtained without
+/// `credentials` would be sent outside the provider's domain.
 pub(crate) fn of_method<'a>(
     provider: Provider<'a>,
     config: &'a Config,
@@ -50,14 +50,14 @@ pub(crate) fn of_method<'a>(
         let credential = format!("federation/{generation}");
         return Access::kept(host, &credential, SCOPE, move || by_federation(&provider, config));
     }
-    // The host keeps it.
+    // The host caches this token.
     Ok(Access::by(host, host.ambient().cloud_token("google", SCOPE)?.token))
 }
 
-/// An access token of the account whose key it is.
+/// Requests an access token of the key's account.
 ///
 /// # Errors
-/// What the provider refused: also for a key that it does not know yet, or no more.
+/// The provider's refusal, also if the provider does not yet know the key, or no longer knows it.
 pub(crate) fn by_key(provider: &Provider<'_>, key: &Credentials) -> Result<AccessToken, Failure> {
     let host = provider.host();
     let now = host.clock().now() / 1_000;
@@ -78,7 +78,7 @@ pub(crate) fn by_key(provider: &Provider<'_>, key: &Credentials) -> Result<Acces
     provider.json(&request).map_err(|why| why.about("get an access token by credentials"))
 }
 
-/// An access token of the account that the method acts as, for an identity token of its own.
+/// Exchanges an identity token of the method for an access token of `service_account_email`.
 fn by_federation(provider: &Provider<'_>, config: &Config) -> Result<AccessToken, Failure> {
     let host = provider.host();
     let audience = &config.identity_token_audience;
@@ -107,7 +107,7 @@ fn by_federation(provider: &Provider<'_>, config: &Config) -> Result<AccessToken
     Impersonated::deserialize(&answered).map_err(|_| shapeless())?.token(host)
 }
 
-/// What is answered for another account.
+/// Answer to an impersonation request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Impersonated {

@@ -1,5 +1,5 @@
-//! The provider, asked by the configuration within the time of one call: who the method is there,
-//! and one request with its access token.
+//! Client for the provider: the method's access, and requests with its access token, within the
+//! time limit of a call.
 
 use crate::access;
 use crate::endpoints::Service;
@@ -12,43 +12,43 @@ use bulkhead_sdk::{Failure, Host};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Two more tries, soon: a caller waits.
+/// 2 more attempts with short delays, because a caller waits.
 const RETRIES: Retries = Retries { most: 2, delay: 500, longest: 2_000 };
 
-/// The provider, as the configuration says.
+/// Client for the provider with a mount's configuration.
 pub(crate) struct Cloud<'a> {
     pub(crate) provider: Provider<'a>,
     pub(crate) config: &'a Config,
 }
 
 impl<'a> Cloud<'a> {
-    /// The provider until `deadline`.
+    /// Creates a client that makes requests until `deadline`.
     pub(crate) fn new(host: &'a dyn Host, config: &'a Config, deadline: StoreTime) -> Self {
         Self { provider: Provider::new(host, RETRIES, deadline), config }
     }
 
-    /// The host through which it is asked.
+    /// Returns the host of this client's requests.
     pub(crate) fn host(&self) -> &'a dyn Host {
         self.provider.host()
     }
 
-    /// The access of the method.
+    /// Returns the method's access to the provider.
     ///
     /// # Errors
-    /// Why it has none.
+    /// The failure to get access.
     pub(crate) fn access(&self) -> Result<Access<'a>, Failure> {
         access::of_method(self.provider, self.config)
     }
 
-    /// A URL of a service, of segments that are encoded.
+    /// Builds the URL of a service from segments, which are percent-encoded.
     pub(crate) fn url(&self, service: Service, segments: &[&str]) -> Result<Url, Failure> {
         Url::of(&self.config.base(service)?).path(segments)
     }
 
-    /// Reads what is there.
+    /// Sends a GET request.
     ///
     /// # Errors
-    /// Why the method has no access, behind `tried`; and the provider's refusal.
+    /// The failure to get access. A refusal of the provider is the inner result.
     pub(crate) fn get<T: DeserializeOwned>(
         &self,
         url: &Url,
@@ -58,7 +58,7 @@ impl<'a> Cloud<'a> {
         Ok(access.send(|token| self.provider.json(&request.clone().bearer(token))))
     }
 
-    /// Asks by a POST that changes nothing.
+    /// Sends a POST request that changes nothing.
     ///
     /// # Errors
     /// As [`get`](Self::get).

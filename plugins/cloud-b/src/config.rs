@@ -1,6 +1,6 @@
-//! `config`: who the method is towards the provider. A read never shows the private key.
+//! `config`: the method's identity at the provider. A read never shows the private key.
 //!
-//! Nothing is asked of the provider when it is written. It can be changed and not removed.
+//! A write sends no request to the provider. The configuration can be changed but not removed.
 
 use crate::account::is_email;
 use crate::credentials::Credentials;
@@ -16,12 +16,12 @@ use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Most bytes of the file of a key.
+/// Maximum length of a key file, in bytes.
 const LONGEST_CREDENTIALS: usize = 64 << 10;
-/// Most bytes of an audience.
+/// Maximum length of an audience, in bytes.
 const LONGEST_AUDIENCE: usize = 1_024;
 
-/// What a configuration is made of.
+/// Fields of the configuration.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("credentials", "the JSON of a service account's key; empty for none").secret(),
     Field::text("service_account_email", "whom to act as by identity_token_audience"),
@@ -36,7 +36,7 @@ pub(crate) const FIELDS: &[Field] = &[
 ];
 
 impl Config {
-    /// Takes what the call gives, and tells whether another rotation may be due by it.
+    /// Merges the call's fields, and tells if they may change the time of the next rotation.
     fn merge(&mut self, host: &dyn Host, call: &Call) -> Result<bool, Failure> {
         let is_new_key = self.merge_credentials(host, call)?;
         call.merge("service_account_email", &mut self.service_account_email)?;
@@ -52,7 +52,7 @@ impl Config {
         Ok(self.rotation.merge(call, Bounds::CONFIG)? || is_new_key)
     }
 
-    /// Another key begins its own time until its rotation.
+    /// Merges the credentials. A new key restarts the time until its rotation.
     fn merge_credentials(&mut self, host: &dyn Host, call: &Call) -> Result<bool, Failure> {
         if !call.is_given("credentials") {
             return Ok(false);
@@ -102,7 +102,7 @@ impl Config {
         check_alias("gce_alias", "GCE", &self.gce_alias, "instance_id")
     }
 
-    /// Shows that the server can make identity tokens, before a login finds out that it cannot.
+    /// Checks that the server can issue identity tokens, so that a fault shows before a login does.
     fn check_identity(&self, host: &dyn Host, call: &Call) -> Result<(), Failure> {
         if self.identity_token_audience.is_empty() || !call.is_given("identity_token_audience") {
             return Ok(());
@@ -190,7 +190,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(warnings).warn(lost_window))
 }
 
-/// Shows the configuration without the private key, also where none was written.
+/// Shows the configuration without the private key; default values if there is none.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&Config::find(host)?.shown(&call.mount))
 }

@@ -1,7 +1,7 @@
-//! The key of a service account, as its file says it.
+//! Service account keys, parsed from their JSON file.
 //!
-//! The attack this file stops: a file that says where to be exchanged (`token_uri`), and so sends
-//! what proves the account to another server. Five members are read, and no URL is among them.
+//! Prevents a file from choosing the token endpoint (`token_uri`) and thereby sending the account's
+//! proofs to another server. Only 5 members are read, and none of them is a URL.
 
 use crate::account::is_email;
 use bulkhead_sdk::wire::json;
@@ -9,10 +9,10 @@ use bulkhead_sdk::{Failure, Host};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Fewest bits of a key.
+/// Minimum size of a key, in bits.
 const LEAST_BITS: u32 = 2_048;
 
-/// A service account's key. No `Debug`: it is a secret.
+/// A service account's key. No `Debug`, because it is a secret.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Credentials {
@@ -25,12 +25,13 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Reads the text of a file.
+    /// Parses the text of a key file.
     ///
     /// # Errors
-    /// Invalid request for what is no such file, without repeating any of it but the account.
+    /// Invalid request if the text is not a usable key file. The message repeats nothing of the
+    /// file but the account.
     pub(crate) fn read(host: &dyn Host, text: &str) -> Result<Self, Failure> {
-        // The parser's own words are left out: they can quote the key.
+        // The parser's message is dropped, because it can quote the key.
         let unfit = || {
             Failure::invalid(
                 "failed to read credentials: they are not the JSON of a service account's key",
@@ -42,7 +43,8 @@ impl Credentials {
         Ok(read)
     }
 
-    /// No message names a member of the file: its names are hidden in it, as all of a secret is.
+    /// Checks the key. No message contains the file's member names, because the host hides them
+    /// like the rest of the secret.
     fn check(&self, host: &dyn Host) -> Result<(), Failure> {
         if self.private_key_id.is_empty() || self.private_key.is_empty() {
             return Err(Failure::invalid(

@@ -1,5 +1,5 @@
-//! The stage on which the tests of every noun begin: a provider with an account and an instance,
-//! tokens that are really signed, a configuration, and roles.
+//! Test fixture for all files: a provider with an account and an instance, correctly signed tokens,
+//! a configuration, and roles.
 
 use crate::CloudB;
 use bulkhead_sdk::http::Response;
@@ -7,17 +7,17 @@ use bulkhead_sdk::testbed::{AuthBed, TestHost};
 use bulkhead_sdk::{Failure, Host, Login, jwt};
 use serde_json::{Map, Value, json};
 
-/// The account whose key is configured.
+/// The account of the configured key.
 pub(crate) const OWN: &str = "bulkhead@home.iam.gserviceaccount.com";
 /// The account that logs in, and its number.
 pub(crate) const EMAIL: &str = "app@p1.iam.gserviceaccount.com";
 pub(crate) const ID: &str = "112233445566778899001";
 /// The number of the instance that logs in.
 pub(crate) const INSTANCE: &str = "1234567890123456789";
-/// When the instance was made.
+/// Creation time of the instance.
 pub(crate) const MADE: i64 = 1_704_190_000;
 
-/// A key that signs identity tokens, and those of accounts.
+/// Keys that sign identity tokens and tokens of accounts.
 pub(crate) const GOOGLE_KEY: &str = include_str!("../fixtures/keys/google.key");
 pub(crate) const ACCOUNT_KEY: &str = include_str!("../fixtures/keys/account.key");
 pub(crate) const OTHER_KEY: &str = include_str!("../fixtures/keys/other.key");
@@ -27,27 +27,27 @@ pub(crate) const ACCOUNT: &str = include_str!("../fixtures/keys/account.pem");
 pub(crate) const OTHER: &str = include_str!("../fixtures/keys/other.pem");
 pub(crate) const SHORT: &str = include_str!("../fixtures/keys/short.pem");
 
-/// What is asked of the provider in most logins.
+/// Requests to the provider in most logins.
 pub(crate) const CERTS: &str = "GET https://www.googleapis.com/oauth2/v1/certs";
 pub(crate) const TOKENS: &str = "POST https://oauth2.googleapis.com/token";
 
-/// The certificates of an account.
+/// Returns the URL of an account's certificates.
 pub(crate) fn certs_of(account: &str) -> String {
     let account = account.replace('@', "%40");
     format!("GET https://www.googleapis.com/service_accounts/v1/metadata/x509/{account}")
 }
 
-/// What IAM knows of an account.
+/// Returns the URL of an account at IAM.
 pub(crate) fn account_at(account: &str) -> String {
     let account = account.replace('@', "%40");
     format!("GET https://iam.googleapis.com/v1/projects/-/serviceAccounts/{account}")
 }
 
-/// The instance at Compute.
+/// The URL of the instance at Compute.
 pub(crate) const INSTANCE_AT: &str =
     "GET https://compute.googleapis.com/compute/v1/projects/p1/zones/us-east1-b/instances/i1";
 
-/// The members of a group that are the instance, where it is: `zones/us-east1-b`.
+/// Returns the URL of the filtered members of a group at a location such as `zones/us-east1-b`.
 pub(crate) fn members_at(location: &str, group: &str) -> String {
     format!(
         "POST https://compute.googleapis.com/compute/v1/projects/p1/{location}/instanceGroups/\
@@ -59,12 +59,12 @@ pub(crate) fn members_at(location: &str, group: &str) -> String {
 pub(crate) const LINK: &str =
     "https://www.googleapis.com/compute/v1/projects/p1/zones/us-east1-b/instances/i1";
 
-/// An answer in JSON.
+/// Returns a JSON answer.
 pub(crate) fn answer(status: u16, body: &Value) -> Response {
     Response { status, body: serde_json::to_vec(body).unwrap(), ..Response::default() }
 }
 
-/// The file of a service account's key, with a place to exchange it that is never used.
+/// Returns a service account's key file, with a token endpoint that must never be used.
 pub(crate) fn key_file(key_id: &str, key: &str) -> Value {
     json!({
         "type": "service_account",
@@ -77,7 +77,7 @@ pub(crate) fn key_file(key_id: &str, key: &str) -> Value {
     })
 }
 
-/// What IAM says of the account.
+/// Returns IAM's data about the account.
 pub(crate) fn account() -> Value {
     json!({
         "name": format!("projects/p1/serviceAccounts/{EMAIL}"),
@@ -85,7 +85,7 @@ pub(crate) fn account() -> Value {
     })
 }
 
-/// What Compute says of the instance.
+/// Returns Compute's data about the instance.
 pub(crate) fn instance() -> Value {
     json!({
         "id": INSTANCE, "name": "i1", "selfLink": LINK, "status": "RUNNING",
@@ -96,12 +96,12 @@ pub(crate) fn instance() -> Value {
     })
 }
 
-/// A bed without a configuration.
+/// Returns a bed without a configuration.
 pub(crate) fn empty() -> AuthBed<CloudB> {
     AuthBed::new().unwrap()
 }
 
-/// A bed with credentials.
+/// Returns a bed with credentials.
 pub(crate) fn configured() -> AuthBed<CloudB> {
     let bed = empty();
     let credentials = key_file("k-own", ACCOUNT_KEY).to_string();
@@ -110,7 +110,7 @@ pub(crate) fn configured() -> AuthBed<CloudB> {
     bed
 }
 
-/// A bed with credentials and a provider that knows the account and the instance.
+/// Returns a bed with credentials and a provider that knows the account and the instance.
 pub(crate) fn served() -> AuthBed<CloudB> {
     let bed = configured();
     serve(&bed.host);
@@ -128,7 +128,7 @@ fn serve(host: &TestHost) {
     host.answer(INSTANCE_AT, answer(200, &instance()));
 }
 
-/// A bed as [`served`], with a role of accounts and one of instances.
+/// Returns [`served`] with a role for accounts and a role for instances.
 pub(crate) fn ready() -> AuthBed<CloudB> {
     let bed = served();
     let policies = json!("app");
@@ -146,18 +146,18 @@ pub(crate) fn ready() -> AuthBed<CloudB> {
     bed
 }
 
-/// Seconds since 1970, on the bed.
+/// Returns the bed's time in seconds since 1970.
 pub(crate) fn now(bed: &AuthBed<CloudB>) -> u64 {
     let host: &dyn Host = &bed.host;
     host.clock().now() / 1_000
 }
 
-/// What an account signs to log in by the role `dev`, with a change.
+/// Returns the claims of the account for a login to the role `dev`, with a change.
 pub(crate) fn claims(bed: &AuthBed<CloudB>, change: Value) -> Value {
     changed(json!({"sub": EMAIL, "aud": "vault/dev", "exp": now(bed) + 600}), change)
 }
 
-/// What the provider signs for an instance that logs in by the role `vm`, with a change.
+/// Returns the provider's claims for an instance that logs in to the role `vm`, with a change.
 pub(crate) fn identity(bed: &AuthBed<CloudB>, change: Value) -> Value {
     let token = json!({
         "iss": "https://accounts.google.com", "aud": "http://vault/vm", "azp": ID, "sub": ID,
@@ -167,7 +167,7 @@ pub(crate) fn identity(bed: &AuthBed<CloudB>, change: Value) -> Value {
     changed(token, change)
 }
 
-/// What the provider says of the instance, with a change.
+/// Returns the provider's claims about the instance, with a change.
 pub(crate) fn compute_engine(change: Value) -> Value {
     let claims = json!({
         "project_id": "p1", "project_number": 123_456, "zone": "us-east1-b",
@@ -176,7 +176,7 @@ pub(crate) fn compute_engine(change: Value) -> Value {
     changed(claims, change)
 }
 
-/// The object with some members replaced; null removes one.
+/// Returns the object with some members replaced; null removes a member.
 pub(crate) fn changed(mut object: Value, change: Value) -> Value {
     let Value::Object(change) = change else { panic!("a change is an object") };
     for (name, value) in change {
@@ -188,23 +188,23 @@ pub(crate) fn changed(mut object: Value, change: Value) -> Value {
     object
 }
 
-/// A signed token.
+/// Returns a signed token.
 pub(crate) fn signed(id: &str, key: &str, claims: &Value) -> String {
     let claims: &Map<String, Value> = claims.as_object().unwrap();
     jwt::sign(&TestHost::default(), "RS256", Some(id), claims, key).unwrap()
 }
 
-/// A login by a token.
+/// Logs in with a token.
 pub(crate) fn log_in(bed: &AuthBed<CloudB>, role: &str, jwt: &str) -> Result<Login, Failure> {
     bed.login("login", &json!({ "role": role, "jwt": jwt }))
 }
 
-/// A login by what the account signs.
+/// Logs in with a token signed by the account.
 pub(crate) fn log_in_as_account(bed: &AuthBed<CloudB>, change: Value) -> Result<Login, Failure> {
     log_in(bed, "dev", &signed("s1", ACCOUNT_KEY, &claims(bed, change)))
 }
 
-/// A login by what the provider signs for the instance.
+/// Logs in with a token signed by the provider for the instance.
 pub(crate) fn log_in_as_instance(bed: &AuthBed<CloudB>, change: Value) -> Result<Login, Failure> {
     log_in(bed, "vm", &signed("g1", GOOGLE_KEY, &identity(bed, change)))
 }

@@ -1,8 +1,7 @@
-//! A compute instance as the provider knows it, and whether a role admits it.
+//! Compute instances as returned by the provider, and the role's checks on them.
 //!
-//! The attacks this file stops: the token of an instance that is gone, whose name another one has
-//! now (the number counts, and when it was made), and one of an account that the instance does not
-//! run as.
+//! Prevents two attacks: a token of a deleted instance whose name another instance now has (number
+//! and creation time are compared), and a token of an account that is not attached to the instance.
 
 use crate::cloud::Cloud;
 use crate::endpoints::Service;
@@ -19,10 +18,10 @@ use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// What an instance may be doing while it logs in.
+/// States in which an instance may log in.
 const ALIVE: [&str; 3] = ["PROVISIONING", "RUNNING", "STAGING"];
 
-/// What the provider says of an instance.
+/// The provider's data about an instance.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Instance {
@@ -36,18 +35,18 @@ pub(crate) struct Instance {
     service_accounts: Vec<Attached>,
 }
 
-/// An account that an instance runs as.
+/// An account attached to an instance.
 #[derive(Clone, Debug, Deserialize)]
 struct Attached {
     email: String,
 }
 
 impl Instance {
-    /// The instance that an identity names, where it is that one.
+    /// Fetches the instance named by an identity and checks that it is the same instance.
     ///
     /// # Errors
-    /// Invalid request where there is none, or another; unreachable where the provider, or its
-    /// answer, is not as it should be.
+    /// Invalid request if there is no such instance or another instance has the name; unreachable
+    /// if the provider or its answer is faulty.
     pub(crate) fn find(cloud: &Cloud<'_>, wanted: &InstanceIdentity) -> Result<Self, Failure> {
         let InstanceIdentity { project_id: project, zone, instance_name: name, .. } = wanted;
         let about = format!(
@@ -89,7 +88,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Whether it runs as the account.
+    /// Checks that the account is attached to the instance.
     ///
     /// # Errors
     /// Invalid request.
@@ -104,7 +103,7 @@ impl Instance {
     }
 }
 
-/// Refuses an instance of a project that the role is not bound to.
+/// Refuses an instance outside the role's bound projects.
 pub(crate) fn in_project(
     role: &Role,
     instance: &InstanceIdentity,
@@ -121,10 +120,10 @@ pub(crate) fn in_project(
     Err(Failure::invalid(format!("instance {name} (project {project}) not in bound projects")))
 }
 
-/// Holds an instance against a role, but for its project and its account.
+/// Checks an instance against a role, except for project and account.
 ///
 /// # Errors
-/// For a login, the first of the role's constraints that does not hold, or cannot be looked at.
+/// For a login, the first constraint that fails or cannot be checked.
 pub(crate) fn admit(
     constraints: &mut Constraints,
     cloud: &Cloud<'_>,

@@ -1,7 +1,7 @@
-//! Whether an instance is in one of the groups that a role is bound to.
+//! Membership of an instance in the instance groups bound by a role.
 //!
-//! The attacks this file stops: a group of that name in another region (each group is asked for
-//! where the instance is, and there alone), and a provider whose pages do not end.
+//! Prevents two attacks: a group with the bound name in another region (each group is queried only
+//! at the instance's own location), and a provider that returns an endless list of pages.
 
 use crate::cloud::Cloud;
 use crate::endpoints::Service;
@@ -13,7 +13,7 @@ use bulkhead_sdk::wire::failure::quoted;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Most pages of one answer. One that is filtered for one instance has one, but for empty ones.
+/// Maximum number of pages of an answer. With the filter for 1 instance, all pages but 1 are empty.
 const PAGES: usize = 10;
 
 /// A page of a group's members.
@@ -32,12 +32,12 @@ struct Member {
     instance: String,
 }
 
-/// Finds a bound group that the instance is in. A group is of the instance's zone, where that is
-/// bound or of a bound region, or of its region, where that is bound: others hold no instance that
-/// is there.
+/// Finds a bound group that contains the instance. The group is queried in the instance's zone if
+/// this zone or its region is bound, and in the instance's region if the region is bound; groups
+/// elsewhere cannot contain the instance.
 ///
 /// # Errors
-/// Invalid request where it is in none; why they cannot be looked at.
+/// Invalid request if no bound group contains the instance; the failure to query the groups.
 pub(crate) fn member(
     cloud: &Cloud<'_>,
     role: &Role,
@@ -60,7 +60,8 @@ pub(crate) fn member(
     Err(Failure::invalid(format!("instance is not part of instance groups [{}]", groups.join(" "))))
 }
 
-/// Where a group may be that holds the instance: kind and name. Bound zones win over regions.
+/// Returns the locations, as kind and name, of groups that may contain the instance. Bound zones
+/// take precedence over bound regions.
 fn locations<'a>(
     role: &Role,
     instance: &'a InstanceIdentity,
@@ -88,7 +89,7 @@ fn holds(
     let mut page_token = String::new();
     for _ in 0..PAGES {
         let Some(page) = page(cloud, &listing, &page_token, group)? else { return Ok(false) };
-        // The filter is the provider's word; the names are compared here.
+        // The provider's filter is not trusted; names are compared here.
         let wanted = instance.place();
         if page.items.iter().any(|item| place_of(&item.instance).as_ref() == Some(&wanted)) {
             return Ok(true);
@@ -101,7 +102,7 @@ fn holds(
     Err(nonsense("a list of the members of an instance group does not end"))
 }
 
-/// A page of a group's members; none where there is no such group.
+/// Returns a page of a group's members, `None` if there is no such group.
 fn page(
     cloud: &Cloud<'_>,
     listing: &Url,

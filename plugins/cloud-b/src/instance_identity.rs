@@ -1,5 +1,5 @@
-//! What an identity token says of the instance that asked the provider for it. Read from tokens
-//! that the provider signed, and from no others.
+//! Claims of an identity token about the instance that requested the token. Only provider-signed
+//! tokens are trusted about instances.
 
 use crate::proof::{Proof, Signer};
 use bulkhead_sdk::Failure;
@@ -8,12 +8,12 @@ use bulkhead_sdk::jwt::Claims;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Longest of its names, in bytes.
+/// Maximum length of a name, in bytes.
 const LONGEST: usize = 128;
-/// Seconds by which the clocks of the provider and this server may differ.
+/// Tolerated difference between the clocks of the provider and this server, in seconds.
 const CLOCKS: i64 = 60;
 
-/// An instance, by the claims `google.compute_engine` of its token. It is a part of stored records.
+/// An instance as named by the claims `google.compute_engine`. Part of stored records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InstanceIdentity {
     pub(crate) project_id: String,
@@ -28,7 +28,7 @@ pub(crate) struct InstanceIdentity {
 }
 
 impl InstanceIdentity {
-    /// The instance of a proof.
+    /// Returns the instance of a proof.
     ///
     /// # Errors
     /// As [`claimed`](Self::claimed), and for a token that the provider did not sign.
@@ -39,7 +39,7 @@ impl InstanceIdentity {
         }
     }
 
-    /// The instance in claims, proven or not.
+    /// Returns the instance in claims, proven or not.
     ///
     /// # Errors
     /// Invalid request if the claims name no instance, differ from the provider's form, or name an
@@ -63,7 +63,7 @@ impl InstanceIdentity {
         }
     }
 
-    /// Whether each name is one: they are put into URLs.
+    /// Tells if all names are well-formed, because they go into URLs.
     fn is_sound(&self) -> bool {
         let is_name = |name: &str, marks: &[u8]| {
             (1..=LONGEST).contains(&name.len())
@@ -79,12 +79,12 @@ impl InstanceIdentity {
             && self.instance_id.bytes().all(|byte| byte.is_ascii_digit())
     }
 
-    /// The region of its zone: `us-east1` of `us-east1-b`.
+    /// Returns the region of the zone: `us-east1` for `us-east1-b`.
     pub(crate) fn region(&self) -> &str {
         self.zone.rsplit_once('-').map_or("", |(region, _)| region)
     }
 
-    /// Where it is: `projects/p/zones/z/instances/n`.
+    /// Returns the instance's path: `projects/p/zones/z/instances/n`.
     pub(crate) fn place(&self) -> String {
         let Self { project_id, zone, instance_name, .. } = self;
         format!("projects/{project_id}/zones/{zone}/instances/{instance_name}")
@@ -98,7 +98,7 @@ fn missing() -> Failure {
     )
 }
 
-/// The same of a link to an instance, on any server.
+/// Returns the instance's path from a link to an instance on any server.
 pub(crate) fn place_of(link: &str) -> Option<String> {
     let parts: Vec<&str> = link.rsplitn(7, '/').collect();
     match parts.as_slice() {

@@ -1,4 +1,4 @@
-//! The keys of a service account at the provider: which there are, a new one, and one that ends.
+//! Keys of a service account at the provider: listing, creation and removal.
 
 use crate::cloud::Cloud;
 use crate::credentials::Credentials;
@@ -15,7 +15,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// A key as a list shows it.
+/// A key in a list of keys.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Listed {
@@ -34,24 +34,24 @@ struct List {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Made {
-    /// The file of the key, in base64.
+    /// The key file, in base64.
     private_key_data: String,
 }
 
 impl Listed {
-    /// The name by which tokens are signed with it.
+    /// Returns the key id in tokens signed with this key.
     pub(crate) fn id(&self) -> &str {
         self.name.rsplit_once('/').map_or("", |(_, id)| id)
     }
 
-    /// When it was made, where that is told.
+    /// Returns the time of creation, if the provider states the time.
     pub(crate) fn made(&self) -> Option<StoreTime> {
         let made = OffsetDateTime::parse(&self.valid_after_time, &Rfc3339).ok()?;
         u64::try_from(made.unix_timestamp()).ok().map(|seconds| seconds.saturating_mul(1_000))
     }
 }
 
-/// The keys of an account that were made for users, and by no other means than this.
+/// Lists the user-managed keys of an account; the provider's own keys are left out.
 pub(crate) fn list(
     cloud: &Cloud<'_>,
     account: &str,
@@ -61,7 +61,7 @@ pub(crate) fn list(
     Ok(cloud.get::<List>(&url)?.map(|list| list.keys))
 }
 
-/// Makes one more key of an account: an effect, which shows the key once.
+/// Creates another key of an account. This is an effect, and the only answer that contains the key.
 pub(crate) fn make(
     cloud: &Cloud<'_>,
     account: &str,
@@ -90,7 +90,7 @@ pub(crate) fn make(
     }
 }
 
-/// Ends a key of an account. One that is gone is success.
+/// Removes a key of an account. A missing key counts as removed.
 pub(crate) fn remove(
     cloud: &Cloud<'_>,
     access: &Access<'_>,

@@ -1,4 +1,4 @@
-//! `role/{name}/labels`: adds and removes labels that instances of a role must bear.
+//! `role/{name}/labels`: adds and removes labels required of a role's instances.
 
 use crate::role::{GCE, Role, name_in_path};
 use crate::service_accounts::expect_type;
@@ -8,16 +8,16 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use std::collections::BTreeMap;
 
-/// What is added and removed.
+/// Fields of the request.
 pub(crate) const FIELDS: &[Field] = &[
     Field::words("add", "labels to add, as key:value"),
     Field::words("remove", "keys of labels to remove"),
 ];
 
-/// Labels from their texts `key:value`.
+/// Parses labels from texts `key:value`.
 ///
 /// # Errors
-/// Invalid request with those that are none, behind `about`.
+/// Invalid request that lists the malformed labels after `about`.
 pub(crate) fn read(texts: Vec<String>, about: &str) -> Result<BTreeMap<String, String>, Failure> {
     let mut labels = BTreeMap::new();
     let mut unfit = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn read(texts: Vec<String>, about: &str) -> Result<BTreeMap<String, S
     }
 }
 
-/// `[a-z][\w-]*:[\w-]*`, in the letters that the provider takes.
+/// Parses a label `[a-z][\w-]*:[\w-]*` of ASCII characters.
 fn label(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.trim().split_once(':')?;
     let is_part =
@@ -45,7 +45,7 @@ fn label(text: &str) -> Option<(&str, &str)> {
     (is_key && is_part(value)).then_some((key, value))
 }
 
-/// Changes the labels of a role of instances.
+/// Changes the labels of a role for instances.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = name_in_path(call)?;
     let mut role = Role::named(host, name)?;

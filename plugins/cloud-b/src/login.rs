@@ -1,8 +1,7 @@
-//! `login`: a token proves who asks, the role says whom it admits, and what is answered is what was
-//! verified.
+//! `login`: verifies the token, checks the role's constraints, and returns only verified data.
 //!
-//! The order is: what costs nothing (where the caller is, and what the token claims of itself), the
-//! proof, and only then what is asked of the provider in the method's own name.
+//! The order: first checks without requests (the caller's address and the token's unproven claims),
+//! then the proof, and only then requests to the provider under the method's identity.
 
 use crate::cloud::Cloud;
 use crate::group_aliases;
@@ -21,26 +20,26 @@ use bulkhead_sdk::wire::name::is_name;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Login};
 use std::collections::BTreeMap;
 
-/// What a login says.
+/// Fields of a login.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("role", "the role by which to log in"),
     Field::text("jwt", "the token that proves who asks").secret(),
 ];
 
-/// Everything that was verified of a login.
+/// The verified data of a login.
 pub(crate) struct Verified {
-    /// For people.
+    /// Display name.
     name: String,
     alias: String,
     project: String,
-    /// What may be shown.
+    /// Metadata that may be shown.
     known: BTreeMap<&'static str, String>,
-    /// Which of it is shown.
+    /// Names of the metadata to show.
     shown: Vec<String>,
     held: Held,
 }
 
-/// One login, or its explanation.
+/// A login or its explanation.
 struct Attempt<'a> {
     cloud: &'a Cloud<'a>,
     call: &'a Call,
@@ -67,7 +66,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::login(verified.login(&cloud, &role)?))
 }
 
-/// Says of each constraint whether the login that is given meets it (decision B2).
+/// Tells for each constraint if the given login meets the constraint (decision B2).
 pub(crate) fn explain(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     call.demand_sudo()?;
     let name = name_in_path(call)?;
@@ -81,8 +80,8 @@ pub(crate) fn explain(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 impl Attempt<'_> {
-    /// Refuses a login that no signature could save, before the provider is asked anything.
-    /// [`verify`](Self::verify) checks the same again on proven claims, in the same words.
+    /// Refuses a login that no signature could save, before any request to the provider.
+    /// [`verify`](Self::verify) repeats the same checks, with the same messages, on proven claims.
     fn check_unproven(&self) -> Result<Unproven<'_>, Failure> {
         self.role.token.admit_address(self.call)?;
         let token = self.read()?;
@@ -142,7 +141,8 @@ impl Attempt<'_> {
         Ok((proof, why.to_owned()))
     }
 
-    /// Every token that the provider signed counts as one of an instance (decision B1).
+    /// Checks the signer. Every provider-signed token counts as a token of an instance (decision
+    /// B1).
     fn inference(&self, signer: Signer) -> Result<((), String), Failure> {
         match signer {
             Signer::Account => Ok(((), "the account signed the token itself".to_owned())),
@@ -156,7 +156,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Only an account that signs its token chooses when it ends.
+    /// Checks the expiry. Only an account that signs its own token can choose the expiry, so the
+    /// limit does not apply to provider-signed tokens.
     fn expiry(&self, signer: Signer, claims: &Claims) -> Result<((), String), Failure> {
         let (left, most) = (seconds_left(claims, self.cloud.host()), self.role.max_jwt_exp);
         if signer == Signer::Provider || left <= most {
@@ -279,7 +280,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Whether a role of instances admits the account that one runs as.
+/// Checks that a role for instances admits the account of an instance.
 pub(crate) fn bound(role: &Role, account: &ServiceAccount) -> Result<((), String), Failure> {
     let accounts = &role.bound_service_accounts;
     if accounts.is_empty() || role.admits_all_accounts() || account.is_among(accounts) {

@@ -1,4 +1,4 @@
-//! `role/{name}`: whom a login by that name admits, and what its tokens may do.
+//! `role/{name}`: the admitted accounts and instances, and the parameters of their tokens.
 
 use crate::labels;
 use crate::role::{GCE, IAM, Role, USUAL_JWT_EXP, merge_list, name_in_path, sorted};
@@ -9,7 +9,7 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
 use serde_json::{Map, Value, json};
 
-/// What a role is made of, besides the parameters of its tokens.
+/// Fields of a role, without the token parameters.
 pub(crate) const FIELDS: &[Field] = &[
     Field::name_of("type", "iam for service accounts, gce for compute instances; it stays"),
     Field::words("bound_service_accounts", "accounts by address or number; * admits all"),
@@ -30,7 +30,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::words("bound_labels", "gce: labels that an instance bears, as key:value"),
 ];
 
-/// Fields that only one type has.
+/// Fields for roles of a single type.
 const OF_ACCOUNTS: [&str; 2] = ["allow_gce_inference", "max_jwt_exp"];
 const OF_INSTANCES: [&str; 7] = [
     "bound_instance_group",
@@ -41,7 +41,7 @@ const OF_INSTANCES: [&str; 7] = [
     "bound_zone",
     "bound_zones",
 ];
-/// Fields of one word that older clients send, and the lists that they stand for.
+/// Single-value fields of older clients, and the lists that replace them.
 const SINGULAR: [(&str, &str); 3] = [
     ("bound_zone", "bound_zones"),
     ("bound_region", "bound_regions"),
@@ -49,7 +49,7 @@ const SINGULAR: [(&str, &str); 3] = [
 ];
 
 impl Role {
-    /// Takes what the call gives and keeps the rest; tells what is deprecated of it.
+    /// Merges the call's fields, and returns warnings about deprecated fields.
     fn merge(&mut self, call: &Call) -> Result<Vec<String>, Failure> {
         self.refuse_other_fields(call)?;
         let mut warnings = self.merge_accounts_and_projects(call)?;
@@ -135,7 +135,7 @@ impl Role {
         )))
     }
 
-    /// With the names of other releases of clients beside those of now (decision B1).
+    /// Returns the shown fields, with the names that older clients expect (decision B1).
     fn shown(&self, config: &Config) -> Map<String, Value> {
         let mut shown = self.token.show();
         let mut add = |name: &str, value: Value| drop(shown.insert(name.to_owned(), value));
@@ -170,7 +170,7 @@ fn deprecated(old: &str, new: &str) -> String {
     format!("\"{old}\" is deprecated; use \"{new}\"")
 }
 
-/// The type that a role is to have: it is said when the role is made, and stays.
+/// Returns the role's type, which is given at creation and cannot change.
 fn kind_of(call: &Call, stored: Option<&Role>) -> Result<String, Failure> {
     let given = call.text("type").to_lowercase();
     match stored {
@@ -209,7 +209,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&role.shown(&Config::find(host)?))
 }
 
-/// Removes a role. Its tokens cannot be renewed any more.
+/// Removes a role. Its tokens can no longer be renewed.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Role::remove(host, name_in_path(call)?)?;
     Ok(Answer::nothing())

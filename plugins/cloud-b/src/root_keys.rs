@@ -1,10 +1,10 @@
-//! Keys of the method's own account that are on their way in or out, beside the one that is used.
+//! Keys of the method's own account that are not yet, or no longer, in use.
 //!
-//! A new key is used once the provider knows it, which takes a while; the one before it ends a
-//! minute later; and one that was made and is not wanted any more ends, too.
+//! A new key is used once the provider knows the key. The previous key is removed a minute later,
+//! as is a new key that is no longer wanted.
 //!
-//! The fault this file rules out: an account whose keys are used up, because each rotation
-//! postpones the end of earlier keys, or goes on while earlier keys cannot be ended.
+//! Prevents a service account from running out of keys because each rotation postpones the removal
+//! of earlier keys, or continues although earlier keys cannot be removed.
 
 use crate::access;
 use crate::cloud::Cloud;
@@ -19,48 +19,48 @@ use bulkhead_sdk::{Context, Failure, Host, Kind, stored};
 use serde::{Deserialize, Serialize};
 
 const KEY: &str = "root-keys";
-/// The timer by which the next key is tried.
+/// Timer that tries the next key.
 pub(crate) const NEXT: &str = "root-keys";
-/// The timer by which keys that are not used any more end.
+/// Timer that removes former keys.
 pub(crate) const FORMER: &str = "former-keys";
-/// Milliseconds until a new key is tried again.
+/// Milliseconds between the creation of a key and the next attempt to use the key.
 const SOON: StoreTime = 5_000;
 /// Milliseconds for which a former key lives on, because the provider's servers learn of its
-/// successor one by one. Also the pause before a removal is tried again.
+/// successor at different times. Also the pause before another attempt at a removal.
 const GRACE: StoreTime = 60_000;
 /// Maximum number of keys of an account at the provider.
 pub(crate) const MOST_KEYS: usize = 10;
-/// Maximum number of former keys that wait for their end: the key in use and a new one fill the
-/// account.
+/// Maximum number of former keys that await removal: the key in use and a new key fill the account.
 const MOST_FORMER: usize = MOST_KEYS - 2;
-/// Attempts to use a key, or to end one, that the provider refuses.
+/// Maximum number of refused attempts to use or remove a key.
 const ATTEMPTS: u32 = 10;
 
-// At the shortest period, each key ends before those behind it fill the account.
+// At the shortest period, each key is removed before later keys fill the account.
 const _: () = assert!(GRACE < Bounds::CONFIG.min_period * 1_000 * MOST_FORMER as u64);
 
-/// No `Debug`: it holds keys.
+/// Stored keys besides the key in use. No `Debug`, because it contains keys.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct RootKeys {
-    /// The key that is to be used, and the name of the one that it follows.
+    /// The new key, and the id of the key that it replaces.
     pub(crate) next: Option<Next>,
-    /// Those that are to end, each at its own time.
+    /// Keys to be removed, each at its own time.
     former: Vec<Former>,
 }
 
-/// A key that was made and is not used yet.
+/// A new key that is not yet in use.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Next {
     pub(crate) key: Credentials,
     pub(crate) follows: String,
 }
 
-/// A key that is not used any more.
+/// A key that is no longer in use.
 #[derive(Serialize, Deserialize)]
 struct Former {
     #[serde(flatten)]
     key: Credentials,
-    /// Store time of its end, which no rotation postpones. 0: an earlier release stored the key.
+    /// Store time of its removal, which no rotation postpones. 0: an earlier release stored the
+    /// key.
     #[serde(default)]
     ends: StoreTime,
     /// Number of removals that the provider refused.
@@ -75,13 +75,13 @@ impl RootKeys {
         Ok(host.storage().get(KEY)?.unwrap_or_default())
     }
 
-    /// Sets the key that is tried next, soon.
+    /// Sets the new key and its timer.
     pub(crate) fn set_next(&mut self, host: &dyn Host, next: Next) -> Result<(), Failure> {
         self.next = Some(next);
         host.clock().schedule(NEXT, host.clock().now().saturating_add(SOON), NEXT)
     }
 
-    /// Adds a former key, whose grace begins now.
+    /// Adds a former key; its grace period begins now.
     fn retire(&mut self, host: &dyn Host, key: Credentials) {
         let ends = host.clock().now().saturating_add(GRACE);
         self.former.push(Former { key, ends, refusals: 0 });
@@ -94,7 +94,7 @@ impl RootKeys {
         own().map(|former| former.ends).min().filter(|_| own().count() >= MOST_FORMER)
     }
 
-    /// Stores the keys. The timer of former keys rings when the first of them ends.
+    /// Stores the keys and sets the timer of former keys to the earliest removal.
     pub(crate) fn store(&self, host: &dyn Host) -> Result<(), Failure> {
         let clock = host.clock();
         match self.former.iter().map(|former| former.ends).min() {
@@ -111,20 +111,21 @@ impl RootKeys {
     }
 }
 
-/// Uses the next key, if there is one and the provider knows it by now; tells whether that is so.
+/// Uses the new key if the provider knows the key by now. Returns `false` if there is no new key or
+/// the key is no longer wanted.
 ///
 /// # Errors
-/// What keeps it from being tried.
+/// The failure to use the key.
 pub(crate) fn promote(cloud: &Cloud<'_>) -> Result<bool, Failure> {
     let host = cloud.host();
     let mut keys = RootKeys::find(host)?;
     let Some(next) = keys.next.take() else { return Ok(false) };
-    // Read again: the commit that uses the key must see what was written meanwhile.
+    // Read again, because the commit that uses the key must see concurrent writes.
     let mut config = Config::find(host)?;
     let current = config.credentials.take();
     let follows = current.filter(|current| current.private_key_id == next.follows);
     let Some(before) = follows else {
-        // The configuration was written meanwhile, and the key that it has now is the operator's.
+        // The operator has written another key in the meantime; keep that key.
         log(host, Level::Warn, "root-key-unwanted", &next.key);
         keys.retire(host, next.key);
         keys.store(host)?;
@@ -140,16 +141,16 @@ pub(crate) fn promote(cloud: &Cloud<'_>) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Tries the next key, because its timer rang.
+/// Tries the new key when its timer fires.
 ///
 /// # Errors
-/// Why the key cannot be used; the timer rings again.
+/// The failure to use the key; the timer then fires again.
 pub(crate) fn wake_next(host: &dyn Host, context: &Context, attempt: u32) -> Result<(), Failure> {
     let config = Config::find(host)?;
     let cloud = &Cloud::new(host, &config, context.deadline);
     let mut keys = RootKeys::find(host)?;
     let Some(next) = &keys.next else {
-        // An earlier release had this timer for former keys, too.
+        // An earlier release used this timer for former keys too.
         return keys.store(host);
     };
     match promote(cloud) {
@@ -165,11 +166,11 @@ pub(crate) fn wake_next(host: &dyn Host, context: &Context, attempt: u32) -> Res
     }
 }
 
-/// Ends the former keys whose time has come, because the timer rang. A key that cannot be ended
-/// gets another time and delays no other key.
+/// Removes the former keys that are due. A key that cannot be removed gets a later time and delays
+/// no other key.
 ///
 /// # Errors
-/// A failure of the store; the timer rings again.
+/// A failure of the store; the timer then fires again.
 pub(crate) fn wake_former(host: &dyn Host, context: &Context) -> Result<(), Failure> {
     let config = Config::find(host)?;
     let cloud = &Cloud::new(host, &config, context.deadline);
@@ -186,7 +187,7 @@ pub(crate) fn wake_former(host: &dyn Host, context: &Context) -> Result<(), Fail
     keys.store(host)
 }
 
-/// Ends a key, or returns the key if its removal is to be tried again.
+/// Removes a key, or returns the key if its removal must be retried.
 fn end_or_keep(cloud: &Cloud<'_>, mut former: Former) -> Result<Option<Former>, Failure> {
     let host = cloud.host();
     let Err(why) = end(cloud, &former.key) else {
@@ -195,7 +196,7 @@ fn end_or_keep(cloud: &Cloud<'_>, mut former: Former) -> Result<Option<Former>, 
     };
     match why.kind {
         Kind::Conflict | Kind::Internal => return Err(why),
-        // A definite refusal is counted. A provider that is down is asked again without end.
+        // A definite refusal is counted. An unreachable provider is retried without limit.
         Kind::InvalidRequest => former.refusals = former.refusals.saturating_add(1),
         _ => {}
     }
@@ -208,14 +209,15 @@ fn end_or_keep(cloud: &Cloud<'_>, mut former: Former) -> Result<Option<Former>, 
     Ok(Some(former))
 }
 
-/// Lets the next rotation be due as if this one had been.
+/// Schedules the next rotation as if this rotation had succeeded.
 fn postpone(host: &dyn Host) -> Result<(), Failure> {
     let mut config = Config::find(host)?;
     config.times.due = config.rotation.due_after(host.clock().now())?;
     config.store(host)
 }
 
-/// Ends a key, by the one that is used where that is of the same account, and else by itself.
+/// Removes a key, with the access of the key in use if both are of the same account, else with the
+/// access of the key itself.
 fn end(cloud: &Cloud<'_>, key: &Credentials) -> Result<(), Failure> {
     let account = &key.client_email;
     let current = cloud.config.credentials.as_ref();
@@ -228,10 +230,10 @@ fn end(cloud: &Cloud<'_>, key: &Credentials) -> Result<(), Failure> {
     removed.map_err(|why| why.about(&format!("remove key {id} of service account {account}")))
 }
 
-/// Lets what was being put in use end, because the configuration has another key now.
+/// Retires the new key if the configuration now has another key than the key to be replaced.
 ///
 /// # Errors
-/// What storage refused.
+/// The refusal of the storage.
 pub(crate) fn forget_next(host: &dyn Host, config: &Config) -> Result<(), Failure> {
     let mut keys = RootKeys::find(host)?;
     let current = config.credentials.as_ref().map(|key| key.private_key_id.as_str());

@@ -1,9 +1,9 @@
-//! `config/rotate-root`: another key of the method's own service account, which only the method
-//! knows.
+//! `config/rotate-root`: replaces the key of the method's own service account by a key that only
+//! the method knows.
 //!
-//! The fault this file rules out: a key that was made and that no record knows. What is about to
-//! happen is written down first, with the names of the keys that there are; a call that died is
-//! finished by looking which one came since, and ending it, because a key is shown only once.
+//! Prevents a created key without a record. The change is stored first, with the ids of all
+//! existing keys. Because a key is shown only once, the recovery after a dead call finds the key
+//! that appeared since and removes this key.
 
 use crate::cloud::Cloud;
 use crate::credentials::Credentials;
@@ -19,29 +19,29 @@ use bulkhead_sdk::{Answer, Call, Context, Failure, Host, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The key of the intent, and its lane.
+/// Key and lane of the intent.
 pub(crate) const KEY: &str = "root";
-/// Tries of a new key within the call that made it, and milliseconds between them.
+/// Number of attempts to use a new key within the call that created it, and the pause between
+/// attempts in milliseconds.
 const TRIES: u32 = 5;
 const PAUSE: u64 = 2_000;
-/// Milliseconds that a list of keys may lag behind, and by which two clocks may differ.
+/// Milliseconds by which a list of keys may lag, and by which two clocks may differ.
 const LAG: StoreTime = 30_000;
-/// Milliseconds in which a call has made its key, or has not.
+/// Milliseconds after which a call has certainly created its key or failed.
 const CALL: StoreTime = 150_000;
 
-/// A key that is about to be made. It is part of a stored record: fields that come later have a
-/// default.
+/// A key about to be created. Part of a stored record: later fields need a default.
 #[derive(Serialize, Deserialize)]
 struct Change {
     account: String,
-    /// The name of the key that is used.
+    /// Id of the key in use.
     follows: String,
-    /// The names of all keys that there were; `None` where they cannot be listed.
+    /// Ids of all keys before the creation; `None` if the account may not list them.
     before: Option<Vec<String>>,
     begun: StoreTime,
 }
 
-/// Rotates, and shows the name of the new key.
+/// Rotates the key and returns the new key's id.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let config = Config::find(host)?;
     let Some(current) = &config.credentials else {
@@ -70,7 +70,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&json!({ "private_key_id": id }))
 }
 
-/// Makes a key and writes it down; gives its name.
+/// Creates a key, stores the key and returns its id.
 fn make(cloud: &Cloud<'_>, current: &Credentials) -> Result<String, Failure> {
     let host = cloud.host();
     let account = &current.client_email;
@@ -81,7 +81,7 @@ fn make(cloud: &Cloud<'_>, current: &Credentials) -> Result<String, Failure> {
         begun: host.clock().now(),
     };
     let before = change.before.as_ref().map(Vec::len);
-    // Asked for before, so that nothing but the one effect stands behind the intent.
+    // Access is obtained first, so that the intent covers only the creation of the key.
     cloud.access()?;
     let intent = Intent::begin(host, KEY, KEY, change)?;
     let mut is_certain = false;
@@ -109,13 +109,13 @@ fn make(cloud: &Cloud<'_>, current: &Credentials) -> Result<String, Failure> {
         keys.store(host)?;
         Ok(id)
     })?;
-    // The key is known from here on, however the call ends.
+    // From this commit on the key is known, even if the call fails later.
     host.storage().checkpoint()?;
     Ok(id)
 }
 
-/// The refusal of an eleventh key. The provider answers as it answers too many requests, although
-/// the former does not pass by itself.
+/// Returns the refusal for an eleventh key. The provider answers with the status of a rate limit,
+/// although waiting does not help.
 fn no_room(why: Refusal, account: &str, keys: usize) -> Failure {
     let message = why.about("create new key").message;
     Failure::invalid(format!(
@@ -124,7 +124,7 @@ fn no_room(why: Refusal, account: &str, keys: usize) -> Failure {
     ))
 }
 
-/// The names of the keys that there are; `None` where the account may not list them.
+/// Returns the ids of the existing keys; `None` if the account may not list them.
 fn names(cloud: &Cloud<'_>, account: &str) -> Result<Option<Vec<String>>, Failure> {
     match keys::list(cloud, account)? {
         Ok(listed) => Ok(Some(listed.iter().map(|key| key.id().to_owned()).collect())),
@@ -133,8 +133,8 @@ fn names(cloud: &Cloud<'_>, account: &str) -> Result<Option<Vec<String>>, Failur
     }
 }
 
-/// Uses the new key as soon as the provider knows it; where that takes longer than a caller waits,
-/// the timer goes on.
+/// Uses the new key once the provider knows the key. If this takes longer than a caller waits, the
+/// timer continues.
 fn use_soon(cloud: &Cloud<'_>) -> Result<(), Failure> {
     for tried in 0..TRIES {
         if tried > 0 {
@@ -151,8 +151,8 @@ fn use_soon(cloud: &Cloud<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Forgets a change that certainly did not happen. Where that fails the guard stays, and finds out
-/// the same.
+/// Drops the record of a change that certainly did not happen. If this fails, the guard stays and
+/// comes to the same result.
 fn withdraw(host: &dyn Host) {
     let forgotten = Intent::<Change>::recover(host, KEY).and_then(|intent| {
         intent.map_or(Ok(()), |intent| intent.give_up(host, Ended::Unchanged))?;
@@ -161,10 +161,10 @@ fn withdraw(host: &dyn Host) {
     drop(forgotten);
 }
 
-/// What a call that failed or died left behind: a key that came meanwhile ends.
+/// Completes a call that failed or died: removes a key that appeared since.
 ///
 /// # Errors
-/// What keeps it from being found out; it is tried again.
+/// The failure to list or remove the key; the guard then retries.
 pub(crate) fn finish(host: &dyn Host, context: &Context) -> Result<(), Failure> {
     let Some(intent) = Intent::<Change>::recover(host, KEY)? else { return Ok(()) };
     let config = Config::find(host)?;
@@ -185,8 +185,8 @@ pub(crate) fn finish(host: &dyn Host, context: &Context) -> Result<(), Failure> 
     intent.give_up(host, Ended::Unchanged)
 }
 
-/// Ends the one key that came while the call ran. Where there are several it cannot be told which
-/// is ours, and none is touched (as decision A9).
+/// Removes the key that appeared during the call. If several keys appeared, none is removed,
+/// because the method cannot tell its own key (as decision A9).
 fn remove_orphan(cloud: &Cloud<'_>, change: &Change) -> Result<(), Failure> {
     let host = cloud.host();
     let Some(before) = &change.before else {
@@ -219,13 +219,13 @@ fn log_left(host: &dyn Host, what: &str) {
     host.log().write(Level::Warn, "root-key-may-be-left", &[("keys", what)]);
 }
 
-/// The timer rang: a rotation may be due.
+/// Runs the scheduled rotation.
 ///
 /// # Errors
-/// What keeps it from happening; the timer rings again.
+/// The failure of the rotation; the timer then fires again.
 pub(crate) fn wake(host: &dyn Host, context: &Context) -> Result<(), Failure> {
     let mut config = Config::find(host)?;
-    // What is under way sets the timer anew when it ends.
+    // An unfinished rotation sets this timer again when the rotation ends.
     let keys = RootKeys::find(host)?;
     if intent::is_open(host, KEY)? || keys.next.is_some() {
         return Ok(());
@@ -242,7 +242,7 @@ pub(crate) fn wake(host: &dyn Host, context: &Context) -> Result<(), Failure> {
         }
         Decision::Rotate => {
             if let Some(first) = keys.full_until(&current.client_email) {
-                // No period, however short, fills the account.
+                // This prevents a short rotation period from using up the account's keys.
                 host.log().write(Level::Warn, "root-rotation-waits", &[]);
                 return host.clock().schedule(ROTATION, first.max(now + PAUSE), ROTATION);
             }
