@@ -1,20 +1,20 @@
-//! The accounts of one user name: a name may have one for each host that it may come from.
+//! Accounts of a user name. A name may have an account for each host that the user logs in from.
 
 use crate::settings::Connection;
 use crate::sql_failure;
 use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost, Target};
 
-/// Numbers of a table or column that the connection's user may not read.
+/// Error numbers of a table or column that the connection's user may not read.
 const MAY_NOT_READ: [&str; 2] = ["1142", "1143"];
 
-/// Numbers of an operation on an account that is not there.
+/// Error numbers of an operation on a missing account.
 pub(crate) const NO_ACCOUNT: [&str; 3] = ["1133", "1396", "3162"];
 
-/// The host that accounts have where nothing else is said.
+/// Host of an account without an explicit host.
 pub(crate) const ANY_HOST: &str = "%";
 
-/// The hosts for which `username` has an account; `None` where the connection's user may not read
-/// them, so that nothing is known of any.
+/// Returns the hosts for which `username` has an account; `None` if the connection's user may not
+/// read the accounts.
 pub(crate) fn hosts(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -31,18 +31,18 @@ pub(crate) fn hosts(
     }
 }
 
-/// `'user'@'host'`.
+/// Returns `'user'@'host'`.
 pub(crate) fn account(username: &str, host: &str) -> String {
     format!("{}@{}", text(username), text(host))
 }
 
-/// Any text, in quotes.
+/// Quotes a text.
 fn text(value: &str) -> String {
     format!("'{}'", value.replace('\\', r"\\").replace('\'', "''"))
 }
 
-/// The account that a session of the target is of, quoted. It is asked for, because MariaDB takes
-/// `ALTER USER CURRENT_USER()` and leaves the password as it is.
+/// Returns the quoted account of the target's sessions. The account is queried because MariaDB
+/// accepts `ALTER USER CURRENT_USER()` without changing the password.
 pub(crate) fn own(host: &dyn SqlHost, target: &Target) -> Result<Option<String>, SqlFailure> {
     let rows = host.query(target, "SELECT CAST(CURRENT_USER() AS CHAR)", &[])?;
     let told = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());

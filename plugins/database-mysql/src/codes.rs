@@ -1,7 +1,7 @@
-//! Every code of this plugin's refusals, and the sentence that the description fixes for it.
+//! Codes of this plugin's refusals, with the sentence that the description gives for each code.
 
 bulkhead_sdk::refusal_codes! {
-    /// Why the plugin refused.
+    /// The reason for a refusal.
     pub(crate) enum Code, CODES {
         Unreachable = "unreachable":
             "the database of connection {connection} did not answer ({targets}); check that it \

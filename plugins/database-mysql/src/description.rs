@@ -1,10 +1,10 @@
-//! What the plugin says of itself, once, at registration.
+//! The plugin's description for its registration.
 
 use crate::codes::CODES;
 use bulkhead_sdk::connection::About;
 use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 
-/// The other names that clients send. Those of `settings::LEGACY` have shorter user names.
+/// Other names that clients use. The names in `settings::LEGACY` have shorter user names.
 const ALIASES: [&str; 4] = [
     "mysql",
     "mysql-aurora-database-plugin",
@@ -12,7 +12,7 @@ const ALIASES: [&str; 4] = [
     "mysql-legacy-database-plugin",
 ];
 
-/// The sentence for the warning that others word otherwise.
+/// Sentences for warnings that only this plugin gives or that it words differently.
 const WARNINGS: [(&str, &str); 5] = [
     (
         "tls-off",
@@ -41,7 +41,7 @@ const WARNINGS: [(&str, &str); 5] = [
     ),
 ];
 
-/// The description.
+/// Returns the description.
 pub(crate) fn description() -> DatabaseDescription {
     About {
         name: "mysql-database-plugin",

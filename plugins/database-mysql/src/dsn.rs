@@ -1,14 +1,15 @@
-//! The form of Go's driver: `user:password@tcp(host:3306,host)/database?parameter=value`.
+//! Parser for the DSN of Go's driver: `user:password@tcp(host:3306,host)/database?parameter=value`.
 //!
-//! It is read from its end, as that driver does, so that a password may hold any character but a
-//! `/`: the last `/` begins the database, the last `@` before it ends the login, and the first `:`
-//! of the login begins the password. Nothing before the database is encoded.
+//! As in Go's driver, the text is parsed from its end, so that a password may contain any character
+//! except `/`: the database follows the last `/`, the login ends at the last `@` before this `/`,
+//! and the password follows the first `:` of the login. Nothing before the database is
+//! percent-encoded.
 
 use crate::codes::Code;
 use bulkhead_sdk::connection::{CONNECTION_URL, Fault, Parameters, Text, in_place};
 use bulkhead_sdk::database_plugin::Refusal;
 
-/// Reads a whole `connection_url`.
+/// Parses a whole `connection_url`.
 pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
     let refused = || Code::ConnectionUrlForm.about(CONNECTION_URL);
     let (before, after) = text.rsplit_once('/').ok_or_else(refused)?;
@@ -35,7 +36,7 @@ pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
     Ok(parameters)
 }
 
-/// `tcp(host:port,host)`, `tcp` or nothing, which is this machine.
+/// Parses `tcp(host:port,host)`, `tcp` or an empty text; without a host, the host is this machine.
 fn hosts(place: &str) -> Result<Vec<(Text, Option<Text>)>, Refusal> {
     let refused = || Code::ConnectionUrlForm.about(CONNECTION_URL);
     let (network, hosts) = match place.split_once('(') {
@@ -50,7 +51,7 @@ fn hosts(place: &str) -> Result<Vec<(Text, Option<Text>)>, Refusal> {
     }
 }
 
-/// `host`, `host:port`, `[::1]` or `[::1]:port`.
+/// Parses `host`, `host:port`, `[::1]` or `[::1]:port`.
 fn host_and_port(text: &str) -> Result<(Text, Option<Text>), Refusal> {
     let (host, port) = match text.strip_prefix('[') {
         Some(bracketed) => {

@@ -1,9 +1,8 @@
-//! The MySQL and MariaDB plugin: accounts of one server, made from an operator's statements and
-//! removed from every host that they were made for.
+//! Database plugin for MySQL and MariaDB: creates accounts on a server with the operator's
+//! statements and removes them for every host.
 //!
-//! It never dials and never reads a file or an environment variable: everything that a login needs
-//! comes from the connection's settings, and the host does the dialling. It keeps nothing between
-//! calls.
+//! The plugin never dials and never reads a file or an environment variable: all login data comes
+//! from the connection's settings, and the host dials. The plugin keeps no state between calls.
 
 mod accounts;
 mod codes;
@@ -28,7 +27,7 @@ use bulkhead_sdk::statements::{self, Dialect};
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use settings::Connection;
 
-/// The plugin.
+/// Database plugin `mysql-database-plugin`.
 pub struct MySql;
 
 impl DatabasePlugin for MySql {

@@ -1,16 +1,16 @@
-//! The hosts for which statements name accounts of a user.
+//! Hosts for which statements name accounts of a user.
 //!
-//! Where the connection's user may not read `mysql.user`, statements are all that is known of a
-//! user's accounts. Only statements whose effect on accounts can be read from their text count.
+//! If the connection's user may not read `mysql.user`, statements are the only source about a
+//! user's accounts. Only statements whose effect on accounts is evident from their text count.
 
 use crate::accounts::ANY_HOST;
 use bulkhead_sdk::statements::Prepared;
 
-/// Beginnings of statements that make no account but those that they name.
+/// Beginnings of statements that create no accounts except named accounts.
 const READABLE: [&str; 5] = ["create user ", "grant ", "alter user ", "set ", "revoke "];
 
-/// The hosts for which `creation` may have made accounts of `username`; `None` where a statement
-/// may make accounts that it does not name.
+/// Returns the hosts for which `creation` may have created accounts of `username`; `None` if a
+/// statement may create accounts without naming them.
 pub(crate) fn created(creation: &[Prepared], username: &str) -> Option<Vec<String>> {
     let mut hosts = Vec::new();
     for text in creation.iter().map(|prepared| prepared.statement.text.as_str()) {
@@ -20,7 +20,7 @@ pub(crate) fn created(creation: &[Prepared], username: &str) -> Option<Vec<Strin
     Some(hosts)
 }
 
-/// The hosts for which `revocation` drops an account of `username`.
+/// Returns the hosts for which `revocation` drops an account of `username`.
 pub(crate) fn dropped(revocation: &[Prepared], username: &str) -> Vec<String> {
     let mut hosts = Vec::new();
     for text in revocation.iter().map(|prepared| prepared.statement.text.as_str()) {
@@ -44,7 +44,7 @@ fn add(hosts: &mut Vec<String>, found: Vec<String>) {
     }
 }
 
-/// The host of each `'username'@'host'` in `text`; `%` where no host follows the name.
+/// Returns the host of each `'username'@'host'` in `text`; `%` if no host follows the name.
 fn accounts(text: &str, username: &str) -> Vec<String> {
     let mut hosts = Vec::new();
     for quote in ['\'', '"', '`'] {
@@ -60,7 +60,7 @@ fn accounts(text: &str, username: &str) -> Vec<String> {
     hosts
 }
 
-/// The host at the start of `text`, in quotes or not.
+/// Returns the host at the start of `text`, quoted or not.
 fn host_at(text: &str) -> Option<String> {
     let quote = text.chars().next()?;
     if matches!(quote, '\'' | '"' | '`') {

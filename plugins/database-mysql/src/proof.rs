@@ -10,14 +10,14 @@ use crate::sql_failure;
 use bulkhead_sdk::connection::login;
 use bulkhead_sdk::database_plugin::{Credential, Refusal, SqlHost, Tls};
 
-/// Numbers of checks that follow the password check: permission for the database, its existence,
-/// and the age of the password.
+/// Error numbers of checks that follow the password check: permission for the database, existence
+/// of the database, and age of the password.
 const BEHIND_THE_PASSWORD: [&str; 4] = ["1044", "1049", "1820", "1862"];
 
-/// Number of a denied login.
+/// Error number of a denied login.
 const ACCESS_DENIED: &str = "1045";
 
-/// Numbers of a user's own limits, and of a user blocked after failed logins.
+/// Error numbers of a user's own limits, and of a user blocked after failed logins.
 const LIMITS: [&str; 4] = ["1203", "1226", "3955", "4150"];
 
 /// Selects name and TLS requirement of each account that matches a login of `?` from this host. An
@@ -43,13 +43,13 @@ pub(crate) fn check_credential(
     if sql_failure::has_number(&failure, &BEHIND_THE_PASSWORD) {
         return Ok(Some(true));
     }
-    // The password of the connection's own user is in question itself, so nothing can be asked.
+    // No query is possible with the connection's own user, because its password is in question.
     let is_another = !connection.self_managed && connection.target.username != username;
     let is_denied = sql_failure::has_number(&failure, &[ACCESS_DENIED]);
     match failure.code.as_str() {
         "refused" if !is_another => Ok(Some(false)),
         "refused" if is_denied && is_the_password(host, connection, username)? => Ok(Some(false)),
-        // Includes authentication methods that are not answered without TLS.
+        // This includes authentication methods that require TLS.
         "refused" | "invalid-request" if is_another => Ok(None),
         _ if is_another && sql_failure::has_number(&failure, &LIMITS) => Ok(None),
         _ => Err(sql_failure::refusal(failure, &target)),
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// The password in question is needed to ask.
+    /// The query would need the password in question.
     #[test]
     fn of_the_connections_own_user_nothing_more_is_asked() {
         let script = denied();

@@ -1,9 +1,9 @@
-//! Removes a user at every host that it has an account for, and ends its sessions.
+//! Removes a user's accounts for every host and ends the user's sessions.
 //!
-//! Two attacks end here. A session outlasts `DROP USER`, as they all do. And an account that the
-//! connection's user may not see is not one that is gone: a removal succeeds only where every
-//! account is known to be gone, or to be locked. A user that is gone is success, because backups
-//! and people remove users too.
+//! Prevents two attacks: a session that outlasts `DROP USER`, as all sessions do; and an account
+//! that the connection's user may not see and that therefore passes for removed. A removal succeeds
+//! only if every account is known to be gone or locked. A missing user counts as removed, because
+//! backups and people remove users too.
 
 use crate::accounts::{self, ANY_HOST, NO_ACCOUNT, account};
 use crate::codes::Code;
@@ -14,11 +14,11 @@ use bulkhead_sdk::connection::Denial;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
 use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
 
-/// Numbers of a grant that is not there, and of an account.
+/// Error numbers of a missing grant and of a missing account.
 const GONE: [&str; 5] = ["1133", "1141", "1147", "1396", "3162"];
 
-/// Removes `username` with the operator's statements, or with the plugin's own where there are
-/// none.
+/// Removes `username` with the operator's statements, or with the plugin's own statements if there
+/// are none.
 pub(crate) fn delete(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -35,13 +35,13 @@ pub(crate) fn delete(
         Ok(prepared) => leaving.run_given(prepared),
         Err(fault) => Err(leaving.lock_out_for(fault.into())),
     };
-    // The sessions end although an account may be left; the account is the graver of the two.
+    // Sessions are ended even if an account remains; the failure of the account is reported first.
     let ended = sessions::end(host, connection, username);
     removed.and(ended)
 }
 
-/// Drops the accounts of `username` at every host. Where they cannot be seen, they are those at the
-/// hosts `named`; `None` where there may be others.
+/// Drops the accounts of `username` for every host. If the connection's user may not read the
+/// accounts, drops the accounts for the hosts `named`; `None` means that there may be other hosts.
 pub(crate) fn drop_everywhere(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -52,8 +52,8 @@ pub(crate) fn drop_everywhere(
     let seen = leaving.hosts()?;
     let is_all = seen.is_some() || named.is_some();
     let mut hosts = seen.or(named).unwrap_or_default();
-    // Also where there is none yet: a creation whose answer was lost may still be under way, and
-    // the server lets one statement about accounts wait for the other.
+    // This host is added even if it has no account yet: a creation without an answer may still be
+    // running, and the server serialises statements about accounts.
     if !hosts.iter().any(|host| host == ANY_HOST) {
         hosts.push(ANY_HOST.to_owned());
     }
@@ -61,7 +61,7 @@ pub(crate) fn drop_everywhere(
     if is_all { Ok(()) } else { Err(leaving.unseen()) }
 }
 
-/// A user on its way out.
+/// A user being removed.
 struct Leaving<'a> {
     host: &'a dyn SqlHost,
     connection: &'a Connection,
@@ -74,7 +74,7 @@ impl Leaving<'_> {
         hosts.map_err(|failure| self.refusal(failure))
     }
 
-    /// Runs the operator's statements, and proves that they left no account that logs in.
+    /// Runs the operator's statements and checks that no account remains that can log in.
     fn run_given(&self, prepared: Vec<Prepared>) -> Result<(), Refusal> {
         let dropped = named::dropped(&prepared, self.username);
         let ran = run(self.host, &self.connection.target, prepared);
@@ -93,17 +93,18 @@ impl Leaving<'_> {
         match left {
             Some(left) => self.lock(&left),
             None if dropped.is_empty() => Err(self.lock_out_for(self.unseen())),
-            // The operator's word says which accounts there are, and the server that they are gone.
+            // The operator's statements name the accounts, and the server confirms that the
+            // accounts are gone.
             None => self.drop_accounts(&dropped).map_err(|failure| self.refusal(failure)),
         }
     }
 
-    /// Each account by itself, so that one that is gone does not keep the others.
+    /// Drops each account separately, so that a missing account does not prevent other drops.
     fn drop_accounts(&self, hosts: &[String]) -> Result<(), SqlFailure> {
         self.each(hosts, |account| format!("DROP USER {account}"))
     }
 
-    /// Locks what the operator's statements left, as a user of PostgreSQL is.
+    /// Locks the accounts left by the operator's statements; PostgreSQL users are treated alike.
     fn lock(&self, hosts: &[String]) -> Result<(), Refusal> {
         self.each(hosts, |account| format!("ALTER USER {account} ACCOUNT LOCK")).map_err(
             |failure| match failure.code.as_str() {
@@ -124,8 +125,8 @@ impl Leaving<'_> {
         Ok(())
     }
 
-    /// Keeps the user from logging in while its removal cannot go on, as far as the connection's
-    /// user may. Returns the refusal that keeps it from going on; an outage comes first.
+    /// Locks the user's accounts as far as the connection's user may, because the removal cannot
+    /// continue. Returns `why`, or an outage that prevents the locking.
     fn lock_out_for(&self, why: Refusal) -> Refusal {
         let hosts = self.hosts();
         let locked =

@@ -1,4 +1,4 @@
-//! The rights that the connection's user needs, asked of the server when the connection is written.
+//! Check of the rights that the connection's user needs, made when the connection is written.
 
 use crate::accounts;
 use crate::sessions::DENIED;
@@ -6,11 +6,11 @@ use crate::settings::Connection;
 use crate::sql_failure;
 use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
 
-/// A table of which rows are counted for PROCESS alone.
+/// Query on a table that is readable only with PROCESS.
 const FOR_PROCESS: &str = "SELECT CAST(COUNT(*) AS CHAR) FROM information_schema.INNODB_CMP";
 
-/// Codes of warnings, one for each right that the connection's user lacks. What the server does not
-/// say is not warned of.
+/// Returns a warning code for each right that the connection's user lacks. Rights that the server
+/// does not report cause no warning.
 pub(crate) fn lacking(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -40,8 +40,8 @@ pub(crate) fn lacking(
     Ok(lacking.into_iter().map(str::to_owned).collect())
 }
 
-/// Whether `grants` are known and give none of the `rights` on the whole server. A grant of a role
-/// may give any.
+/// Tells if `grants` is not empty and contains none of the `rights` on the whole server. A granted
+/// role counts as every right, because the role's rights are unknown here.
 fn is_without(grants: &[String], rights: &[&str]) -> bool {
     let gives = |grant: &String| {
         let grant = grant.to_ascii_uppercase();

@@ -1,16 +1,16 @@
-//! Statements on their way to the database.
+//! Execution of prepared statements.
 
 use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost, Statement, Target};
 use bulkhead_sdk::statements::Prepared;
 
-/// A failure with its place among all statements, because an element of the operator's list can
-/// hold several statements.
+/// A failure with its position among all statements, because an element of the operator's list can
+/// contain several statements.
 pub(crate) struct Failed {
     pub(crate) failure: SqlFailure,
     pub(crate) place: Option<usize>,
 }
 
-/// Runs statements in their order. A failure counts them as the operator's list does.
+/// Runs statements in order. A failure's index refers to the operator's list.
 pub(crate) fn run(
     host: &dyn SqlHost,
     target: &Target,
@@ -19,7 +19,7 @@ pub(crate) fn run(
     run_placed(host, target, prepared).map_err(|failed| failed.failure)
 }
 
-/// Runs statements as [`run`] does, and gives the place of a failure.
+/// Runs statements as [`run`] does, and returns the position of a failure.
 pub(crate) fn run_placed(
     host: &dyn SqlHost,
     target: &Target,

@@ -1,25 +1,25 @@
-//! The open sessions of a user, which outlast its accounts.
+//! Open sessions of a user, which outlast the removal of the user's accounts.
 //!
-//! Prevents a session that goes on unseen: without the right to see the sessions of others, the
-//! server answers that there are none. So the question is asked together with one that the server
-//! refuses without that right.
+//! Prevents an unnoticed open session. Without the right to see the sessions of others, the server
+//! answers that there are none; the query therefore also reads a table that the server refuses
+//! without this right.
 
 use crate::codes::Code;
 use crate::settings::Connection;
 use crate::sql_failure;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
 
-/// Most sessions that one attempt ends.
+/// Maximum number of sessions ended by an attempt.
 const MOST: usize = 1000;
 
-/// Number of a right on the whole server that the user lacks.
+/// Error number of a missing right on the whole server.
 pub(crate) const DENIED: &str = "1227";
 
-/// Number of a session that is gone.
+/// Error number of a session that no longer exists.
 const NO_SESSION: &str = "1094";
 
-/// The sessions of a user, oldest first. The table of the condition is a small one, of which rows
-/// are counted for PROCESS alone.
+/// Query for the sessions of a user, oldest first. The table in the condition is small and readable
+/// only with PROCESS.
 const SESSIONS: &str = "SELECT CAST(ID AS CHAR) FROM information_schema.PROCESSLIST WHERE USER = ? \
                         AND (SELECT COUNT(*) FROM information_schema.INNODB_CMP) >= 0 \
                         ORDER BY 1 LIMIT 1000";
@@ -27,8 +27,8 @@ const SESSIONS: &str = "SELECT CAST(ID AS CHAR) FROM information_schema.PROCESSL
 /// Ends all sessions of `username`.
 ///
 /// # Errors
-/// A refusal where the connection's user may not see or end them; a conflict where more were open
-/// than one attempt ends.
+/// A refusal if the connection's user may not see or end the sessions; a conflict if more sessions
+/// were open than an attempt ends.
 pub(crate) fn end(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -61,7 +61,7 @@ pub(crate) fn end(
     }
 }
 
-/// A refusal by that code, with the server's number and the connection's user.
+/// Returns a refusal with `code`, the server's error number and the connection's user.
 pub(crate) fn about(code: Code, connection: &Connection, failure: SqlFailure) -> Refusal {
     let refusal = code.refusal().with("user", &connection.target.username);
     Refusal { vendor_code: failure.sqlstate, ..refusal }

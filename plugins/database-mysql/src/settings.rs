@@ -1,7 +1,7 @@
-//! A connection's settings: read, checked, and turned into what the plugin works with.
+//! Parsing and checking of a connection's settings.
 //!
-//! Settings are stored as they were written, so that a read gives back what a write gave; what they
-//! mean is decided here, on every call, from nothing but themselves.
+//! Settings are stored as written, so that a read returns exactly the written values. This file
+//! interprets them on every call, without other inputs.
 
 use crate::codes::Code;
 use crate::target;
@@ -11,35 +11,35 @@ use bulkhead_sdk::connection::{
 };
 use bulkhead_sdk::database_plugin::{Configured, Refusal, Settings, Target};
 
-/// The names that users of this field know from their audit trails: `v-token-readonly-<random>`.
-/// MySQL refuses longer ones.
+/// Rules for user names. The default form is familiar from existing audit trails:
+/// `v-token-readonly-<random>`. MySQL refuses longer names.
 const USERNAMES: UsernameRules = UsernameRules {
     default: "{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 10) (.RoleName | truncate 10) \
               (random 20) (unix_time) | truncate 32 }}",
     longest: 32,
 };
 
-/// Those of servers before MySQL 5.7.
+/// Rules for user names on servers before MySQL 5.7.
 const LEGACY_USERNAMES: UsernameRules = UsernameRules {
     default: "{{ printf \"v-%s-%s\" (.RoleName | truncate 4) (random 20) | truncate 16 }}",
     longest: 16,
 };
 
-/// The names of this plugin that stand for them.
+/// Plugin names that select these rules.
 const LEGACY: [&str; 3] =
     ["mysql-aurora-database-plugin", "mysql-rds-database-plugin", "mysql-legacy-database-plugin"];
 
-/// The setting that holds the plugin's name as the connection asked for it; the caller adds it to
-/// each call, and it is no setting of the operator's.
+/// Setting with the plugin name that the connection uses. The caller adds this setting to each
+/// call; the operator cannot set it.
 const PLUGIN_NAME: &str = "plugin_name";
 
-/// What the settings mean. No `Debug`: the target holds the password.
+/// The interpreted settings. No `Debug`, because the target contains the password.
 pub(crate) struct Connection {
     pub(crate) target: Target,
     pub(crate) usernames: UsernameRules,
     /// The operator's template for user names; empty means the default.
     pub(crate) username_template: String,
-    /// There is no user that manages the others.
+    /// Set if no user manages the others and each user changes its own password.
     pub(crate) self_managed: bool,
 }
 
@@ -57,7 +57,7 @@ impl Connection {
         let self_managed = flag(settings, "self_managed")?;
         let mut given = credentials(settings)?;
         if self_managed {
-            // The placeholders of such a connection stand for each user in its turn.
+            // Placeholders of such a connection stand for the user of each call.
             given.username.get_or_insert_default();
             given.password.get_or_insert_default();
         }
@@ -74,13 +74,13 @@ impl Connection {
         })
     }
 
-    /// Whether two users could be given the same name.
+    /// Tells if the template could give two users the same name.
     pub(crate) fn may_repeat_names(&self) -> Result<bool, Refusal> {
         self.usernames.may_repeat(&self.username_template)
     }
 }
 
-/// `configure` of the plugin: pure.
+/// Checks and normalises the settings without any request.
 pub(crate) fn configure(settings: &Settings) -> Result<Configured, Refusal> {
     let parameters = parameters(settings)?;
     let connection = Connection::from_parts(settings, &parameters)?;

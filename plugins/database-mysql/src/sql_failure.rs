@@ -1,23 +1,23 @@
-//! From a failure of the `sql` import to a refusal.
+//! Translates failures of the `sql` import into refusals.
 //!
-//! The attack this file stops: a statement's text, which the database repeats in an error. Its
-//! words stay behind; its number and the names of what was asked go on.
+//! Prevents the leak of a statement's text, which the database repeats in its error message. The
+//! message is dropped; the error number and the names of the target remain.
 
 use crate::codes::Code;
 use bulkhead_sdk::connection::failed;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Target};
 
-/// Numbers of what the connection's user may not do.
+/// Error numbers of acts that the connection's user may not do.
 const DENIED: [&str; 6] = ["1044", "1142", "1143", "1227", "1370", "1410"];
 
-/// Numbers of a password that the server's own rules refuse.
+/// Error numbers of a password refused by the server's password rules.
 const WEAK: [&str; 3] = ["1819", "3638", "4166"];
 
-/// Number of an operation on an account that is there already, or is not.
+/// Error number of an operation on an account that already exists or does not exist.
 pub(crate) const NAME_TAKEN: &str = "1396";
 
-/// Why the server refused a login, by its number. A password that must be reset is told at the
-/// login, or at the first statement behind it.
+/// Returns the code for a refused login by error number. The server reports a password that must be
+/// reset at the login or at the first statement after the login.
 fn refused_login(number: Option<&str>) -> Code {
     match number {
         Some("1049") => Code::DatabaseMissing,
@@ -30,7 +30,7 @@ fn refused_login(number: Option<&str>) -> Code {
     }
 }
 
-/// What a failure of the `sql` import means to the caller of the plugin. Its message stays behind.
+/// Translates a failure of the `sql` import and drops its message.
 pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
     let is_in =
         |numbers: &[&str]| failure.sqlstate.as_deref().is_some_and(|n| numbers.contains(&n));
@@ -51,13 +51,13 @@ pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
     failed(code.refusal(), failure, at)
 }
 
-/// Whether nothing was begun, so that certainly nothing is left behind.
+/// Tells if nothing was begun, so that certainly nothing remains.
 pub(crate) fn is_nothing_begun(failure: &SqlFailure) -> bool {
     ["refused", "permission-denied", "forbidden-address", "invalid-request"]
         .contains(&failure.code.as_str())
 }
 
-/// Whether the server has that error number.
+/// Tells if the failure has any of these error numbers.
 pub(crate) fn has_number(failure: &SqlFailure, numbers: &[&str]) -> bool {
     failure.sqlstate.as_deref().is_some_and(|number| numbers.contains(&number))
 }

@@ -1,7 +1,7 @@
-//! From the words of `connection_url` to what the host dials.
+//! Translates `connection_url` into the target that the host dials.
 //!
-//! The attack this file stops: parameters that look honoured and are not, above all those of Go's
-//! driver that send files (`allowAllFiles`) or passwords in clear.
+//! Prevents parameters that seem to work but are ignored, above all the parameters of Go's driver
+//! that send files (`allowAllFiles`) or passwords in clear.
 
 use crate::codes::Code;
 use crate::{dsn, tls};
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 const DEFAULT_PORT: u16 = 3306;
 
-/// What `connection_url` may say besides.
+/// Known parameters of `connection_url`.
 const KNOWN: KnownParameters = KnownParameters {
     honoured: &["user", "password", "dbname", "tls", "timeout"],
     indifferent: &[
@@ -45,7 +45,7 @@ const KNOWN: KnownParameters = KnownParameters {
     ],
 };
 
-/// What `connection_url` says, in either of its forms, before anything is made of it.
+/// Parses either form of `connection_url` without interpreting the parameters.
 pub(crate) fn parameters(connection_url: &str) -> Result<Parameters, Refusal> {
     let text = connection_url.trim();
     if text.is_empty() {
@@ -59,7 +59,7 @@ pub(crate) fn parameters(connection_url: &str) -> Result<Parameters, Refusal> {
     }
 }
 
-/// The target that the parameters name; the sizes of its `pool` are settings of their own.
+/// Returns the target named by the parameters. The sizes of `pool` come from separate settings.
 pub(crate) fn read(
     settings: &Settings,
     parameters: &Parameters,
@@ -88,7 +88,8 @@ pub(crate) fn read(
     })
 }
 
-/// Go's duration in milliseconds; 0 is its word for no bound, which no connection gets.
+/// Returns Go's duration in milliseconds. Go's 0 means no timeout, which is not allowed here, so
+/// the default applies.
 fn timeout(parameters: &Parameters) -> Result<Option<u32>, Refusal> {
     let Some(written) = parameters.plain("timeout")? else { return Ok(None) };
     let seconds = duration::seconds(&Value::String(written))

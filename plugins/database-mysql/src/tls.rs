@@ -1,12 +1,12 @@
-//! How the server proves itself: the parameter `tls` as Go's driver means it, and PEM texts, never
-//! files.
+//! Server authentication: the parameter `tls` as in Go's driver, and PEM texts, never files.
 
 use crate::codes::Code;
 use bulkhead_sdk::connection::{CONNECTION_URL, Fault, Parameters, flag, pem, text};
 use bulkhead_sdk::database_plugin::{Refusal, Settings, Tls};
 
-/// The connection's TLS. Without a word of it, TLS is used where the server has it; with
-/// certificates to trust or to show, the server's is checked.
+/// Returns the connection's TLS settings. By default, TLS is used if the server supports TLS. With
+/// a CA, client certificate or server name, the server's certificate is verified unless
+/// verification is skipped explicitly.
 pub(crate) fn read(settings: &Settings, parameters: &Parameters) -> Result<Tls, Refusal> {
     let root_certificates = pem(settings, "tls_ca")?;
     let client = pem(settings, "tls_certificate_key")?;

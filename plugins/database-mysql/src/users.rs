@@ -1,8 +1,8 @@
-//! Users come to be and change.
+//! Creation and change of users.
 //!
-//! MySQL commits at each statement about an account. So what a creation that failed has left is
-//! removed here, at once, with the operator's rollback statements or by the plugin; what cannot be
-//! told to be gone is left to the caller's undo.
+//! MySQL commits at each statement about an account. After a failed creation, this file therefore
+//! removes the created accounts at once, with the operator's rollback statements and the plugin's
+//! own. If the removal is uncertain, the caller's undo remains responsible.
 
 use crate::accounts::{self, ANY_HOST, NO_ACCOUNT, account};
 use crate::codes::Code;
@@ -13,11 +13,11 @@ use bulkhead_sdk::connection::{Denial, acting, refuse_self_managed};
 use bulkhead_sdk::database_plugin::{Credential, NewUser, Refusal, SqlFailure, SqlHost, StoreTime};
 use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
 
-/// Number of an act that the user may not do.
+/// Error number of an act that the user may not do.
 const DENIED: &str = "1227";
 
-/// MariaDB's way for a user without rights over others, to whom `ALTER USER` is denied of itself
-/// too.
+/// Statement for users without rights over other users on MariaDB, where such users may not run
+/// `ALTER USER` even on themselves.
 const SET_OWN_PASSWORD: &str = "SET PASSWORD = PASSWORD('{{password}}')";
 
 /// Creates `user`.
@@ -42,27 +42,27 @@ pub(crate) fn create(
     Err(if is_sure { refusal.with_nothing_made() } else { refusal })
 }
 
-/// Whether the server itself said no, so that nothing of it is still under way.
+/// Tells if the server itself refused, so that no statement is still running.
 fn is_answer(failure: &SqlFailure) -> bool {
     matches!(failure.code.as_str(), "statement-failed" | "conflict") && failure.sqlstate.is_some()
 }
 
-/// Returns whether the name was another user's before: the server says that the name is taken, and
-/// no earlier statement made a user. An undo would remove the other user.
+/// Tells if the name belonged to another user before: the server reports a taken name, and no
+/// earlier statement created a user. An undo would remove the other user.
 fn is_name_taken(failed: &Failed, makes_users: &[bool]) -> bool {
     let Some(place) = failed.place else { return false };
     let made = makes_users.iter().take(place).any(|makes_user| *makes_user);
     !made && sql_failure::has_number(&failed.failure, &[sql_failure::NAME_TAKEN])
 }
 
-/// Returns whether a statement may make a user.
+/// Tells if a statement may create a user.
 fn makes_user(prepared: &Prepared) -> bool {
     prepared.statement.text.to_ascii_uppercase().contains("CREATE USER")
 }
 
-/// Removes what a failed creation made. The operator's statements are for what else they made; the
-/// user goes in any case, from the hosts that its creation `named` where no others can be seen. No
-/// caller has its password yet, so it has no sessions.
+/// Removes the results of a failed creation. The operator's statements remove other objects that
+/// the creation made; the user is removed in any case, from the hosts `named` by the creation if
+/// the accounts cannot be read. The user has no sessions, because no caller has its password yet.
 fn undo(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -79,7 +79,7 @@ fn undo(
     remove::drop_everywhere(host, connection, username, named)
 }
 
-/// The statements that create `user`; nothing is asked of the database.
+/// Returns the statements that create `user`, without querying the database.
 fn prepare_creation(
     connection: &Connection,
     user: &NewUser,
@@ -96,8 +96,7 @@ fn prepare_creation(
     Ok(prepared)
 }
 
-/// Gives `username` a new credential, at every host; the user itself does it where `current` is
-/// given.
+/// Sets a new credential of `username` for every host, as the user itself if `current` is given.
 pub(crate) fn change_credential(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -149,7 +148,7 @@ pub(crate) fn change_credential(
     })
 }
 
-/// Runs the operator's statements. The server itself has no end of an account to move.
+/// Runs the operator's statements. MySQL itself has no expiry of accounts to change.
 pub(crate) fn set_expiration(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -163,10 +162,10 @@ pub(crate) fn set_expiration(
         .map_err(|failure| sql_failure::refusal(failure, &connection.target))
 }
 
-/// What a user proves itself with, as statements write it. No `Debug`: it may be a password.
+/// A user's credential as inserted into statements. No `Debug`, because it may be a password.
 enum Secret {
     Password(String),
-    /// As the server compares it: `/CN=app/O=harbour`.
+    /// The subject in the server's form: `/CN=app/O=harbour`.
     Subject(String),
 }
 
@@ -195,7 +194,8 @@ impl Secret {
     }
 }
 
-/// `CN=app,O=harbour` in the form of `REQUIRE SUBJECT`; `\` before a comma keeps it in its value.
+/// Converts `CN=app,O=harbour` to the form of `REQUIRE SUBJECT`; a `\` keeps the following comma in
+/// its value.
 fn slashed(subject: &str) -> String {
     let mut slashed = String::from("/");
     let mut characters = subject.chars();
