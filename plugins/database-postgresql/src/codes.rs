@@ -1,10 +1,10 @@
-//! Every code of this plugin's refusals, and the sentence that the description fixes for it.
+//! Codes of this plugin's refusals, with the sentence that the description gives for each code.
 //!
-//! Braces are the host's to fill, so a placeholder of statements cannot be written in a sentence:
-//! it travels as a pair.
+//! The host fills text in braces, so a sentence cannot contain a placeholder of statements. Such a
+//! placeholder is a value of the refusal.
 
 bulkhead_sdk::refusal_codes! {
-    /// Why the plugin refused.
+    /// The reason for a refusal.
     pub(crate) enum Code, CODES {
         Unreachable = "unreachable":
             "the database of connection {connection} did not answer ({targets}); check that it \

@@ -1,11 +1,11 @@
-//! Reads `connection_url`, in whichever of its two forms the operator wrote it.
+//! Parser for both forms of `connection_url`.
 
 use crate::codes::Code;
 use crate::dsn;
 use bulkhead_sdk::connection::{CONNECTION_URL, Parameters, read_url};
 use bulkhead_sdk::database_plugin::Refusal;
 
-/// What `connection_url` says, before anything is made of it.
+/// Parses `connection_url` without interpreting the parameters.
 pub(crate) fn read(connection_url: &str) -> Result<Parameters, Refusal> {
     let text = connection_url.trim();
     if text.is_empty() {

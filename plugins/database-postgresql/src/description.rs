@@ -1,10 +1,10 @@
-//! What the plugin says of itself, once, at registration.
+//! The plugin's description for its registration.
 
 use crate::codes::CODES;
 use bulkhead_sdk::connection::About;
 use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 
-/// The sentences for warnings that others do not give, or word otherwise.
+/// Sentences for warnings that only this plugin gives or that it words differently.
 const WARNINGS: [(&str, &str); 3] = [
     (
         "lacks-createrole",
@@ -22,7 +22,7 @@ const WARNINGS: [(&str, &str); 3] = [
     ),
 ];
 
-/// The description.
+/// Returns the description.
 pub(crate) fn description() -> DatabaseDescription {
     About {
         name: "postgresql-database-plugin",

@@ -1,11 +1,12 @@
-//! The keyword form: `host=db port=5432 user='{{username}}' password='{{password}}' dbname=orders`.
+//! Parser for the keyword form of a connection string: `host=db port=5432 user='{{username}}'
+//! password='{{password}}' dbname=orders`.
 
 use crate::codes::Code;
 use bulkhead_sdk::connection::{CONNECTION_URL, Parameters, Text};
 use bulkhead_sdk::database_plugin::Refusal;
 
-/// Reads libpq's list of `keyword = value` pairs: values bare or in `'…'`, with `\` before `'` and
-/// `\`.
+/// Parses libpq's list of `keyword = value` pairs. Values are bare or in `'…'`; a `\` escapes the
+/// next character.
 pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
     let mut parameters = Parameters::default();
     let mut rest = text.trim_start();
@@ -25,7 +26,7 @@ pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
     Ok(parameters)
 }
 
-/// The value at the start of `text`, and what follows it.
+/// Returns the value at the start of `text`, and the remaining text.
 fn value(text: &str) -> Option<(String, &str)> {
     let quoted = text.strip_prefix('\'');
     let mut characters = quoted.unwrap_or(text).chars();

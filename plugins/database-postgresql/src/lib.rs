@@ -1,9 +1,8 @@
-//! The PostgreSQL plugin: users of one PostgreSQL database, made from an operator's statements and
-//! removed without a trace.
+//! Database plugin for PostgreSQL: creates users of a database with the operator's statements and
+//! removes the users with all their privileges.
 //!
-//! It never dials and never reads a file or an environment variable: everything that a login needs
-//! comes from the connection's settings, and the host does the dialling. It keeps nothing between
-//! calls.
+//! The plugin never dials and never reads a file or an environment variable: all login data comes
+//! from the connection's settings, and the host dials. The plugin keeps no state between calls.
 
 mod codes;
 mod connection_url;
@@ -26,7 +25,7 @@ use bulkhead_sdk::statements::{self, Dialect};
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use settings::Connection;
 
-/// The plugin.
+/// Database plugin `postgresql-database-plugin`.
 pub struct PostgreSql;
 
 impl DatabasePlugin for PostgreSql {
@@ -73,7 +72,7 @@ impl DatabasePlugin for PostgreSql {
         statements: &[String],
         _: &[String],
     ) -> Result<(), Refusal> {
-        // Rollback statements have nothing to do: creation is one transaction.
+        // Rollback statements are not needed: the creation is a single transaction.
         users::create(host, &Connection::read(settings)?, user, statements)
     }
 

@@ -39,7 +39,7 @@ pub(crate) fn check_credential(
     }
     let target = login(&connection.target, username, credential)?;
     let Err(failure) = host.ping(&target) else { return Ok(Some(true)) };
-    // The password of the connection's own user is in question itself, so nothing can be asked.
+    // No query is possible with the connection's own user, because its password is in question.
     let is_another = !connection.self_managed && connection.target.username != username;
     match (failure.code.as_str(), failure.sqlstate.as_deref()) {
         (_, Some(state)) if BEHIND_THE_PASSWORD.contains(&state) => Ok(Some(true)),
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(checked(&lost, "u").unwrap_err().code, "unreachable", "asked again later");
     }
 
-    /// The password in question is needed to ask.
+    /// The query would need the password in question.
     #[test]
     fn of_the_connections_own_user_nothing_more_is_asked() {
         let script = refused("refused", Some("28P01"));

@@ -1,9 +1,9 @@
-//! Removes a user, its sessions and what it was granted.
+//! Removes a user, its sessions and its privileges.
 //!
-//! Three attacks end here. Live sessions outlast `DROP ROLE`, so they are ended before and after.
-//! A user whose removal cannot go on still logs in, so it is locked out first. And what a user owns
-//! is its operator's data: nothing is ever dropped with its owner. A user that is gone is success,
-//! because backups and people remove users too.
+//! Prevents three faults. Live sessions outlast `DROP ROLE`, so sessions are ended before and after
+//! the drop. A user whose removal fails could still log in, so logins are denied first. Objects
+//! owned by the user are the operator's data, so no object is ever dropped with its owner. A
+//! missing user counts as removed, because backups and people remove users too.
 
 use crate::codes::Code;
 use crate::settings::Connection;
@@ -15,13 +15,13 @@ use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
 
 mod sessions;
 
-/// SQLSTATE of a role that something still depends on.
+/// SQLSTATE of a role with dependent objects.
 const DEPENDENT_OBJECTS: &str = "2BP01";
 
-/// SQLSTATE of a role that exists already.
+/// SQLSTATE of a role that already exists.
 const DUPLICATE_OBJECT: &str = "42710";
 
-/// SQLSTATE of a role that came to exist while we waited.
+/// SQLSTATE of a role that another transaction created during the statement.
 const UNIQUE_VIOLATION: &str = "23505";
 
 /// SQLSTATE of an act that the connection's user may not do.
@@ -30,10 +30,11 @@ const INSUFFICIENT_PRIVILEGE: &str = "42501";
 /// SQLSTATE of a catalog that this server does not have.
 const UNDEFINED_TABLE: &str = "42P01";
 
-/// Owned objects that a refusal names at most.
+/// Maximum number of owned objects named in a refusal.
 const NAMED_OBJECTS: usize = 10;
 
-/// What depends on the user, by description. Objects of other databases have no name in this one.
+/// Query for descriptions of everything that depends on the user. Objects of other databases have
+/// no name in the current database.
 const DEPENDENCIES: &str = "SELECT DISTINCT CASE WHEN d.oid IS NULL THEN \
                             coalesce(pg_describe_object(s.classid, s.objid, s.objsubid), 'an \
                             object') ELSE 'something in database ' || d.datname END FROM \
@@ -41,24 +42,24 @@ const DEPENDENCIES: &str = "SELECT DISTINCT CASE WHEN d.oid IS NULL THEN \
                             <> current_database() WHERE s.refclassid = 'pg_authid'::regclass AND \
                             s.refobjid = $1::oid";
 
-/// A user's number, and whether anything depends on it: what it owns or was granted by itself, in
-/// any database. Memberships of groups do not.
+/// Query for a user's OID and for dependencies: owned objects and direct privileges in any
+/// database, but not memberships in groups.
 const USER: &str = "SELECT r.oid::text, EXISTS (SELECT FROM pg_shdepend s WHERE s.refclassid = \
                     'pg_authid'::regclass AND s.refobjid = r.oid)::text FROM pg_roles r WHERE \
                     r.rolname = $1";
 
-/// The same of a server without such a catalog.
+/// Variant of [`USER`] for servers without this catalog.
 const USER_ALONE: &str = "SELECT oid::text FROM pg_roles WHERE rolname = $1";
 
-/// Whether a user can still log in, by its number; no row where it is gone.
+/// Query by OID that tells if a user can still log in; no row if the user is gone.
 const LOGS_IN: &str = "SELECT rolcanlogin::text FROM pg_roles WHERE oid = $1::oid";
 
-/// Schemas in which a table or column was granted to the user.
+/// Query for schemas with a table or column privilege granted to the user.
 const SCHEMAS: &str = "SELECT DISTINCT table_schema::text FROM \
                        information_schema.role_column_grants WHERE grantee = $1 ORDER BY 1";
 
-/// Removes `username` with the operator's statements, or with the plugin's own where there are
-/// none.
+/// Removes `username` with the operator's statements, or with the plugin's own statements if there
+/// are none.
 pub(crate) fn delete(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -90,20 +91,20 @@ pub(crate) fn delete(
     leaving.end_late_sessions(oid)
 }
 
-/// A user, as the database knows it.
+/// A user in the database's catalog.
 struct User {
-    /// Its number, which its sessions keep when its name is gone.
+    /// The user's OID, which its sessions keep after the removal of the name.
     oid: String,
-    /// It may own something, or have been granted something by itself.
+    /// Set if the user may own objects or hold direct privileges.
     holds_something: bool,
 }
 
-/// A user on its way out.
+/// A user being removed.
 struct Leaving<'a> {
     host: &'a dyn SqlHost,
     connection: &'a Connection,
     username: &'a str,
-    /// The name as an identifier, quoted.
+    /// The name as a quoted identifier.
     role: String,
 }
 
@@ -120,8 +121,8 @@ impl Leaving<'_> {
         Ok(oid.map(|oid| User { oid, holds_something }))
     }
 
-    /// Proves that the user is gone, and ends sessions that outlasted it. The operator's statements
-    /// may clean up more than the user.
+    /// Proves that the user is gone, runs the operator's statements, which may clean up more than
+    /// the user, and ends sessions that outlasted the user.
     fn prove_gone(&self, given: Vec<Prepared>) -> Result<(), Refusal> {
         self.fence()?;
         match users::run(self.host, &self.connection.target, given) {
@@ -131,10 +132,11 @@ impl Leaving<'_> {
         self.end_orphans()
     }
 
-    /// Proves that the user is gone, rather than about to appear: a `CREATE ROLE` whose answer was
-    /// lost may still wait for its commit. Making the name ourselves waits for it, because names of
-    /// roles are unique, and fails when it came true. A server that takes no writes proves nothing:
-    /// it may be a copy that lags behind.
+    /// Proves that the user is gone and not about to appear: a `CREATE ROLE` whose answer was lost
+    /// may still await its commit.
+    ///
+    /// Role names are unique, so creating the same name waits for this commit, and fails if the
+    /// commit succeeds. A read-only server proves nothing, because it may be a lagging replica.
     fn fence(&self) -> Result<(), Refusal> {
         let texts = [format!("CREATE ROLE {} NOLOGIN", self.role), self.drop_role()];
         let statements = texts.map(Statement::plain);
@@ -145,13 +147,14 @@ impl Leaving<'_> {
             {
                 Err(Code::Conflict.refusal())
             }
-            // Who may not make roles has made none.
+            // A user without the right to create roles has created none.
             Err(failure) if has_sqlstate(&failure, INSUFFICIENT_PRIVILEGE) => Ok(()),
             proven => proven.map_err(|failure| self.refusal(failure)),
         }
     }
 
-    /// No new sessions. A user that is gone begins none: the answer of the drop may have been lost.
+    /// Denies new sessions. A missing user counts as denied: the answer to an earlier drop may have
+    /// been lost.
     fn deny_login(&self) -> Result<(), SqlFailure> {
         match self.run_alone(format!("ALTER ROLE {} NOLOGIN", self.role)) {
             Err(failure) if has_sqlstate(&failure, UNDEFINED_OBJECT) => Ok(()),
@@ -159,8 +162,8 @@ impl Leaving<'_> {
         }
     }
 
-    /// Denies logins to a user that stays. Returns the refusal for which it stays; that it logs in
-    /// still is graver.
+    /// Denies logins of a user that cannot be removed. Returns `why`, or the failure to deny
+    /// logins, which is more serious.
     fn deny_login_for(&self, why: Refusal) -> Refusal {
         match self.deny_login() {
             Err(failure) => self.refusal(failure),
@@ -168,8 +171,8 @@ impl Leaving<'_> {
         }
     }
 
-    /// No new sessions, then no old ones. Where logins cannot be denied, the drop that follows
-    /// needs the same right.
+    /// Denies new sessions, then ends open sessions. If the server refuses to deny logins, the
+    /// removal continues, because the following drop needs the same right.
     fn shut_out(&self, oid: &str) -> Result<(), Refusal> {
         let denied = self.deny_login();
         tolerate_refusal(denied.clone()).map_err(|failure| self.refusal(failure))?;
@@ -179,8 +182,8 @@ impl Leaving<'_> {
         })
     }
 
-    /// The same as far as the connection's user may, in front of statements of the operator that
-    /// may do more.
+    /// Locks the user out as [`shut_out`](Self::shut_out) does, but tolerates missing rights of the
+    /// connection's user, because the operator's statements that follow may have more rights.
     fn shut_out_as_far(&self, oid: &str) -> Result<(), Refusal> {
         tolerate_refusal(self.deny_login()).map_err(|failure| self.refusal(failure))?;
         match self.end_sessions(oid) {
@@ -189,12 +192,12 @@ impl Leaving<'_> {
         }
     }
 
-    /// Runs the operator's statements on a user that is locked out, and proves that the user is
-    /// gone or stays so.
+    /// Locks the user out, runs the operator's statements, and checks that the user is gone or
+    /// still locked out.
     fn run_given(&self, oid: &str, given: Vec<Prepared>) -> Result<(), Refusal> {
         self.shut_out_as_far(oid)?;
         match users::run(self.host, &self.connection.target, given) {
-            // Another session removed the user since it was found, as in `prove_gone`.
+            // Another session has removed the user since [`find`](Self::find).
             Err(failure)
                 if has_sqlstate(&failure, UNDEFINED_OBJECT)
                     && self.find().is_ok_and(|found| found.is_none()) => {}
@@ -208,8 +211,8 @@ impl Leaving<'_> {
         Ok(())
     }
 
-    /// Removes a user that nothing depends on: to be without it is to be locked out. Whether that
-    /// still was so.
+    /// Removes a user without dependencies; the removal itself locks the user out. Returns `false`
+    /// if something depends on the user by now.
     fn remove_bare(&self, oid: &str) -> Result<bool, Refusal> {
         self.end_sessions(oid).map_err(|why| self.deny_login_for(why))?;
         match self.run_alone(self.drop_role()) {
@@ -226,7 +229,7 @@ impl Leaving<'_> {
         match self.host.transact(&self.connection.target, &revoked) {
             Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => {
                 revoked.pop();
-                // However the rest ends, this it does not keep.
+                // These revocations remain in force even if the next steps fail.
                 let stripped = self.host.transact(&self.connection.target, &revoked);
                 tolerate_refusal(stripped).map_err(refused)?;
                 self.remove_with_dependencies(oid)
@@ -235,8 +238,8 @@ impl Leaving<'_> {
         }
     }
 
-    /// What users are usually granted, each on its own: one that cannot be revoked must not keep
-    /// the others.
+    /// Returns statements that revoke the usual privileges. A failure of a statement does not
+    /// prevent the other revocations.
     fn revocations(&self) -> Result<Vec<Statement>, SqlFailure> {
         let mut schemas = self.column(SCHEMAS, self.username)?;
         schemas.retain(|schema| schema != "public");
@@ -256,9 +259,10 @@ impl Leaving<'_> {
         Ok(texts.into_iter().map(|text| Statement::plain(text).or_else_nothing()).collect())
     }
 
-    /// Functions, types, default privileges, other databases' `CONNECT`: `DROP OWNED` revokes them
-    /// all, and would drop what the user owns. So owned objects are a refusal, and what came to
-    /// be owned since then changes hands before the drop.
+    /// Removes a user that still has privileges on functions or types, default privileges, or
+    /// `CONNECT` on other databases. `DROP OWNED` revokes all of these, but also drops owned
+    /// objects. Owned objects are therefore a refusal, and objects owned since this check are
+    /// reassigned first.
     fn remove_with_dependencies(&self, oid: &str) -> Result<(), Refusal> {
         let owned = self
             .dependencies(oid, "AND s.deptype = 'o'")
@@ -267,7 +271,7 @@ impl Leaving<'_> {
             return Err(Code::OwnsObjects.refusal().with("objects", join_names(owned)));
         }
         let dropped = match self.drop_owned(false) {
-            // DROP OWNED asks for membership in the role, which a user with CREATEROLE can give
+            // DROP OWNED requires membership in the role, which a user with CREATEROLE can grant to
             // itself.
             Err(failure) if has_sqlstate(&failure, INSUFFICIENT_PRIVILEGE) => self.drop_owned(true),
             other => other,
@@ -302,8 +306,7 @@ impl Leaving<'_> {
         Err(refusal.with("user", &self.connection.target.username))
     }
 
-    /// What depends on the user in the way that `filter` says; one more than a refusal names at
-    /// most.
+    /// Returns the dependencies selected by `filter`, at most 1 more than a refusal names.
     fn dependencies(&self, oid: &str, filter: &str) -> Result<Vec<String>, SqlFailure> {
         self.column(&format!("{DEPENDENCIES} {filter} ORDER BY 1 LIMIT {}", NAMED_OBJECTS + 1), oid)
     }
@@ -312,12 +315,12 @@ impl Leaving<'_> {
         format!("DROP ROLE IF EXISTS {}", self.role)
     }
 
-    /// One statement in a transaction of its own, for the host's retries.
+    /// Runs a statement in its own transaction, so that the host can retry the transaction.
     fn run_alone(&self, text: String) -> Result<(), SqlFailure> {
         self.host.transact(&self.connection.target, &[Statement::plain(text)])
     }
 
-    /// The first column of a query with one parameter.
+    /// Returns the first column of a query with 1 parameter.
     fn column(&self, query: &str, parameter: &str) -> Result<Vec<String>, SqlFailure> {
         let rows = self.host.query(&self.connection.target, query, &[parameter])?;
         Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
@@ -328,7 +331,7 @@ impl Leaving<'_> {
     }
 }
 
-/// Lets a refusal of the database pass, where a later step decides; an outage is an outage.
+/// Ignores a refusal of the database if a later step decides; keeps an outage.
 fn tolerate_refusal(outcome: Result<(), SqlFailure>) -> Result<(), SqlFailure> {
     match outcome {
         Err(failure) if matches!(failure.code.as_str(), "statement-failed" | "conflict") => Ok(()),
@@ -344,7 +347,7 @@ fn is_number(oid: &str) -> bool {
     !oid.is_empty() && oid.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Any name, in quotes.
+/// Quotes a name.
 fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

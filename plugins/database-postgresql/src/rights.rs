@@ -1,4 +1,4 @@
-//! The rights that the connection's user needs, asked of the server when the connection is written.
+//! Check of the rights that the connection's user needs, made when the connection is written.
 
 use crate::settings::Connection;
 use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
@@ -6,8 +6,9 @@ use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
 const MAY_MAKE_ROLES: &str =
     "SELECT (rolsuper OR rolcreaterole)::text FROM pg_roles WHERE rolname = current_user";
 
-/// Codes of warnings, one for each right that the connection's user lacks. What the server does not
-/// say is not warned of: a server that only speaks PostgreSQL's protocol has other catalogs.
+/// Returns a warning code for each right that the connection's user lacks. Rights that the server
+/// does not report cause no warning: a server that only speaks PostgreSQL's protocol has other
+/// catalogs.
 pub(crate) fn lacking(
     host: &dyn SqlHost,
     connection: &Connection,

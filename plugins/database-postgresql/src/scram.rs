@@ -1,4 +1,5 @@
-//! SCRAM-SHA-256 verifiers, so that a new password never travels to the database or into its log.
+//! SCRAM-SHA-256 verifiers, which keep new passwords out of the connection to the database and out
+//! of the database's log.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,26 +7,26 @@ use bulkhead_sdk::database_plugin::SqlHost;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
-/// PostgreSQL's own count (`SCRAM_SHA_256_DEFAULT_ITERATIONS`).
+/// PostgreSQL's default iteration count (`SCRAM_SHA_256_DEFAULT_ITERATIONS`).
 const ITERATIONS: u32 = 4096;
 
-/// Bytes of salt, as PostgreSQL makes them.
+/// Length of a salt in bytes, as in PostgreSQL.
 pub(crate) const SALT: u32 = 16;
 
-/// A verifier as far as statements can tell: every other one has the same characters in the same
-/// places, but for letters, digits, `+` and `/`.
+/// Sample verifier for checks of statements. Every verifier has the same characters in the same
+/// places, except for letters, digits, `+` and `/`.
 pub(crate) const SHAPE: &str = "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAA\
                                 AAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
-/// Whether `password` can have a verifier: clients normalise other passwords (SASLprep) before they
-/// hash them, and a verifier of the raw bytes would lock such a user out.
+/// Tells if `password` can have a verifier. Clients normalise passwords beyond printable ASCII
+/// (SASLprep) before hashing, so a verifier of the raw bytes would lock the user out.
 pub(crate) fn has_verifier(password: &str) -> bool {
     password.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
-/// What PostgreSQL stores for `password`, in the form that `ALTER ROLE … PASSWORD` takes.
+/// Returns PostgreSQL's stored form of `password`, as accepted by `ALTER ROLE … PASSWORD`.
 ///
-/// `None` where it can have none; see [`has_verifier`].
+/// `None` if the password can have no verifier; see [`has_verifier`].
 pub(crate) fn verifier(host: &dyn SqlHost, password: &str, salt: &[u8]) -> Option<String> {
     if !has_verifier(password) {
         return None;

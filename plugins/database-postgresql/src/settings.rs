@@ -1,7 +1,7 @@
-//! A connection's settings: read, checked, and turned into what the plugin works with.
+//! Parsing and checking of a connection's settings.
 //!
-//! Settings are stored as they were written, so that a read gives back what a write gave; what they
-//! mean is decided here, on every call, from nothing but themselves.
+//! Settings are stored as written, so that a read returns exactly the written values. This file
+//! interprets them on every call, without other inputs.
 
 use crate::codes::Code;
 use crate::{connection_url, target};
@@ -11,30 +11,30 @@ use bulkhead_sdk::connection::{
 };
 use bulkhead_sdk::database_plugin::{Configured, Refusal, Settings, Target};
 
-/// The names that users of this field know from their audit trails: `v-token-readonly-<20
-/// random>-<time>`. PostgreSQL cuts longer ones, with nothing but a notice.
+/// Rules for user names. The default form is familiar from existing audit trails:
+/// `v-token-readonly-<20 random>-<time>`. PostgreSQL truncates longer names with only a notice.
 pub(crate) const USERNAMES: UsernameRules = UsernameRules {
     default: "{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 8) (.RoleName | truncate 8) \
               (random 20) (unix_time) | truncate 63 }}",
     longest: 63,
 };
 
-/// In which form a new password reaches the database.
+/// Form of a new password on its way to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Authentication {
-    /// In clear: the database hashes it, and may log it.
+    /// In clear: the database hashes the password, and may log it.
     Password,
     /// As a SCRAM-SHA-256 verifier.
     Scram,
 }
 
-/// What the settings mean. No `Debug`: the target holds the password.
+/// The interpreted settings. No `Debug`, because the target contains the password.
 pub(crate) struct Connection {
     pub(crate) target: Target,
     pub(crate) authentication: Authentication,
     /// The operator's template for user names; empty means the default.
     pub(crate) username_template: String,
-    /// There is no user that manages the others.
+    /// Set if no user manages the others and each user changes its own password.
     pub(crate) self_managed: bool,
 }
 
@@ -52,7 +52,7 @@ impl Connection {
         let self_managed = flag(settings, "self_managed")?;
         let mut given = credentials(settings)?;
         if self_managed {
-            // The placeholders of such a connection stand for each user in its turn.
+            // Placeholders of such a connection stand for the user of each call.
             given.username.get_or_insert_default();
             given.password.get_or_insert_default();
         }
@@ -69,7 +69,7 @@ impl Connection {
     }
 }
 
-/// `configure` of the plugin: pure.
+/// Checks the settings without any request.
 pub(crate) fn configure(settings: &Settings) -> Result<Configured, Refusal> {
     let parameters = parameters(settings)?;
     let connection = Connection::from_parts(settings, &parameters)?;

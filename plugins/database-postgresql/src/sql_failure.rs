@@ -1,13 +1,13 @@
-//! What a failure of the database becomes.
+//! Translates failures of the database into refusals.
 //!
-//! The attack this file stops: a password that the database repeats in an error. Its words stay
-//! behind; its SQLSTATE and the names of what was asked go on.
+//! Prevents the leak of a password, which the database may repeat in its error message. The message
+//! is dropped; the SQLSTATE and the names of the target remain.
 
 use crate::codes::Code;
 use bulkhead_sdk::connection::failed;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Target};
 
-/// What a failure of the `sql` import means to the caller of the plugin. Its message stays behind.
+/// Translates a failure of the `sql` import and drops its message.
 pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
     let code = match (failure.code.as_str(), failure.sqlstate.as_deref()) {
         ("unreachable", _) => Code::Unreachable,
@@ -27,10 +27,9 @@ pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
     failed(code.refusal(), failure, at)
 }
 
-/// Whether a transaction that failed so has certainly left nothing behind: it was not begun, or
-/// PostgreSQL itself answered to it with an error, which ends it as if it had not been. An answer
-/// that was lost, or did not come in time, leaves it open, and so does a code that is not known
-/// here.
+/// Tells if a failed transaction certainly left nothing behind: it was not begun, or PostgreSQL
+/// answered with an error, which rolls the transaction back. A lost answer, a timeout or an unknown
+/// code is uncertain.
 pub(crate) fn is_nothing_kept(failure: &SqlFailure) -> bool {
     match failure.code.as_str() {
         "refused" | "permission-denied" | "forbidden-address" | "invalid-request" => true,

@@ -1,4 +1,4 @@
-//! From the words of `connection_url` to what the host dials.
+//! Translates `connection_url` into the target that the host dials.
 
 use crate::tls;
 use bulkhead_sdk::connection::{
@@ -8,7 +8,7 @@ use bulkhead_sdk::database_plugin::{Pool, Refusal, Settings, Target};
 
 const DEFAULT_PORT: u16 = 5432;
 
-/// What `connection_url` may say besides.
+/// Known parameters of `connection_url`.
 const KNOWN: KnownParameters = KnownParameters {
     honoured: &[
         "host",
@@ -69,7 +69,7 @@ const KNOWN: KnownParameters = KnownParameters {
     ],
 };
 
-/// The target that the parameters name; the sizes of its `pool` are settings of their own.
+/// Returns the target named by the parameters. The sizes of `pool` come from separate settings.
 pub(crate) fn read(
     settings: &Settings,
     parameters: &Parameters,
@@ -107,7 +107,8 @@ fn username(parameters: &Parameters, credentials: &Credentials<'_>) -> Result<St
     Ok(written.unwrap_or_else(|| credentials.username.unwrap_or_default().to_owned()))
 }
 
-/// Users can be made only where writes are, so the attributes that ask for a standby are refused.
+/// Tells if the target must be writable. Attributes that require a standby are refused, because
+/// users can be created only on a writable server.
 fn writable(parameters: &Parameters) -> Result<bool, Refusal> {
     match parameters.plain("target_session_attrs")?.as_deref() {
         None | Some("any") => Ok(false),
@@ -116,7 +117,8 @@ fn writable(parameters: &Parameters) -> Result<bool, Refusal> {
     }
 }
 
-/// libpq's seconds, in milliseconds; 0 is its word for no bound, which no connection gets.
+/// Converts libpq's seconds to milliseconds. libpq's 0 means no timeout, which is not allowed here,
+/// so the default applies.
 fn connect_timeout(parameters: &Parameters) -> Result<Option<u32>, Refusal> {
     let Some(seconds) = parameters.plain("connect_timeout")? else { return Ok(None) };
     let seconds: u32 = seconds

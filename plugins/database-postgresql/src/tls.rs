@@ -1,20 +1,19 @@
-//! How the server proves itself: `sslmode` as libpq means it, and PEM texts, never files.
+//! Server authentication: `sslmode` as in libpq, and PEM texts, never files.
 //!
-//! The attack this file stops: `sslrootcert=/etc/shadow`, which would make the host open a file of
-//! its own.
+//! Prevents `sslrootcert=/etc/shadow`, which would make the host open a local file.
 
 use crate::codes::Code;
 use bulkhead_sdk::connection as shared;
 use bulkhead_sdk::connection::{CONNECTION_URL, Fault, Parameters};
 use bulkhead_sdk::database_plugin::{Refusal, Settings, Tls};
 
-/// A certificate or key, and where it was given.
+/// A certificate or key, and the setting that contained it.
 struct Pem {
     setting: &'static str,
     text: String,
 }
 
-/// The connection's TLS, from the settings and the parameters of `connection_url`; settings win.
+/// Returns the connection's TLS settings. Settings take precedence over `connection_url`.
 pub(crate) fn read(settings: &Settings, parameters: &Parameters) -> Result<Tls, Refusal> {
     let roots = pem(settings, parameters, "tls_ca", "sslrootcert")?;
     let certificate = pem(settings, parameters, "tls_certificate", "sslcert")?;
@@ -33,8 +32,9 @@ pub(crate) fn read(settings: &Settings, parameters: &Parameters) -> Result<Tls, 
     })
 }
 
-/// libpq's modes; `allow` would try without TLS first, so it is taken as `prefer`. Roots to trust
-/// make `require` check the certificate, and no mode at all `verify-full`.
+/// Returns the TLS mode by libpq's rules. `allow` counts as `prefer`, because `allow` would first
+/// try without TLS. With trusted roots, `require` verifies the certificate, and the default is
+/// `verify-full`.
 fn mode(parameters: &Parameters, roots: Option<&Pem>) -> Result<String, Refusal> {
     let written = parameters.plain("sslmode")?;
     let mode = match (written.as_deref(), roots) {

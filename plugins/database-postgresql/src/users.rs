@@ -1,5 +1,5 @@
-//! Users come to be and change. All of an operator's statements for one of these run in
-//! one transaction, so that a failure leaves nothing behind.
+//! Creation and change of users. All statements of an operation run in a single transaction, so
+//! that a failure leaves nothing behind.
 
 use crate::codes::Code;
 use crate::settings::{Authentication, Connection};
@@ -33,7 +33,7 @@ pub(crate) fn create(
     })
 }
 
-/// The statements that create `user`; nothing is asked of the database.
+/// Returns the statements that create `user`, without querying the database.
 fn prepare_creation(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -50,7 +50,7 @@ fn prepare_creation(
     Ok(prepared)
 }
 
-/// Gives `username` a new password; the user itself does it where `current` is given.
+/// Sets a new credential of `username`, as the user itself if `current` is given.
 pub(crate) fn change_credential(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -67,7 +67,7 @@ pub(crate) fn change_credential(
     given_or_own(host, &target, given, CHANGE_PASSWORD, &secret.values(username))
 }
 
-/// Moves the date after which `username` can no longer log in by password.
+/// Changes the time after which `username` can no longer log in with a password.
 pub(crate) fn set_expiration(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -79,7 +79,7 @@ pub(crate) fn set_expiration(
     given_or_own(host, &connection.target, given, SET_EXPIRATION, &values)
 }
 
-/// Runs statements in one transaction. A failure counts them as the operator's list does.
+/// Runs statements in a single transaction. A failure's index refers to the operator's list.
 pub(crate) fn run(
     host: &dyn SqlHost,
     target: &Target,
@@ -96,7 +96,7 @@ pub(crate) fn run(
     })
 }
 
-/// The operator's statements, or the plugin's own where the operator gave none.
+/// Runs the operator's statements, or the plugin's own statement if there are none.
 fn given_or_own(
     host: &dyn SqlHost,
     target: &Target,
@@ -116,8 +116,8 @@ fn given_or_own(
     })
 }
 
-/// A text of the characters that statements get in place of `password`; `None` where it cannot be
-/// set on this connection.
+/// Returns a text with the same character set as the value that replaces `password` in statements.
+/// `None` if this connection cannot set the password.
 pub(crate) fn shape_of(connection: &Connection, password: &str) -> Option<String> {
     match connection.authentication {
         Authentication::Password => Some(password.to_owned()),
@@ -125,12 +125,12 @@ pub(crate) fn shape_of(connection: &Connection, password: &str) -> Option<String
     }
 }
 
-/// What a user proves itself with, as statements write it. No `Debug`: it may be a password.
+/// A user's credential as inserted into statements. No `Debug`, because it may be a password.
 enum Secret {
-    /// Itself, or its verifier.
+    /// The password itself, or its verifier.
     Password(String),
-    /// As the role gave it, `CN=app`. The server looks at certificates by its own rules, where the
-    /// common name is the user's: `common_name_template` is then `{{.Username}}`.
+    /// The role's subject, such as `CN=app`. The server checks certificates by its own rules, which
+    /// expect the user name as the common name: `common_name_template` is then `{{.Username}}`.
     Subject(String),
 }
 

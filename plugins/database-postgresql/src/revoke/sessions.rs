@@ -1,7 +1,7 @@
-//! The open sessions of a user that leaves. They outlast `DROP ROLE`, under the user's number.
+//! Open sessions of a user being removed. Sessions outlast `DROP ROLE` under the user's OID.
 //!
-//! Prevents a session that goes on unnoticed: where the server refuses to end the sessions, the
-//! removal succeeds only if there are none.
+//! Prevents an unnoticed open session: if the server refuses to end sessions, the removal succeeds
+//! only if there are none.
 
 use super::{INSUFFICIENT_PRIVILEGE, Leaving, has_sqlstate, tolerate_refusal};
 use crate::codes::Code;
@@ -10,18 +10,18 @@ use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Statement};
 /// SQLSTATE of a function that this server does not have.
 const UNDEFINED_FUNCTION: &str = "42883";
 
-/// Sessions whose user is gone. Where the number of a user that is gone is not known, its sessions
-/// are among them.
+/// Condition for sessions whose user is gone. It also finds the sessions of a removed user whose
+/// OID is unknown.
 const ORPHANS: &str = "usesysid IS NOT NULL AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = \
                        usesysid)";
 
 impl Leaving<'_> {
-    /// Ends every session of the user and waits for their ends, because a session's temporary
-    /// tables are objects that the user owns. Where the connection's user may not, it becomes a
-    /// member of the role, which suffices.
+    /// Ends every session of the user and waits for the end, because a session's temporary tables
+    /// are objects owned by the user. If the connection's user lacks the right, it becomes a member
+    /// of the role, which is sufficient.
     ///
     /// # Errors
-    /// A refusal where sessions remain.
+    /// A refusal if sessions remain.
     pub(super) fn end_sessions(&self, oid: &str) -> Result<(), Refusal> {
         let whose = of_user(oid);
         let mut ended = self.terminate(&whose);
@@ -33,20 +33,20 @@ impl Leaving<'_> {
         self.settle(ended, &whose)
     }
 
-    /// Ends sessions that were logging in while the user was removed; their role's number outlives
-    /// its name.
+    /// Ends sessions whose login was in progress during the removal; the user's OID outlives its
+    /// name.
     ///
     /// # Errors
-    /// A refusal where sessions remain.
+    /// A refusal if sessions remain.
     pub(super) fn end_late_sessions(&self, oid: &str) -> Result<(), Refusal> {
         let whose = of_user(oid);
         self.settle(self.terminate(&whose), &whose)
     }
 
-    /// Ends the sessions of users that are gone.
+    /// Ends the sessions of all users that are gone.
     ///
     /// # Errors
-    /// A refusal where sessions remain.
+    /// A refusal if sessions remain.
     pub(super) fn end_orphans(&self) -> Result<(), Refusal> {
         self.settle(self.terminate(ORPHANS), ORPHANS)
     }
@@ -66,7 +66,7 @@ impl Leaving<'_> {
         }
     }
 
-    /// A refusal of the server counts only where there is something that it kept open.
+    /// Ignores the server's refusal to end sessions if no session is open.
     fn settle(&self, ended: Result<(), SqlFailure>, whose: &str) -> Result<(), Refusal> {
         let Err(failure) = ended else { return Ok(()) };
         if !matches!(failure.code.as_str(), "statement-failed" | "conflict") {
