@@ -22,9 +22,9 @@ pub(crate) const USERNAMES: UsernameRules = UsernameRules {
 /// Form of a new password on its way to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Authentication {
-    /// In clear: the database hashes the password, and may log it.
+    /// Cleartext: the database hashes the password, and may log it.
     Password,
-    /// As a SCRAM-SHA-256 verifier.
+    /// A SCRAM-SHA-256 verifier.
     Scram,
 }
 

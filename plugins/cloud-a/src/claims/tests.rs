@@ -1,4 +1,5 @@
-//! Tokens that prove nothing: forged, borrowed, of other tenants and audiences, and nearly right.
+//! Tokens that must prove nothing: forged tokens, tokens of other tenants and audiences, and tokens
+//! that are almost valid.
 
 use crate::fixture::{
     DISCOVERY, ISSUER, KEYS, OWN, TENANT, answer, key, key_set, login, login_with, ready, refusal,
@@ -96,7 +97,7 @@ fn keys_that_are_weak_or_for_something_else_prove_nothing() {
         let mut keys = key_set(&[("k1", &key(0))]);
         keys["keys"][0].as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         bed.host.answer(KEYS, answer(200, &keys));
-        // The first answer was arranged before, and is used up by one that fails.
+        // A failing login consumes the answer that the fixture arranged first.
         login_with(&bed, &signed(&json!({}), Some("k0"), &key(0)), &json!({})).err().unwrap();
         bed.host.forget_cached();
         let refused = refusal(login(&bed, &json!({}), &json!({})));

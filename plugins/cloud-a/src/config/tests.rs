@@ -1,4 +1,4 @@
-//! The configuration: partial updates, what contradicts itself, and what reads show.
+//! The configuration: partial updates, contradictory settings, and the fields shown by reads.
 
 use crate::configuration::{Config, DUE};
 use crate::fixture::{CLIENT, RESOURCE, SECRET, TENANT, empty, ready};

@@ -1,4 +1,4 @@
-//! Logins: what they cost, what their tokens say, how they are explained, and how they are renewed.
+//! Logins: the number of requests, the issued metadata, explanations, and renewals.
 
 use crate::fixture::{
     APP, OWN, RESOURCE, SECRET, SUBSCRIPTION, TENANT, TOKEN, answer, arrange_machine, empty, login,
@@ -32,7 +32,7 @@ fn a_login_that_is_not_proven_reads_no_secret_and_repeats_nothing_of_its_token()
     bed.write("config", &config).unwrap();
     bed.host.set_environment("CLOUDA_CLIENT_SECRET", SECRET);
     for over in [json!({"aud": "guess-4711"}), json!({"iss": "guess-4711"}), json!({"nbf": 9e9})] {
-        // Whatever is read of the environment fails the login with this.
+        // Any read of the environment fails the login with this message.
         bed.host.refuse("environment", Failure::invalid("the environment was read"));
         let refused = refusal(login(&bed, &over, &json!({"vm_name": "vm-1"})));
         assert!(refused.starts_with("the token"), "{refused}");
@@ -308,7 +308,7 @@ fn a_role_of_the_name_of_one_that_is_gone_renews_no_login_of_it() {
 fn a_key_that_its_issuer_withdrew_proves_nothing_once_the_configuration_is_written_again() {
     use crate::fixture::{KEYS, key, key_set};
     let bed = with_role(&by_principal());
-    // The second time that the issuer is asked.
+    // The issuer's second answer.
     bed.host.answer(KEYS, answer(200, &key_set(&[("k2", &key(1))])));
     login(&bed, &json!({}), &json!({})).unwrap();
     assert!(login(&bed, &json!({}), &json!({})).is_ok(), "the set is kept");

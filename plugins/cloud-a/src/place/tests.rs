@@ -1,5 +1,5 @@
-//! Machines, scale sets of both kinds, other resources and identities; and those who borrow, guess
-//! or forge where they are.
+//! Places of machines, both kinds of scale sets, other resources and identities; and callers that
+//! borrow, guess or forge a place.
 
 use crate::arm_id::ArmId;
 use crate::fixture::{
@@ -9,7 +9,7 @@ use crate::fixture::{
 use bulkhead_sdk::Kind;
 use serde_json::{Value, json};
 
-/// A role that binds all of where a machine is, and nothing of who it is.
+/// A role that binds every property of the place and no principal.
 fn bound() -> Value {
     json!({
         "bound_subscription_ids": SUBSCRIPTION.to_uppercase(), "bound_resource_groups": "APPS",
@@ -17,19 +17,19 @@ fn bound() -> Value {
     })
 }
 
-/// The fields that clients send.
+/// Fields that clients send.
 fn stated(more: &Value) -> Value {
     let mut all = json!({"subscription_id": SUBSCRIPTION, "resource_group_name": "Apps"});
     all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     all
 }
 
-/// Claims of the machine's own identity.
+/// Claims of the machine's system-assigned identity.
 fn own(resource: &str) -> Value {
     json!({"xms_mirid": resource.to_lowercase()})
 }
 
-/// Claims of an identity that was given to the resource.
+/// Claims of a user-assigned identity of the resource.
 fn given(resource: &str) -> Value {
     json!({"oid": GIVEN, "xms_mirid": identity("shared"), "xms_az_rid": resource})
 }
@@ -74,11 +74,11 @@ fn a_machine_proves_no_other_one() {
         (own(&machine("vm-10")), mine.clone()),
         (own(&machine("vm")), mine.clone()),
         (given(&machine("vm-2")), mine.clone()),
-        // A machine elsewhere that shares the identity.
+        // A machine in another group with the same identity.
         (given(&elsewhere(&vm)), mine.clone()),
         (given(&of_other(&vm)), mine.clone()),
         (given(&elsewhere(&vm)), json!({"resource_id": vm})),
-        // The group stands in the identity's own id, and not in the machine's.
+        // The stated group is the group of the identity, not of the machine.
         (given(&elsewhere(&vm)), stated(&json!({"vm_name": "vm-1"}))),
         (own(&vm), stated(&json!({"vm_name": "vm-2"}))),
         (own(&vm), stated(&json!({"resource_id": machine("vm-2")}))),

@@ -1,4 +1,4 @@
-//! Roles: what they must bind, and what reads show.
+//! Roles: required constraints, and the fields shown by reads.
 
 use crate::fixture::ready;
 use bulkhead_sdk::Kind;

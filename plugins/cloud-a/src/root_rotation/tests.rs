@@ -1,4 +1,4 @@
-//! Rotations of the client secret: step by step, cut at each of them, and beside other changes.
+//! Rotations of the client secret: each step, an interruption at each step, and concurrent changes.
 
 use crate::configuration::DUE;
 use crate::fixture::{Bed, CLIENT, SECRET, TOKEN, answer, ready};
@@ -31,7 +31,7 @@ fn ours() -> Value {
     json!({"keyId": "key-1", "displayName": "first", "hint": "abc"})
 }
 
-/// A bed whose application has our password and another one.
+/// Returns a bed whose application has the configured password and another password.
 fn with_application() -> Bed {
     let bed = ready();
     bed.host.answer(LIST, listed(&json!([ours(), {"keyId": "key-9", "hint": "oth"}])));
@@ -53,7 +53,7 @@ fn secret(bed: &Bed) -> String {
     bed.host.stored("config").unwrap()["client_secret"].as_str().unwrap().to_owned()
 }
 
-/// What was removed since the last look.
+/// Returns the passwords removed since the last call.
 fn removed(bed: &Bed) -> Vec<Value> {
     let of = |request: bulkhead_sdk::http::Request| {
         request.url.ends_with("removePassword").then(|| {
@@ -104,7 +104,7 @@ fn a_second_rotation_waits_for_the_first() {
     assert!(rotate(&bed).is_ok());
 }
 
-/// Answers of the token endpoint behind those that were arranged: `None` refuses the secret.
+/// Arranges further answers of the token endpoint; `false` refuses the secret.
 fn arrange_tokens(bed: &Bed, works: &[bool]) {
     for works in works {
         let answered = match works {
@@ -176,7 +176,7 @@ fn a_refusal_is_told_and_leaves_nothing_open() {
     assert!(rotate(&bed).is_ok(), "the answer that was arranged next");
 }
 
-/// The name of the password that was asked for since the last look.
+/// Returns the name of the password requested since the last call.
 fn asked_name(bed: &Bed) -> Option<String> {
     bed.host.requests().into_iter().find_map(|request| {
         let body: Value = serde_json::from_slice(&request.body).ok()?;
@@ -184,14 +184,14 @@ fn asked_name(bed: &Bed) -> Option<String> {
     })
 }
 
-/// What is cleaned up after a rotation that was cut, where the application then has `orphan`.
+/// Returns the passwords removed after an interrupted rotation that left `orphan`.
 fn clean_up(bed: &Bed, orphan: Option<&str>) -> Vec<Value> {
     assert_eq!(bed.run_guards().unwrap(), 1);
     assert_eq!((secret(bed), bed.host.stored(PENDING)), (SECRET.to_owned(), None));
     let orphan = orphan.map(|name| json!({"keyId": "key-2", "displayName": name}));
     let passwords: Vec<Value> = [ours()].into_iter().chain(orphan).collect();
     bed.host.answer(LIST, listed(&json!(passwords)));
-    // The list that was arranged first does not show it yet.
+    // The list that was arranged first does not contain the orphan yet.
     ring(bed, RETIRED);
     assert!(removed(bed).is_empty());
     bed.host.advance(60);
@@ -215,13 +215,13 @@ fn a_secret_whose_answer_was_lost_is_found_by_its_name_and_removed() {
 
 #[test]
 fn a_process_that_dies_leaves_one_secret_that_is_known() {
-    // Before anything was made.
+    // The process dies before the secret is created.
     let bed = with_new_secret();
     bed.host.die_after("checkpoint");
     assert!(rotate(&bed).is_err());
     assert_eq!(asked_name(&bed), None);
     assert!(clean_up(&bed, None).is_empty());
-    // Once it was made, and before it was stored.
+    // The process dies after the secret is created and before it is stored.
     let bed = with_new_secret();
     bed.host.die_after("schedule");
     assert!(rotate(&bed).is_err());

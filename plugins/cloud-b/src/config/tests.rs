@@ -1,4 +1,4 @@
-//! Configurations: what is stored, shown and refused.
+//! Configurations: stored, shown and refused values.
 
 use crate::fixture::{ACCOUNT_KEY, OTHER_KEY, OWN, SHORT_KEY, configured, empty, key_file};
 use bulkhead_sdk::{Failure, Kind};

@@ -1,4 +1,4 @@
-//! Endpoints: their forms, what they keep of the service's path, and what is refused.
+//! Endpoints: their forms, the service's default paths, and refused values.
 
 use super::{Service, foreign, merge};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Logins of accounts and instances, and those that are refused. The weaknesses that the real
-//! plugins were seen to have are here by name.
+//! Logins of accounts and instances, admitted and refused, including known vulnerabilities of other
+//! implementations by name.
 
 use crate::fixture::*;
 use bulkhead_sdk::host::MachineToken;
@@ -8,7 +8,7 @@ use bulkhead_sdk::{Failure, Kind, Login};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The refusal of a login, which is the caller's mistake.
+/// Returns the message of a refused login, which must be an invalid request.
 fn refusal(login: Result<Login, Failure>) -> String {
     let why = login.err().expect("the login is refused");
     assert_eq!(why.kind, Kind::InvalidRequest, "{why}");
@@ -133,7 +133,7 @@ fn letters_beyond_ascii_fold_into_no_role_and_no_audience() {
     let token =
         |audience: &str| signed("s1", ACCOUNT_KEY, &claims(&bed, json!({ "aud": audience })));
     assert!(log_in(&bed, "desK", &token("vault/DESk")).is_ok());
-    // The sign of Kelvin is a capital k.
+    // The Kelvin sign, which Unicode folds into k.
     refusal(log_in(&bed, "desk", &token("vault/des\u{212a}")));
     refusal(log_in(&bed, "des\u{212a}", &token("vault/desk")));
 }
@@ -298,7 +298,7 @@ fn tokens_that_are_forged_in_their_form_are_refused() {
 #[test]
 fn a_key_that_was_withdrawn_proves_nothing_once_the_configuration_is_written_again() {
     let bed = ready();
-    // The second time that the provider is asked.
+    // The provider's second answer.
     for name in [EMAIL, ID] {
         bed.host.answer(&certs_of(name), answer(200, &json!({ "s2": ACCOUNT })));
     }
@@ -314,7 +314,7 @@ fn a_key_that_is_too_short_proves_nothing() {
     let bed = ready();
     let other = "short@p1.iam.gserviceaccount.com";
     bed.host.answer(&certs_of(other), answer(200, &json!({ "w1": SHORT })));
-    // The bed signs with no such key: that it is refused does not depend on the signature.
+    // The key `w1` did not sign this token: the refusal does not depend on the signature.
     let token = signed("w1", ACCOUNT_KEY, &claims(&bed, json!({ "sub": other })));
     let why = refusal(log_in(&bed, "dev", &token));
     assert!(why.contains("2048"), "{why}");
@@ -440,11 +440,11 @@ fn an_instance_is_the_one_that_the_token_says_and_alive() {
     }
 }
 
-/// A bed whose provider says something else of the instance.
+/// Returns a bed whose provider returns other data about the instance.
 fn lying(instance: Value) -> bulkhead_sdk::testbed::AuthBed<crate::CloudB> {
     let bed = ready();
     bed.host.answer(INSTANCE_AT, answer(200, &instance));
-    // The first answer is that of the stage.
+    // This login consumes the fixture's answer.
     assert!(log_in_as_instance(&bed, json!({})).is_ok());
     bed
 }
@@ -545,7 +545,7 @@ fn keys_and_the_access_token_are_asked_for_once() {
         bed.host.requests().iter().map(|asked| format!("{} {}", asked.method, asked.url)).collect();
     let count = |url: &str| urls.iter().filter(|asked| *asked == url).count();
     assert_eq!((count(TOKENS), count(&certs_of(EMAIL))), (1, 1));
-    // Once for the set, and once for a name that is not in it.
+    // A request for the set, and a request for an unknown key id.
     assert!(count(CERTS) <= 2, "{urls:?}");
 }
 

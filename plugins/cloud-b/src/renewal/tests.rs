@@ -1,4 +1,4 @@
-//! Renewals: they prove again, by what was kept and not by what is shown.
+//! Renewals: they check stored proofs, not the shown metadata.
 
 use crate::fixture::*;
 use bulkhead_sdk::{Kind, Login};

@@ -1,4 +1,4 @@
-//! Roles of both types: what is stored, shown, edited and refused.
+//! Roles of both types: stored, shown, edited and refused values.
 
 use crate::CloudB;
 use crate::fixture::empty;

@@ -1,5 +1,5 @@
-//! Rotations of the method's own key: on demand and by time, and what is left where a call, the
-//! process or the provider ends half-way.
+//! Rotations of the method's own key, on demand and scheduled, and their recovery after a call, the
+//! process or the provider fails half-way.
 
 use crate::CloudB;
 use crate::fixture::*;
@@ -29,26 +29,26 @@ fn list(keys: &[Value]) -> Value {
     json!({ "keys": keys })
 }
 
-/// What making a key answers.
+/// Returns the answer to the creation of a key.
 fn made(id: &str, key: &str) -> Value {
     let file = BASE64_STANDARD.encode(key_file(id, key).to_string());
     let name = format!("projects/home/serviceAccounts/{OWN}/keys/{id}");
     json!({ "name": name, "privateKeyData": file })
 }
 
-/// A provider that makes the key `k-new` and ends every key.
+/// Returns a bed whose provider creates the key `k-new` and can remove every key.
 fn rotating() -> AuthBed<CloudB> {
     rotating_with(answer(200, &made("k-new", OTHER_KEY)))
 }
 
-/// A provider that answers so where a key is to be made.
+/// Returns a bed whose provider answers `making` to the creation of a key and can remove every key.
 fn rotating_with(making: Response) -> AuthBed<CloudB> {
     let bed = unending_with(making);
     ends(&bed, &["k-own", "k-new"]);
     bed
 }
 
-/// The same, which knows of no key how to end it.
+/// Returns a bed as [`rotating_with`], whose provider cannot remove any key.
 fn unending_with(making: Response) -> AuthBed<CloudB> {
     let bed = served();
     bed.host.answer(&listing(), answer(200, &list(&[key("k-own", "2020-01-01T00:00:00Z")])));
@@ -57,7 +57,7 @@ fn unending_with(making: Response) -> AuthBed<CloudB> {
     bed
 }
 
-/// Lets the provider end these keys.
+/// Lets the provider remove these keys.
 fn ends(bed: &AuthBed<CloudB>, keys: &[&str]) {
     for id in keys {
         bed.host.answer(&format!("DELETE {}/{id}", keys_at()), answer(200, &json!({})));
@@ -72,19 +72,19 @@ fn in_use(bed: &AuthBed<CloudB>) -> Value {
     bed.read("config").unwrap().data["private_key_id"].clone()
 }
 
-/// The keys that the provider was told to end since the last look.
+/// Returns the keys for which the provider was asked for a removal since the last call.
 fn ended(bed: &AuthBed<CloudB>) -> Vec<String> {
     let asked = bed.host.requests().into_iter().filter(|asked| asked.method == "DELETE");
     asked.map(|asked| asked.url.rsplit('/').next().unwrap().to_owned()).collect()
 }
 
-/// Lets the keys end whose time has come a minute from now.
+/// Removes the former keys that are due a minute from now.
 fn end_former(bed: &AuthBed<CloudB>) {
     bed.host.advance(60);
     bed.wake("former-keys", 1).unwrap();
 }
 
-/// The bed's time, as the provider writes it.
+/// Returns the bed's time in the provider's format.
 fn rfc3339(bed: &AuthBed<CloudB>) -> String {
     let seconds = i64::try_from(now(bed)).unwrap();
     let time = time::OffsetDateTime::from_unix_timestamp(seconds).unwrap();
@@ -137,7 +137,7 @@ fn what_the_provider_refuses_is_told_and_leaves_nothing_behind() {
 #[test]
 fn a_key_that_the_provider_does_not_know_yet_is_used_once_it_does() {
     let bed = rotating();
-    // The token by the old key, then refusals of the new one, and then it works.
+    // The fixture's token for the old key, 5 refusals of the new key, then a token for the new key.
     let says = json!({"error": "invalid_grant"});
     let token = json!({"access_token": "t-2", "expires_in": 3599});
     for _ in 0..5 {
@@ -165,7 +165,7 @@ fn a_key_that_never_works_ends_and_the_old_one_stays() {
     assert_eq!(in_use(&bed), "k-own");
     assert!(bed.wake("root-keys", 1).is_err());
     bed.wake("root-keys", 10).unwrap();
-    // The old key works again, once the refusal that is still in line was answered.
+    // The old key works again after the refusal that is still queued.
     bed.host.answer(TOKENS, answer(200, &json!({"access_token": "t-2", "expires_in": 3599})));
     end_former(&bed);
     assert!(ended(&bed).is_empty(), "the old key has no access yet");
@@ -189,7 +189,7 @@ fn a_process_that_dies_before_the_key_is_made_leaves_nothing_behind() {
     assert_eq!((bed.host.stored("intent/root"), in_use(&bed)), (None, json!("k-own")));
 }
 
-/// A rotation whose key is made and not answered, or not as a key is, after which those came.
+/// Returns a bed after a rotation whose new key was lost, and after which the keys `came` exist.
 fn lose_making(making: Response, came: &[&str]) -> AuthBed<CloudB> {
     let bed = rotating_with(making);
     let mut all = vec![key("k-own", "2020-01-01T00:00:00Z"), key("k-old", "2021-01-01T00:00:00Z")];
@@ -280,7 +280,8 @@ fn a_key_that_cannot_be_ended_keeps_no_other_from_ending() {
     assert!(ended(&bed).contains(&"k-new".to_owned()));
 }
 
-/// A provider that makes `k-1`, `k-2` and so on, and ends each behind the second.
+/// Returns a bed whose provider creates `k-1`, `k-2` and so on, and can remove `k-2` and later
+/// keys.
 fn making(keys: usize) -> AuthBed<CloudB> {
     let bed = unending_with(answer(200, &made("k-1", OTHER_KEY)));
     for number in 2..=keys {
@@ -347,7 +348,7 @@ fn ten_keys_are_the_callers_to_solve_and_too_many_requests_are_not() {
         let all: Vec<Value> =
             (0..keys).map(|one| key(&format!("k{one}"), "2020-01-01T00:00:00Z")).collect();
         bed.host.answer(&listing(), answer(200, &list(&all)));
-        // The first answer is that of the stage.
+        // This rotation consumes the fixture's answer.
         assert!(rotate(&bed).is_err());
         let why = rotate(&bed).err().unwrap();
         assert_eq!(why.kind, kind, "{why}");

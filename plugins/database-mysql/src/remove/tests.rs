@@ -1,4 +1,4 @@
-//! What is asked of the database when a user leaves.
+//! Requests to the database for the removal of a user.
 
 use super::*;
 use bulkhead_sdk::sql_script::SqlScript;
@@ -14,7 +14,7 @@ fn changes(script: &SqlScript) -> Vec<String> {
     asked.filter(|asked| !asked.starts_with("query")).collect()
 }
 
-/// A server whose accounts the connection's user may not see.
+/// Returns a server whose accounts the connection's user may not read.
 fn unseen() -> SqlScript {
     SqlScript::default().fails("mysql.user", SqlScript::state("1142"))
 }
@@ -73,7 +73,7 @@ fn accounts_that_the_operator_names_are_proven_gone_one_by_one() {
             "transact DROP USER 'u'@'localhost'",
         ]
     );
-    // What was dropped by an attempt before is no failure of this one.
+    // An account dropped by an earlier attempt is not a failure of this attempt.
     let script = unseen().fails("DROP USER", SqlScript::state("1396"));
     assert_eq!(deleted(&script, "u", &given), Ok(()));
     let script = unseen();

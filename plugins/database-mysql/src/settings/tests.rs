@@ -1,4 +1,4 @@
-//! What connections are written as, and what becomes of them.
+//! Written settings and their interpretation.
 
 use super::*;
 use bulkhead_sdk::sql_script::SqlScript;

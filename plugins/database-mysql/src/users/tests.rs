@@ -1,4 +1,4 @@
-//! What reaches the database when users are made, changed and tried.
+//! Requests to the database for the creation, change and check of users.
 
 use super::*;
 use bulkhead_sdk::sql_script::SqlScript;
@@ -65,7 +65,7 @@ fn a_name_that_is_taken_is_another_users_and_that_one_is_not_removed() {
         assert!(says_nothing_was_made(&refusal), "{creation:?}");
         assert_eq!(script.asked().len(), 1, "{:?}", script.asked());
     }
-    // Behind a statement that made a user of that name, the name is this request's.
+    // After a statement that created a user with this name, the name belongs to this request.
     let script = SqlScript::default().fails("GRANT", taken(1));
     let refusal = created(&script, &[CREATION], &[]).unwrap_err();
     assert_eq!(refusal.code, "name-taken");

@@ -1,4 +1,4 @@
-//! What is asked of the database when a user leaves, and what is never asked.
+//! Requests to the database for the removal of a user, and requests that must never occur.
 use super::*;
 use bulkhead_sdk::sql_script::SqlScript;
 
@@ -11,13 +11,13 @@ fn deleted(script: &SqlScript, username: &str, given: &[&str]) -> Result<(), Ref
     delete(script, &connection(), username, &given)
 }
 
-/// A server with the user, which no statement leaves there.
+/// Returns a server with the user, which is gone after the statements.
 fn living() -> SqlScript {
     left(&[])
 }
 
-/// A server with the user; whether it logs in behind the operator's statements, where they leave
-/// it.
+/// Returns a server with the user. `logs_in` is the answer after the operator's statements to the
+/// query if the user can still log in; it is empty if the user is gone.
 fn left(logs_in: &[&str]) -> SqlScript {
     SqlScript::default().answers("rolcanlogin", logs_in).answers("FROM pg_roles", &["16400"])
 }
@@ -123,7 +123,7 @@ fn a_user_that_nothing_depends_on_goes_in_one_commit() {
     let dropped = "transact DROP ROLE IF EXISTS \"u\"";
     assert_eq!(script.asked(), [found.as_str(), TERMINATE, dropped, TERMINATE]);
 
-    // Something came to depend on it meanwhile.
+    // Something has come to depend on the user in the meantime.
     let script = bare().fails_once(dropped, SqlScript::state("2BP01"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let asked = script.asked();

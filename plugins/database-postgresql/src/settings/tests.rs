@@ -1,4 +1,4 @@
-//! Connection settings as a table: every shape of `connection_url`, and everything that is refused.
+//! Connection settings as tables: every form of `connection_url`, and all refused values.
 use super::*;
 use bulkhead_sdk::database_plugin::Endpoint;
 use bulkhead_sdk::database_plugin::Pool;
@@ -19,7 +19,7 @@ fn code(settings: &Settings) -> String {
     refusal.code
 }
 
-/// Addresses, user, password, database.
+/// Returns addresses, user, password and database.
 fn read(url: &str, more: &[(&str, Value)]) -> (String, String, String, String) {
     let connection = Connection::read(&SqlScript::settings_with(url, more))
         .map_err(|refusal| refusal.code)
@@ -99,7 +99,7 @@ fn placeholders_take_the_settings_whatever_is_in_them() {
     );
 }
 
-/// URLs that name nothing to dial, and the code of each refusal.
+/// URLs without a host to dial, and the code of each refusal.
 const UNDIALLED: &[(&str, &str)] = &[
     ("", "connection-url-missing"),
     ("  ", "connection-url-missing"),

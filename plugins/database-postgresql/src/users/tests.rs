@@ -1,4 +1,4 @@
-//! What reaches the database when users are made, changed and tried.
+//! Requests to the database for the creation, change and check of users.
 use super::*;
 use bulkhead_sdk::sql_script::SqlScript;
 use serde_json::json;
