@@ -197,7 +197,7 @@ impl Leaving<'_> {
     fn run_given(&self, oid: &str, given: Vec<Prepared>) -> Result<(), Refusal> {
         self.shut_out_as_far(oid)?;
         match users::run(self.host, &self.connection.target, given) {
-            // Another session has removed the user since [`find`](Self::find).
+            // Another session has removed the user since the look-up.
             Err(failure)
                 if has_sqlstate(&failure, UNDEFINED_OBJECT)
                     && self.find().is_ok_and(|found| found.is_none()) => {}
