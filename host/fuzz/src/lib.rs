@@ -1,9 +1,8 @@
-//! Seeded fuzzing, for the tests of every crate that reads what others wrote.
+//! Seeded fuzzing, for the tests of every crate that parses untrusted input.
 //!
-//! From good examples and words of the language, cases are made that are nearly good; a case that
-//! panics, or takes longer than a second, is printed in hexadecimal with its seed. `FUZZ_SECONDS`
-//! says how long each target is tried (2 unless told), `FUZZ_SEED` where to begin,
-//! `FUZZ_CASE=<hex>` which case to run alone.
+//! Cases are mutations of good examples and of words of the language. A case that panics or runs
+//! longer than a second is printed in hexadecimal with its seed. `FUZZ_SECONDS` is the time for
+//! each target (default 2), `FUZZ_SEED` the first seed, and `FUZZ_CASE=<hex>` a single case to run.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,28 +15,28 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
-/// Longer than any parser here needs for a case, on a busy machine.
+/// Maximum time of a parser for a case, on a busy machine.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// How often a slow case is tried again.
+/// Maximum number of retries of a slow case.
 const AGAIN: u32 = 3;
 
-/// Longest case, in bytes, where no seed is longer.
+/// Maximum length of a case in bytes, unless a seed is longer.
 const LONGEST: usize = 64 * 1024;
 
 const SEED: u64 = 0x0bad_c0de;
 
-/// Numbers that look random and are the same for the same seed.
+/// A pseudo-random generator: the same seed gives the same numbers.
 pub struct Dice(u64);
 
 impl Dice {
-    /// Dice that always fall the same way.
+    /// Creates a generator from a seed.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below `bound`; 0 where that is 0.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     ///
     /// # Panics
     /// Never: a remainder is as small as its divisor.
@@ -48,18 +47,18 @@ impl Dice {
         usize::try_from((self.0 >> 8) % u64::try_from(bound.max(1)).unwrap()).unwrap()
     }
 
-    /// One of `from`.
+    /// Chooses a member of `from`.
     ///
     /// # Panics
-    /// When there is none.
+    /// If `from` is empty.
     pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())].clone()
     }
 
-    /// At most `most` of `from`, each as often as the dice say.
+    /// Chooses at most `most` members of `from`, with repetition.
     ///
     /// # Panics
-    /// When there is none.
+    /// If `from` is empty.
     pub fn some<T: Clone>(&mut self, most: usize, from: &[T]) -> Vec<T> {
         (0..self.below(most + 1)).map(|_| self.pick(from)).collect()
     }
@@ -70,7 +69,7 @@ impl Dice {
     }
 }
 
-/// Runs `case` on mutations of `seeds`, spiced with `words`, for as long as `FUZZ_SECONDS` says.
+/// Runs `case` on mutations of `seeds` and `words` for `FUZZ_SECONDS`.
 ///
 /// # Panics
 /// With the seed and the bytes of the first case that panics or is slow.
@@ -102,7 +101,7 @@ fn try_case(name: &str, seed: u64, bytes: &[u8], case: &impl Fn(&[u8])) {
         println!("{name}: seed {seed} panics; again with FUZZ_CASE={}", repeat());
         resume_unwind(why);
     }
-    // A machine that stood still is not the case's fault: what is slow is slow again.
+    // A busy machine delays a good case; a slow case is slow in every retry.
     let mut took = start.elapsed();
     for _ in 0..AGAIN {
         if took < SLOW {

@@ -1,9 +1,8 @@
-//! The unit of work: everything one request reads and writes, committed at once.
+//! The unit of work: all reads and writes of one request, committed at once.
 //!
-//! It holds no connection, no transaction and no lock between calls, so a request may wait for a
-//! network as long as it likes without keeping other requests from committing. What it costs is
-//! that a commit can be refused ([`StoreFault::Conflict`]); the request is then run again from its
-//! first read.
+//! A unit holds no connection, transaction or lock between calls, so that a request may wait for a
+//! network without blocking the commits of other requests. In return a commit can be refused
+//! ([`StoreFault::Conflict`]), and the request then runs again from its first read.
 
 mod begin;
 mod finish;
@@ -30,49 +29,50 @@ use crate::store::Store;
 use crate::turns::{Contended, TurnState};
 use crate::work::{self, Outcome, Reads, Work, Writes};
 
-/// Keys that are read at once for their names.
+/// Number of keys in one page of a scan for names.
 const PAGE: u32 = 1_000;
 
-/// What one part of a unit read and wrote since the last checkpoint.
+/// Reads and writes of one part of a unit since the last checkpoint.
 #[derive(Default)]
 struct Part {
     reads: Reads,
-    /// What is buffered: a record to put, or `None` to delete.
+    /// Buffered writes: a record to put, or `None` to delete.
     buffer: BTreeMap<Address, Option<Record>>,
 }
 
-/// A unit of work. Dropped without a commit, it leaves no trace but its checkpoints.
+/// A unit of work. A unit that is dropped without a commit leaves only its checkpoints.
 pub struct Unit {
     store: Arc<Store>,
     work: Part,
-    /// What [`Unit::finish`] adds; `None` before it.
+    /// The part that [`Unit::finish`] adds; `None` before that call.
     host: Option<Part>,
     /// The mount whose revisions the unit counts.
     mount: Option<String>,
     wrote: bool,
     checkpoints: u32,
     is_whole: bool,
-    /// Why this unit can no longer commit. A caller who goes on after a conflict must not store
-    /// what was computed from two different states.
+    /// The reason for which this unit can no longer commit. A caller that goes on after a conflict
+    /// must not store values computed from two different states.
     spoiled: Option<StoreFault>,
     limit: Option<Arc<StoredLimit>>,
-    /// The turn of the request, as long as that can begin anew.
+    /// The turn of the request, as long as the request can begin anew.
     turn: Option<Arc<TurnState>>,
 }
 
 impl Unit {
-    /// Gives way no more: something outside was changed, and the request cannot begin anew.
+    /// Stops yielding to other requests: the request changed something outside and cannot begin
+    /// anew.
     pub fn insist(&mut self) {
         self.turn = None;
     }
 
-    /// The record at `address`: what this unit wrote, or else the newest committed one, which is
-    /// remembered together with its absence.
+    /// Returns the record at `address`: the own write of this unit, or else the newest committed
+    /// record. The commit depends on the committed record, and on its absence.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when this unit read it before and it has changed;
-    /// [`StoreFault::Damaged`] when it does not open; [`StoreFault::Unavailable`] when it cannot be
-    /// read.
+    /// [`StoreFault::Conflict`] if this unit read the record before and the record has changed;
+    /// [`StoreFault::Damaged`] if the record cannot be decrypted; [`StoreFault::Unavailable`] if
+    /// the database cannot be read.
     pub async fn get(&mut self, address: &Address) -> Result<Option<Record>, StoreFault> {
         if let Some(own) = self.own_write(address) {
             return Ok(own.clone());
@@ -85,15 +85,15 @@ impl Unit {
         Ok(found.map(|(_, record)| record))
     }
 
-    /// The full keys of `space` that begin with `prefix` and are greater than `after` (a full key;
-    /// empty: from the first), in the order of their bytes, at most `limit`. This unit's own writes
-    /// are taken into account; what the committed state held is remembered as a range, so a key
-    /// that appears in it or vanishes from it is a conflict.
+    /// Returns at most `limit` full keys of `space` that begin with `prefix` and are greater than
+    /// `after` (a full key; empty: from the first), in the order of their bytes. The own writes of
+    /// this unit are taken into account. The commit depends on the range: a key that appears in the
+    /// range or vanishes from the range is a conflict.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when this unit listed the same before and it has changed;
-    /// [`StoreFault::Unavailable`] when the database cannot be read, or an earlier checkpoint
-    /// failed.
+    /// [`StoreFault::Conflict`] if this unit listed the same range before and the range has
+    /// changed; [`StoreFault::Unavailable`] if the database cannot be read, or an earlier
+    /// checkpoint failed.
     pub async fn keys(
         &mut self,
         space: Space,
@@ -106,7 +106,8 @@ impl Unit {
             return Ok(Vec::new());
         }
         let range = KeyRange::new(space, prefix, after);
-        // As many more as this unit deletes, so that the page is full without a second read.
+        // Reads as many more keys as this unit deletes, so that the page is full without a second
+        // read.
         let deleted = self.own_writes_in(&range).filter(|(_, record)| record.is_none()).count();
         let fetch = limit.saturating_add(u32::try_from(deleted).unwrap_or(u32::MAX));
         let committed = self.store.list(&range, fetch).await?;
@@ -116,12 +117,11 @@ impl Unit {
         Ok(page)
     }
 
-    /// What follows `prefix` in the keys of `space` that begin with it, behind `after` (a name,
-    /// too; empty: from the first) and at most `limit`, however many that is. Read and remembered
-    /// as [`Unit::keys`] does, page by page.
+    /// Returns at most `limit` names behind the name `after` (empty: from the first). A name is the
+    /// rest of a key of `space` behind `prefix`. Reads page by page with [`Unit::keys`].
     ///
     /// # Errors
-    /// As [`Unit::keys`].
+    /// The errors of [`Unit::keys`].
     pub async fn names(
         &mut self,
         space: Space,
@@ -141,31 +141,32 @@ impl Unit {
         Ok(names)
     }
 
-    /// Buffers the record until the next checkpoint or the commit. An unread record is overwritten.
+    /// Buffers the record until the next checkpoint or the commit. A record that the unit did not
+    /// read is overwritten.
     pub fn put(&mut self, address: Address, body: Vec<u8>, index: Index) {
         self.wrote = true;
         let record = Record::unwritten(Body::new(body), index);
         self.current_part().buffer.insert(address, Some(record));
     }
 
-    /// Buffers the removal of the record; that there is none is no error.
+    /// Buffers the removal of the record. A missing record is no error.
     pub fn delete(&mut self, address: Address) {
         self.wrote = true;
         self.current_part().buffer.insert(address, None);
     }
 
-    /// Buffers the removal of the count of revisions of `mount`, whose data is gone.
+    /// Buffers the removal of the count of revisions of `mount`, after the removal of its data.
     pub fn delete_revision(&mut self, mount: &str) {
         self.delete(revision::counter(mount));
     }
 
-    /// Commits what is buffered, if what was read still holds, and begins a new segment: earlier
-    /// reads are forgotten. With nothing buffered, the reads are checked as [`Unit::commit`] does.
-    /// Gives the revision as [`Unit::commit`] does.
+    /// Commits the buffered writes if the reads still hold, and begins a new segment without reads.
+    /// Without buffered writes, the reads are checked as in [`Unit::commit`]. Returns the revision
+    /// as [`Unit::commit`] does.
     ///
     /// # Errors
-    /// As [`Unit::commit`], and [`StoreFault::TooLarge`] in a unit that is whole. The unit is then
-    /// spoiled: all that it can do is fail in the same way.
+    /// The errors of [`Unit::commit`], and [`StoreFault::TooLarge`] for a unit that is whole. The
+    /// unit is then spoiled, and every later call fails in the same way.
     pub async fn checkpoint(&mut self) -> Result<Option<u64>, StoreFault> {
         self.check_parts()?;
         let revision = self.end_segment().await?;
@@ -176,39 +177,38 @@ impl Unit {
         Ok(revision)
     }
 
-    /// Ends the unit. What it read is checked and what it buffered is stored, in one transaction
-    /// and with one flush. A unit that wrote nothing is checked too when it read more than once;
-    /// otherwise no transaction is needed. Gives the revision of the mount that the commit made, if
-    /// the mount has revisions and its data changed.
+    /// Checks the reads and stores the buffered writes in one transaction with one flush. A unit
+    /// without writes is checked if the unit read more than once; a single read needs no
+    /// transaction. Returns the new revision of the mount, if the mount has revisions and its data
+    /// changed.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when something it read has changed: nothing of this segment was
-    /// stored. [`StoreFault::TooLarge`] when the segment relies on too much, or writes too much, to
-    /// be committed at once, and [`StoreFault::OverLimit`] when the mount would store more than it
-    /// may; nothing was stored either. [`StoreFault::Unavailable`] when the storage failed: nothing
-    /// was acknowledged. The fault of an earlier get or checkpoint that has spoiled the unit.
+    /// [`StoreFault::Conflict`] if a record that the unit read has changed,
+    /// [`StoreFault::TooLarge`] if the segment reads or writes too much for one commit, and
+    /// [`StoreFault::OverLimit`] if the mount would exceed its limit of stored bytes: the segment
+    /// was not stored. [`StoreFault::Unavailable`] if the storage failed: nothing was acknowledged.
+    /// The fault of an earlier get or checkpoint that has spoiled the unit.
     pub async fn commit(mut self) -> Result<Option<u64>, StoreFault> {
         self.end_segment().await
     }
 
-    /// Begins the end of the unit, in which the host adds its own part: see [`Finish`].
+    /// Begins the last part of the unit, in which the host adds its own writes: see [`Finish`].
     pub fn finish(mut self) -> Finish {
         self.host = Some(Part::default());
         Finish { unit: self, attempts: 0 }
     }
 
-    /// Whether this unit put or deleted anything since it began, checkpointed or not.
+    /// Reports whether this unit put or deleted a record, before or after a checkpoint.
     pub fn wrote(&self) -> bool {
         self.wrote
     }
 
-    /// How many checkpoints of this unit stored something: what they stored stays, also when the
-    /// unit fails.
+    /// Returns the number of checkpoints that stored records. These records stay if the unit fails.
     pub fn checkpoints(&self) -> u32 {
         self.checkpoints
     }
 
-    /// The means by which records are named that must not be readable in the database file.
+    /// Returns the keyed hashes for names that must not be readable in the database file.
     pub fn hashes(&self) -> &Hashes {
         self.store.hashes()
     }
@@ -217,7 +217,7 @@ impl Unit {
         self.spoiled.clone().map_or(Ok(()), Err)
     }
 
-    /// A unit that met a fault fails in the same way from then on.
+    /// Fails with the fault that spoiled the unit.
     fn spoil_unless(&mut self, outcome: Result<(), StoreFault>) -> Result<(), StoreFault> {
         if let Err(fault) = &outcome {
             self.spoiled = Some(fault.clone());
@@ -225,7 +225,7 @@ impl Unit {
         outcome
     }
 
-    /// A unit that read something in two states can never commit.
+    /// Spoils a unit that read a record in two states.
     fn spoil_on_change(&mut self, remembered: Result<(), Contended>) -> Result<(), StoreFault> {
         let Err(changed) = remembered else { return Ok(()) };
         self.report(changed);
@@ -237,8 +237,8 @@ impl Unit {
         let checked = self.check_size();
         self.spoil_unless(checked)?;
         let (writes, reads) = (self.seal_writes()?, self.take_reads()?);
-        // Stands while the outcome is open, so that a unit whose checkpoint was dropped cannot
-        // commit unchecked.
+        // Holds while the outcome is open, so that a unit cannot commit unchecked after its
+        // checkpoint was dropped.
         self.spoiled =
             Some(StoreFault::Unavailable("a checkpoint of this request was not waited for".into()));
         let (limit, turn) = (self.limit.clone(), self.turn.clone());
@@ -254,7 +254,7 @@ impl Unit {
         outcome
     }
 
-    /// Checks that all of `reads` were true at one moment.
+    /// Checks that all `reads` held at one moment.
     async fn check(&self, reads: &Reads) -> Result<(), StoreFault> {
         let Some(changed) = self.store.find_changed(reads).await? else { return Ok(()) };
         self.report(changed);
@@ -267,7 +267,7 @@ impl Unit {
         }
     }
 
-    /// Before anything is sealed: that takes its time, too.
+    /// Checks the limits before sealing, which takes time, too.
     fn check_size(&self) -> Result<(), StoreFault> {
         let written = self.parts().map(|part| part.buffer.len()).sum();
         let bodies = self.parts().flat_map(|part| part.buffer.values().flatten());
@@ -275,7 +275,7 @@ impl Unit {
         work::check_size(self.parts().map(|part| part.reads.checked()).sum(), written, bytes)
     }
 
-    /// The part that reads and writes now.
+    /// The part that current reads and writes belong to.
     fn current_part(&mut self) -> &mut Part {
         self.host.as_mut().unwrap_or(&mut self.work)
     }
@@ -285,14 +285,14 @@ impl Unit {
         [Some(&self.work), self.host.as_ref()].into_iter().flatten()
     }
 
-    /// What this unit wrote at `address`, if it did.
+    /// The own write of this unit at `address`.
     fn own_write(&self, address: &Address) -> Option<&Option<Record>> {
         let hosts = self.host.as_ref().and_then(|part| part.buffer.get(address));
         hosts.or_else(|| self.work.buffer.get(address))
     }
 
-    /// What both parts read. Without a host's part the segment ends in any case; with one,
-    /// the work's reads are kept, because that part may be done again.
+    /// The reads of both parts. The segment ends here, unless there is a part of the host: the host
+    /// may repeat its part, so that the reads of the work are kept.
     fn take_reads(&mut self) -> Result<Reads, StoreFault> {
         match &self.host {
             None => Ok(mem::take(&mut self.work.reads)),
@@ -306,8 +306,8 @@ impl Unit {
         }
     }
 
-    /// What is buffered, sealed here rather than by the committer, for which all requests wait.
-    /// Only what gets a revision has to be sealed there.
+    /// The buffered writes, sealed. The committer, for which all requests wait, seals only records
+    /// with a revision.
     fn seal_writes(&self) -> Result<Writes, StoreFault> {
         let latest: BTreeMap<_, _> = self.parts().flat_map(|part| &part.buffer).collect();
         let mut writes = Writes { revised: self.begin_revision(), ..Writes::default() };
@@ -330,7 +330,7 @@ impl Unit {
         Ok(writes)
     }
 
-    /// The revision to be made, still without its records, if data of the unit's mount changed.
+    /// The new revision without its records, if data of the unit's mount changed.
     fn begin_revision(&self) -> Option<RevisedWrites> {
         let mount = self.mount.as_ref()?;
         let mut written = self.parts().flat_map(|part| part.buffer.keys());
@@ -338,7 +338,7 @@ impl Unit {
         is_changed.then(|| RevisedWrites { counter: revision::counter(mount), puts: Vec::new() })
     }
 
-    /// Whether the unit numbers what it writes there.
+    /// Reports whether records at that address get a revision.
     fn is_revised(&self, address: &Address) -> bool {
         let below = self.mount.as_ref().and_then(|mount| address.key.strip_prefix(mount.as_str()));
         address.space == Space::Data && below.is_some_and(|below| below.starts_with('/'))
@@ -351,7 +351,7 @@ impl Unit {
         self.parts().flat_map(|part| &part.buffer).filter(|(address, _)| range.contains(address))
     }
 
-    /// The first `limit` keys of the range as this unit sees it.
+    /// The first `limit` keys of the range, with the own writes of this unit.
     fn merge_own(&self, range: &KeyRange, committed: &[String], limit: u32) -> Vec<String> {
         let mut keys: BTreeSet<&str> = committed.iter().map(String::as_str).collect();
         for (address, record) in self.own_writes_in(range) {

@@ -9,7 +9,7 @@ use crate::turns::Turn;
 use std::sync::Arc;
 
 impl Store {
-    /// Begins a unit of work. Costs nothing until it reads.
+    /// Begins a unit of work. The unit costs nothing before its first read.
     pub fn begin(self: &Arc<Self>) -> Unit {
         Unit {
             store: Arc::clone(self),
@@ -25,28 +25,29 @@ impl Store {
         }
     }
 
-    /// Begins a unit of work of a mount that has revisions: each of its commits that changes data
-    /// of the mount (records of [`Space::Data`] below `<mount>/`) counts, and numbers what it puts.
+    /// Begins a unit of work of a mount with revisions: a commit that changes data of the mount
+    /// (records of [`Space::Data`] below `<mount>/`) raises the revision, and the records that the
+    /// commit puts carry the number.
     pub fn begin_revised(self: &Arc<Self>, mount: &str) -> Unit {
         Unit { mount: Some(mount.to_owned()), ..self.begin() }
     }
 }
 
 impl Unit {
-    /// As a unit that takes its mount to this limit at most.
+    /// Bounds the stored bytes of the mount by `limit`.
     #[must_use]
     pub fn within(self, limit: &Arc<StoredLimit>) -> Unit {
         Unit { limit: Some(Arc::clone(limit)), ..self }
     }
 
-    /// As a unit that stores everything in one commit or nothing: a checkpoint fails.
+    /// Stores everything in one commit or nothing: a checkpoint fails.
     #[must_use]
     pub fn whole(self) -> Unit {
         Unit { is_whole: true, ..self }
     }
 
-    /// As a unit of the request with this place: the unit reports its conflicts, and gives way to
-    /// another request's turn. For callers who wait for their [`Turn`] and begin anew.
+    /// Joins the turn of a request: the unit reports its conflicts and yields to the turn of
+    /// another request. For callers that wait for their [`Turn`] and begin anew.
     #[must_use]
     pub fn in_turn(self, turn: &Turn) -> Unit {
         Unit { turn: Some(Arc::clone(turn.state())), ..self }

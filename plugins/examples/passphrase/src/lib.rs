@@ -1,4 +1,4 @@
-//! Lets in who knows a passphrase.
+//! Logs in callers that know a passphrase.
 
 use bulkhead_sdk::call::Context;
 use bulkhead_sdk::table::{Field, Row, write};
