@@ -1,4 +1,5 @@
-//! A connection as it is stored: which database plugin, with which settings, for which roles.
+//! A stored connection: the database plugin, the plugin's settings, and the roles that may use the
+//! connection.
 
 use bulkhead_sdk::host::Connection as HostConnection;
 use bulkhead_sdk::rotation::{Settings, Times};
@@ -9,48 +10,50 @@ use bulkhead_sdk::{Failure, Host, Kind, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What the keys of the timers of rotations begin with.
+/// Prefix of the keys of rotation timers.
 const TIMER: &str = "rotate-root/";
 
-/// A connection. No `Debug`: its settings hold the password.
+/// A connection. No `Debug`: the settings hold the password.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Connection {
     pub(crate) plugin_name: String,
-    /// As it was written; empty for the version that the catalog chooses.
+    /// The version as the operator wrote the version. Empty: the catalog chooses the version.
     pub(crate) plugin_version: String,
-    /// As the plugin's `configure` returned them.
+    /// The settings as returned by the plugin's `configure`.
     pub(crate) settings: Map<String, Value>,
     pub(crate) allowed_roles: Vec<String>,
     pub(crate) verify_connection: bool,
     pub(crate) root_rotation_statements: Vec<String>,
     pub(crate) password_policy: String,
     pub(crate) skip_static_role_import_rotation: bool,
-    /// When the password of its own user is changed, and when that was done.
+    /// The rotation schedule of the connection's own user.
     #[serde(flatten)]
     pub(crate) rotation: Settings,
     #[serde(flatten)]
     pub(crate) times: Times,
-    /// The servers that the plugin dials for it. `None`: an earlier release stored it, which did
-    /// not ask.
+    /// The servers that the plugin dials for the connection. `None`: an earlier release stored the
+    /// connection and did not ask for the servers.
     #[serde(default)]
     pub(crate) targets: Option<Vec<String>>,
-    /// Only the engine knows the password of its own user: a rotation made it.
+    /// Only the engine knows the password of the connection's own user, because a rotation
+    /// generated the password.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) has_own_password: bool,
-    /// Grows with every change, also over removal and creation under the same name.
+    /// A number that grows with every change, even if the connection is removed and created again
+    /// under the same name.
     pub(crate) generation: u64,
 }
 
 stored!(Connection, "connection", reads_stored_connections);
 
 impl Connection {
-    /// Where the connection `name` is stored.
+    /// Returns the storage key of the connection `name`.
     pub(crate) fn key(name: &str) -> String {
         format!("config/{name}")
     }
 
-    /// The connection `name`, if there is one. As many of its revocations and rotations run at once
-    /// as it may have sessions.
+    /// Returns the connection `name`, if the connection exists. Allows as many parallel revocations
+    /// and rotations as the connection may have sessions.
     pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
         let found: Option<Self> = host.storage().get(&Self::key(name))?;
         if let Some(sessions) = found.as_ref().and_then(Self::sessions) {
@@ -59,7 +62,7 @@ impl Connection {
         Ok(found)
     }
 
-    /// Maximum number of its sessions, if its settings name one; a number below zero is no limit.
+    /// Returns the maximum number of sessions in the settings. A negative number means no limit.
     fn sessions(&self) -> Option<u32> {
         let sessions: Option<i64> = match self.settings.get("max_open_connections")? {
             Value::Number(number) => number.as_i64().or(number.is_u64().then_some(i64::MAX)),
@@ -70,7 +73,7 @@ impl Connection {
         sessions.filter(|sessions| *sessions != 0).map(few)
     }
 
-    /// Stores the connection, and has its own user rotated when that is due.
+    /// Stores the connection and schedules the next rotation of the connection's own user.
     pub(crate) fn store(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
         host.storage().put(&Self::key(name), self)?;
         match self.times.due {
@@ -79,20 +82,20 @@ impl Connection {
         }
     }
 
-    /// Removes the connection.
     pub(crate) fn remove(host: &dyn Host, name: &str) -> Result<(), Failure> {
         host.storage().delete(&Self::key(name))?;
         host.clock().cancel(&timer(name))
     }
 
-    /// Makes the next generation of the connection, whose sessions are others. Store time, so that
-    /// a connection that is removed and written again never meets the sessions of its forerunner.
+    /// Begins a new generation of the connection, with new sessions. The number is at least the
+    /// store time. Therefore a connection that is removed and written again never reuses the
+    /// sessions of the removed connection.
     pub(crate) fn begin_generation(&mut self, host: &dyn Host) {
         self.generation = self.generation.saturating_add(1).max(host.clock().now());
     }
 
-    /// Refuses what would change the password of the connection's own user, where it has none of
-    /// which the engine knows how it reaches the database.
+    /// Refuses to rotate the password of the connection's own user if the engine does not store the
+    /// password, or if a new password would not reach the database.
     ///
     /// # Errors
     /// Invalid request that names the setting.
@@ -122,7 +125,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The connection as the host wants it named in each call.
+    /// Returns the connection in the form that each call of the host needs.
     pub(crate) fn for_host(&self, name: &str) -> HostConnection {
         HostConnection {
             plugin: self.plugin_name.clone(),
@@ -137,10 +140,10 @@ impl Connection {
         }
     }
 
-    /// What the connection's plugin says of itself.
+    /// Returns the description of the connection's plugin.
     ///
     /// # Errors
-    /// Invalid request when the catalog has no such plugin: the caller named it.
+    /// Invalid request if the catalog has no such plugin, because the caller named the plugin.
     pub(crate) fn plugin(
         &self,
         host: &dyn Host,
@@ -151,10 +154,10 @@ impl Connection {
         resolved.map(|resolved| resolved.description).map_err(|why| about(name, why))
     }
 
-    /// The servers on which its users are.
+    /// Returns the servers that hold the users of the connection.
     ///
     /// # Errors
-    /// What the plugin or the catalog refuses, where an earlier release stored the connection.
+    /// Errors of the plugin or the catalog, for a connection that an earlier release stored.
     pub(crate) fn targets(&self, host: &dyn Host, name: &str) -> Result<Vec<String>, Failure> {
         match &self.targets {
             Some(targets) => Ok(targets.clone()),
@@ -162,10 +165,10 @@ impl Connection {
         }
     }
 
-    /// The connection `name`, which the caller of the mount `mount` names.
+    /// Returns the connection `name`, which a caller of the mount `mount` named.
     ///
     /// # Errors
-    /// Invalid request where there is none.
+    /// Invalid request if the connection does not exist.
     pub(crate) fn named(host: &dyn Host, name: &str, mount: &str) -> Result<Self, Failure> {
         let shown = quoted(name);
         Self::find(host, name)?.ok_or_else(|| {
@@ -175,11 +178,11 @@ impl Connection {
         })
     }
 
-    /// The connection `name`, for the role `role` of the mount `mount`.
+    /// Returns the connection `name`, for the role `role` of the mount `mount`.
     ///
     /// # Errors
-    /// Invalid request where there is none: the role names it. Permission denied where it does not
-    /// admit the role.
+    /// Invalid request if the connection does not exist, because the role names the connection.
+    /// Permission denied if the connection does not admit the role.
     pub(crate) fn admitting(
         host: &dyn Host,
         name: &str,
@@ -191,8 +194,8 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Whether each account of it changes its own credential, and there is no user that changes
-    /// those of others.
+    /// Returns `true` if each account changes its own credential, and no user changes the
+    /// credentials of other accounts.
     pub(crate) fn is_self_managed(&self) -> bool {
         match self.settings.get("self_managed") {
             Some(Value::Bool(flag)) => *flag,
@@ -201,26 +204,26 @@ impl Connection {
         }
     }
 
-    /// Whether it is logged in to before it is stored and when it is opened anew. Where each
-    /// account logs in as itself there is nothing to try it with.
+    /// Returns `true` if the engine logs in to the database before the connection is stored and
+    /// after the connection is reset. A self-managed connection has no user for such a login.
     pub(crate) fn is_verified(&self) -> bool {
         self.verify_connection && !self.is_self_managed()
     }
 
-    /// A setting that is a text; empty where it is absent.
+    /// Returns a setting that is a text; empty if the setting is absent.
     pub(crate) fn setting(&self, name: &str) -> &str {
         self.settings.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 }
 
-/// What of a connection says who may use it.
+/// The part of a stored connection that names the roles that may use the connection.
 #[derive(Deserialize)]
 struct Admission {
     allowed_roles: Vec<String>,
 }
 
-/// Whether the role `role` of the mount `mount` may use the connection `name`, of which nothing
-/// else is needed.
+/// Checks that the role `role` of the mount `mount` may use the connection `name`, without reading
+/// the rest of the connection.
 ///
 /// # Errors
 /// As [`Connection::admitting`].
@@ -235,8 +238,8 @@ pub(crate) fn check_admission(
     admit(&admission.allowed_roles, name, role)
 }
 
-/// Refuses a role that may not use the connection `name`. Asked at each use, never when a role is
-/// written (decision C7).
+/// Refuses a role that may not use the connection `name`. Callers check each use, and never the
+/// write of a role (decision C7).
 fn admit(allowed_roles: &[String], name: &str, role: &str) -> Result<(), Failure> {
     if allowed_roles.iter().any(|pattern| glob::matches(pattern, role)) {
         return Ok(());
@@ -256,7 +259,7 @@ fn missing(name: &str, role: &str, mount: &str) -> Failure {
     ))
 }
 
-/// The connection that the timer `timer` is about.
+/// Returns the connection that belongs to `timer`.
 pub(crate) fn name_of(timer: &str) -> Option<&str> {
     timer.strip_prefix(TIMER)
 }
@@ -265,8 +268,8 @@ fn timer(name: &str) -> String {
     format!("{TIMER}{name}")
 }
 
-/// Names the connection in a failure of its plugin or database that does not name it itself. What
-/// the catalog did not find is a mistake in the connection, not a missing URL.
+/// Adds the name of the connection to an error of the plugin or database. Turns "not found" from
+/// the catalog into an invalid request: the connection is wrong, not the URL.
 pub(crate) fn about(name: &str, why: Failure) -> Failure {
     let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
     let named = quoted(name);

@@ -1,7 +1,8 @@
-//! What users log in with: the credential types of roles, their options, and how one is made.
+//! Credentials of users: the credential types of roles, the options of each type, and the
+//! generation of a credential.
 //!
-//! The leak this file stops: the key of a certificate authority that stands in a role's options and
-//! comes back with a read of the role.
+//! Prevents a leak of a certificate authority's key, which is among a role's options, by a read of
+//! the role.
 
 use crate::connection::Connection;
 use crate::placement::{PASSWORD, Place};
@@ -21,9 +22,9 @@ use client_certificate::ClientCertificate;
 const RSA_PRIVATE_KEY: &str = "rsa_private_key";
 const CLIENT_CERTIFICATE: &str = "client_certificate";
 
-/// Bits of an RSA key unless the role says otherwise.
+/// Default size of an RSA key, in bits.
 const RSA_BITS: u32 = 2_048;
-/// The only form of an RSA key.
+/// The only supported format of an RSA key.
 const PKCS8: &str = "pkcs8";
 
 /// Options that a read shows as numbers.
@@ -31,7 +32,7 @@ const NUMBERS: [&str; 2] = ["key_bits", "signature_bits"];
 /// The option that no read shows.
 const CA_PRIVATE_KEY: &str = "ca_private_key";
 
-/// What a role says of its credentials.
+/// Fields of a role about its credentials.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("credential_type", "password, rsa_private_key or client_certificate")
         .or_text(PASSWORD),
@@ -50,11 +51,11 @@ pub(crate) const FIELDS: &[Field] = &[
     ]),
 ];
 
-/// Options of a credential type, as they are stored.
+/// Stored options of a credential type.
 pub(crate) type Options = BTreeMap<String, String>;
 
-/// Puts type and options of the call over what is stored. Options are replaced as a whole, because
-/// those of one type mean nothing to another.
+/// Merges type and options of the call into the stored values. Replaces the options as a whole,
+/// because options of another type have no meaning.
 pub(crate) fn merge(
     call: &Call,
     credential_type: &mut String,
@@ -68,23 +69,25 @@ pub(crate) fn merge(
     call.merge("credential_config", options)
 }
 
-/// A credential type with its options, read.
+/// A parsed credential type with its options.
 pub(crate) enum Recipe<'a> {
-    /// By a policy; empty is the connection's, or the default one.
+    /// A password by a policy. Empty: the policy of the connection, or the default policy.
     Password {
-        /// Its name.
+        /// The name of the policy.
         policy: &'a str,
     },
-    /// An RSA key of so many bits.
+    /// An RSA key.
     RsaPrivateKey {
-        /// 2048, 3072 or 4096.
+        /// Size of the key: 2048, 3072 or 4096 bits.
         bits: u32,
     },
-    /// A certificate that the role's authority issues.
+    /// A certificate issued by the role's authority.
     ClientCertificate(ClientCertificate<'a>),
 }
 
 impl<'a> Recipe<'a> {
+    /// Parses type and options.
+    ///
     /// # Errors
     /// Invalid request that names type or option.
     pub(crate) fn read(credential_type: &str, options: &'a Options) -> Result<Self, Failure> {
@@ -114,7 +117,8 @@ impl<'a> Recipe<'a> {
         }
     }
 
-    /// What only the host can tell: whether the authority is one, and its key its own.
+    /// Checks with the host that the certificate authority is valid and that the key belongs to the
+    /// authority.
     ///
     /// # Errors
     /// Invalid request that names the option.
@@ -125,7 +129,7 @@ impl<'a> Recipe<'a> {
         }
     }
 
-    /// The options with what was left out filled in, to be stored.
+    /// Returns the options to store, with defaults filled in.
     pub(crate) fn options(&self) -> Options {
         let owned = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         match self {
@@ -138,7 +142,7 @@ impl<'a> Recipe<'a> {
         }
     }
 
-    /// A credential for a user that is about to be made.
+    /// Generates a credential for a new user.
     ///
     /// # Errors
     /// As [`make`](Self::make).
@@ -155,12 +159,12 @@ impl<'a> Recipe<'a> {
         Ok(Issued { credential: held.credential(), shown: held.show() })
     }
 
-    /// A credential that the store may keep, for the account of the role `role`, and that its
-    /// place takes.
+    /// Generates a credential that the store may keep, for the account of the role `role`. The
+    /// credential fits into the statements of `place`.
     ///
     /// # Errors
-    /// Invalid request for a policy that does not exist or does not fit, and for certificates,
-    /// which end by themselves; what the host refused.
+    /// Invalid request if the policy does not exist or does not fit, and for certificates, which
+    /// expire by themselves; errors of the host.
     pub(crate) fn make(
         &self,
         host: &dyn Host,
@@ -181,7 +185,7 @@ impl<'a> Recipe<'a> {
         }
     }
 
-    /// The policy of its passwords; `None` where it makes none.
+    /// Returns the policy for passwords; `None` if the type is not a password.
     pub(crate) fn policy<'b>(&self, connection: &'b Connection) -> Option<&'b str>
     where
         'a: 'b,
@@ -193,10 +197,10 @@ impl<'a> Recipe<'a> {
         }
     }
 
-    /// Whether a static role can have such credentials.
+    /// Checks that a static role can have credentials of this type.
     ///
     /// # Errors
-    /// Invalid request for certificates, which end by themselves.
+    /// Invalid request for certificates, which expire by themselves.
     pub(crate) fn check_kept(&self) -> Result<(), Failure> {
         match self {
             Self::ClientCertificate(_) => Err(not_kept()),
@@ -205,40 +209,40 @@ impl<'a> Recipe<'a> {
     }
 }
 
-/// A user that is about to be made.
+/// A user to be created.
 pub(crate) struct New<'a> {
-    /// Who asked, and by which role.
+    /// The caller's display name and the role.
     pub(crate) names: Names<'a>,
-    /// As it was planned.
+    /// The name planned by the plugin.
     pub(crate) username: &'a str,
-    /// When the database itself stops accepting the credential.
+    /// The time at which the database itself stops accepting the credential.
     pub(crate) expires: StoreTime,
 }
 
-/// A credential for a user that is about to be made. No `Debug`: it is a secret.
+/// A credential for a user to be created. No `Debug`: the credential is a secret.
 pub(crate) struct Issued {
-    /// What the database is given.
+    /// The part for the database.
     pub(crate) credential: Credential,
-    /// What the caller is given.
+    /// The part for the caller.
     pub(crate) shown: Map<String, Value>,
 }
 
-/// A credential that is kept between requests. No `Debug`: it is a secret.
+/// A credential that is kept between requests. No `Debug`: the credential is a secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Held {
     /// A password.
     Password(String),
-    /// An RSA key and its public half, in PEM.
+    /// An RSA key pair, in PEM.
     RsaPrivateKey {
-        /// `PRIVATE KEY`.
+        /// PEM block `PRIVATE KEY`.
         private_key: String,
-        /// `PUBLIC KEY`.
+        /// PEM block `PUBLIC KEY`.
         public_key: String,
     },
 }
 
-/// Of a role that is not stored yet.
+/// The credential of a role that is not stored yet: an empty password.
 impl Default for Held {
     fn default() -> Self {
         Self::Password(String::new())
@@ -246,7 +250,7 @@ impl Default for Held {
 }
 
 impl Held {
-    /// What the database is given.
+    /// Returns the part for the database.
     pub(crate) fn credential(&self) -> Credential {
         match self {
             Self::Password(password) => Credential::Password(password.clone()),
@@ -254,7 +258,7 @@ impl Held {
         }
     }
 
-    /// What the caller is given.
+    /// Returns the part for the caller.
     pub(crate) fn show(&self) -> Map<String, Value> {
         let (name, secret) = match self {
             Self::Password(password) => (PASSWORD, password),
@@ -264,7 +268,7 @@ impl Held {
     }
 }
 
-/// The options as a read shows them: without the authority's key, and numbers as numbers.
+/// Returns the options for a read: without the authority's key, and with numbers as numbers.
 pub(crate) fn shown(options: &Options) -> Map<String, Value> {
     let open = options.iter().filter(|(name, _)| name.as_str() != CA_PRIVATE_KEY);
     let as_shown = |(name, text): (&String, &String)| {

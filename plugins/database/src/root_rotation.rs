@@ -1,9 +1,10 @@
-//! The rotation of a connection's own password: written down, put in force, proven by logging in
-//! with it, and only then stored, as a new generation whose sessions log in with it.
+//! Rotation of a connection's own password. The engine writes the new password down, puts the
+//! password in force, and verifies the password by a login. Only then the engine stores the
+//! password, as a new generation whose sessions log in with the new password.
 //!
-//! The fault this file stops: a connection that no longer knows its own password, however the
-//! process or the database failed. Where neither the stored password nor a candidate logs in, all
-//! of them are kept, and it is said at each attempt.
+//! Prevents the loss of a connection's own password after any failure of process or database. If
+//! neither the stored password nor a candidate logs in, the engine keeps all of these passwords and
+//! reports the failure at each attempt.
 
 use crate::config::PASSWORD;
 use crate::connection::{Connection, about};
@@ -21,44 +22,43 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cell::Cell;
 
-/// What the keys of these intents begin with.
+/// Prefix of the intents' keys.
 const INTENT: &str = "root/";
 
-/// What may be in force. No `Debug`: it is a secret.
+/// A password that may be in force. No `Debug`: a candidate is a secret.
 #[derive(Clone, Serialize, Deserialize)]
 struct Candidate {
-    /// Whose password it is: the connection may be written for another user meanwhile.
+    /// The user of the password. The connection may be written for another user meanwhile.
     username: String,
     password: String,
-    /// The servers that it was made for: the connection may be pointed elsewhere meanwhile. None
-    /// where an earlier release made it.
+    /// The servers for which the password was made. The connection may be pointed elsewhere
+    /// meanwhile. Empty in records of earlier releases.
     #[serde(default)]
     targets: Vec<String>,
 }
 
 stored!(Candidate, "root-candidate", reads_stored_root_candidates);
 
-/// A connection whose own user is changed.
+/// A connection whose own user gets a new password.
 struct Root<'a> {
     host: &'a dyn Host,
     name: &'a str,
     connection: &'a Connection,
-    /// The database cannot tell whether the user logs in with the new password.
+    /// `true` if the database cannot tell whether the user logs in with the new password.
     is_unverified: Cell<bool>,
 }
 
-/// The key of the intent of the connection `name`.
+/// Returns the key of the intent of the connection `name`.
 fn key(name: &str) -> String {
     format!("{INTENT}{name}")
 }
 
-/// The connection that an intent is about.
+/// Returns the connection that belongs to `intent`.
 pub(crate) fn connection_of(intent: &str) -> Option<&str> {
     intent.strip_prefix(INTENT)
 }
 
-/// Refuses to begin a second change beside one that is not finished, which goes on as soon as this
-/// call ends.
+/// Refuses a second change beside an unfinished change, which continues when this call ends.
 pub(crate) fn refuse_open(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let key = key(name);
     if !intent::hasten(host, &key)? {
@@ -73,8 +73,8 @@ pub(crate) fn refuse_open(host: &dyn Host, name: &str) -> Result<(), Failure> {
 /// whether the user logs in with the new password.
 ///
 /// # Errors
-/// Invalid request where the connection has none that can be changed; what host or database
-/// refused. What was begun is then finished by the guard.
+/// Invalid request if the connection has no password that can be changed; errors of host and
+/// database. The guard then finishes a change that was begun.
 pub(crate) fn rotate(
     host: &dyn Host,
     name: &str,
@@ -94,13 +94,13 @@ pub(crate) fn rotate(
     }))
 }
 
-/// The timer of the connection `name` rang: its rotation is due.
+/// Handles the timer of the connection `name`: rotates the password if the rotation is due.
 ///
 /// # Errors
-/// What keeps it from being rotated; the timer rings again.
+/// Errors of the rotation; the timer rings again.
 pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let Some(mut connection) = Connection::find(host, name)? else { return Ok(()) };
-    // What is unfinished sets the timer anew when it ends.
+    // The unfinished change sets the timer when the change ends.
     if intent::is_open(host, &key(name))? {
         return Ok(());
     }
@@ -119,10 +119,10 @@ pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
     }
 }
 
-/// The guard of the connection `name` rang: a change was begun and not finished.
+/// Handles the guard of the connection `name`: finishes an unfinished change.
 ///
 /// # Errors
-/// What keeps it from being finished; the guard rings again.
+/// Errors of the change; the guard rings again.
 pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let Some(intent) = Intent::<Candidate>::recover(host, &key(name))? else { return Ok(()) };
     let Some(connection) = Connection::find(host, name)? else {
@@ -141,9 +141,9 @@ pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
 }
 
 impl Root<'_> {
-    /// Ends what was begun for another user or server, which came with a password of its own. Until
-    /// that password is proven, the candidates are kept: one of them may be in force, and known to
-    /// nothing else.
+    /// Ends a change that was begun for another user or server. The operator wrote another password
+    /// with that user or server. Keeps the candidates if the database refuses that password: a
+    /// candidate may be in force, and no other record has the candidate.
     fn replace(&self, intent: Intent<Candidate>) -> Result<(), Failure> {
         if self.works(self.connection.setting("password"))? == Some(false) {
             return Err(self.unknown());
@@ -170,13 +170,13 @@ impl Root<'_> {
         self.store(self.change(intent)?)
     }
 
-    /// Whether the window of what was begun is over.
+    /// Returns `true` if the rotation window of the unfinished change is over.
     fn is_missed(&self) -> Result<bool, Failure> {
         let Connection { rotation, times, .. } = self.connection;
         Ok(matches!(rotation.decide(times, self.host.clock().now())?, Decision::Missed(_)))
     }
 
-    /// Leaves the password as it is until the next scheduled time.
+    /// Keeps the stored password until the next scheduled rotation.
     fn give_up(&self, intent: Intent<Candidate>) -> Result<(), Failure> {
         tell(self.host, Outcome::Missed, self.name);
         let mut connection = self.connection.clone();
@@ -197,7 +197,7 @@ impl Root<'_> {
         self.connection.setting("username")
     }
 
-    /// Puts the newest candidate in force, and proves it by logging in.
+    /// Puts the newest candidate in force and verifies the candidate by a login.
     fn change(&self, intent: Intent<Candidate>) -> Result<Proven<Candidate>, Failure> {
         let called = self.connection.for_host(self.name);
         let change = |candidate: &Candidate| {
@@ -229,7 +229,7 @@ impl Root<'_> {
         UnfinishedChange::note_failure(self.host, &key(self.name), why, false);
     }
 
-    /// Whether the user logs in with the password; `None` where the database cannot tell.
+    /// Asks if the user logs in with the password. `None`: the database cannot tell.
     fn works(&self, password: &str) -> Result<Option<bool>, Failure> {
         let called = self.connection.for_host(self.name);
         let credential = Credential::Password(password.to_owned());
@@ -237,8 +237,8 @@ impl Root<'_> {
         works.map_err(|why| about(self.name, why)).inspect_err(|why| self.note(why))
     }
 
-    /// Stores what is in force, as a new generation. A connection that was removed meanwhile, or is
-    /// another user's now, stays as it is.
+    /// Stores the password in force, as a new generation. Leaves the connection unchanged if the
+    /// connection was removed meanwhile or has another user now.
     fn store(&self, proven: Proven<Candidate>) -> Result<(), Failure> {
         let Self { host, name, .. } = *self;
         proven.confirm(host, |candidate, ()| {
@@ -257,7 +257,7 @@ impl Root<'_> {
         })
     }
 
-    /// Tells in the log, and the caller, that no known password logs in.
+    /// Reports to the log and to the caller that no known password logs in.
     fn unknown(&self) -> Failure {
         log(self.host, Level::Error, "root-credential-unknown", self.name);
         let (name, user) = (quoted(self.name), quoted(self.username()));
@@ -274,7 +274,7 @@ impl Root<'_> {
     }
 }
 
-/// Says in the log and in the figures what came of a rotation.
+/// Reports the outcome of a rotation to log and metrics.
 fn tell(host: &dyn Host, outcome: Outcome, name: &str) {
     figures::count(host, &figures::ROOT_ROTATIONS, outcome);
     let (level, event) = match outcome {

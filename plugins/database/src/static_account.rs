@@ -21,12 +21,12 @@ use std::cell::Cell;
 
 /// Prefix of the intents' keys.
 const INTENT: &str = "static/";
-/// The key of the intent of the role `name`.
+/// Returns the key of the intent of the role `name`.
 pub(crate) fn key(name: &str) -> String {
     format!("{INTENT}{name}")
 }
 
-/// The role that an intent is about.
+/// Returns the role that belongs to `intent`.
 pub(crate) fn role_of(intent: &str) -> Option<&str> {
     intent.strip_prefix(INTENT)
 }
@@ -259,7 +259,7 @@ pub(crate) fn note_obstacle(host: &dyn Host, name: &str, why: &Failure) {
     UnfinishedChange::note_failure(host, &key(name), &why, false);
 }
 
-/// Says in the log and in the figures what came of a rotation.
+/// Reports the outcome of a rotation to log and metrics.
 pub(crate) fn tell(host: &dyn Host, outcome: Outcome, name: &str, role: &StaticRole) {
     figures::count(host, &figures::ROTATIONS, outcome);
     let (level, event) = match outcome {

@@ -1,7 +1,7 @@
-//! `static-roles/{name}`: accounts that are there already, whose credential the engine changes.
+//! `static-roles/{name}`: existing accounts whose credential the engine changes.
 //!
-//! Creating a role changes the password, because the engine does not know the old one, unless the
-//! caller hands it over; an update changes nothing but the role.
+//! The engine does not know the old password of an account. Therefore creating a role changes the
+//! password, unless the caller hands the password over. An update changes only the role.
 
 use crate::connection::Connection;
 use crate::credential::{self, Held};
@@ -18,7 +18,7 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::{Map, Value, json};
 
-/// What a static role is made of.
+/// Fields of a static role.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("username", "name the account whose credential is changed").required(),
     Field::name_of("db_name", "name the connection whose database the account belongs to")
@@ -39,7 +39,7 @@ pub(crate) const FIELDS: &[Field] = &[
     ),
 ];
 
-/// When it is changed.
+/// Fields of the rotation schedule.
 pub(crate) const ROTATION_FIELDS: &[Field] = rotation::ROLE_FIELDS;
 
 /// Creates or changes a static role.
@@ -72,8 +72,8 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&shown)
 }
 
-/// Removes a static role. The account stays, with the credential that it has. Warns of a credential
-/// that is stored nowhere else afterwards.
+/// Removes a static role. The account stays, with its present credential. Warns if that credential
+/// is no longer stored anywhere.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let found = StaticRole::find(host, name)?;
@@ -138,7 +138,7 @@ fn try_import(
     }
 }
 
-/// Takes the password that the account has now, where the role begins with it.
+/// Takes the account's present password from the call, if the role starts with that password.
 fn import(
     host: &dyn Host,
     call: &Call,
@@ -221,7 +221,8 @@ fn change_password(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Resul
     Ok(true)
 }
 
-/// Puts what may change at any time over what is stored. Tells whether that may move what is due.
+/// Merges the fields that may change at any time into the stored role. Returns `true` if the next
+/// rotation may become due at another time.
 fn merge(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Result<bool, Failure> {
     if role.db_name.is_empty() {
         return Err(Failure::invalid("db_name is a required field: name the role's connection"));
@@ -247,7 +248,8 @@ fn check_with(host: &dyn Host, role: &StaticRole, connection: &Connection) -> Re
     statements::check_role(host, (&role.db_name, connection), credential, &statements).map(drop)
 }
 
-/// The connection's own user is rotated by rotate-root; by a role it would lock the engine out.
+/// Refuses the connection's own user, which only rotate-root may rotate. A rotation by a static
+/// role would lock the engine out.
 fn refuse_root(role: &StaticRole, connection: &Connection) -> Result<(), Failure> {
     if connection.is_self_managed() || connection.setting("username") != role.username {
         return Ok(());
@@ -260,7 +262,8 @@ fn refuse_root(role: &StaticRole, connection: &Connection) -> Result<(), Failure
     )))
 }
 
-/// What names the account stays as long as the role: its credential belongs to it.
+/// Refuses another account for an existing role, because the stored credential belongs to the
+/// account.
 fn refuse_other(call: &Call, field: &str, stored: &str) -> Result<(), Failure> {
     let given = call.text(field);
     if given.is_empty() || given == stored {

@@ -1,10 +1,10 @@
-//! The rotation of static roles: a new credential is written down, put in force, proven by logging
-//! in with it, and only then stored; see [`Intent`].
+//! Rotation of static roles. The engine writes a new credential down, puts the credential in force,
+//! verifies the credential by a login, and only then stores the credential; see [`Intent`].
 //!
-//! The faults this file stops: a password in force that the store does not know, however the
-//! process or the database failed; one that the database refuses, tried for ever; and a second
-//! rotation for one due time. An unfinished change is taken up by its guard alone, of which there
-//! is one at a time; a handler only hastens it.
+//! Prevents three faults: a password in force that the store does not know, after any failure of
+//! process or database; endless attempts with a candidate that the database refuses; and a second
+//! rotation for the same due time. Only the guard continues an unfinished change. A change has a
+//! single guard at a time, and request handlers can only wake the guard early.
 
 use crate::connection::Connection;
 use crate::figures::Outcome;
@@ -76,13 +76,13 @@ pub(crate) fn rotate(
     account.store(made).map(|()| proof)
 }
 
-/// The timer of the role `name` rang: its rotation is due.
+/// Handles the timer of the role `name`: rotates the credential if the rotation is due.
 ///
 /// # Errors
-/// What keeps it from being rotated; the timer rings again.
+/// Errors of the rotation; the timer rings again.
 pub(crate) fn wake(host: &dyn Host, context: &Context, name: &str) -> Result<(), Failure> {
     let Some(mut role) = StaticRole::find(host, name)? else { return Ok(()) };
-    // What is unfinished sets the timer anew when it ends.
+    // The unfinished change sets the timer when the change ends.
     if is_open(host, name)? {
         return Ok(());
     }
@@ -101,10 +101,10 @@ pub(crate) fn wake(host: &dyn Host, context: &Context, name: &str) -> Result<(),
     }
 }
 
-/// The guard of the role `name` rang: a change was begun and not finished.
+/// Handles the guard of the role `name`: finishes an unfinished change.
 ///
 /// # Errors
-/// What keeps it from being finished; the guard rings again.
+/// Errors of the change; the guard rings again.
 pub(crate) fn recover(host: &dyn Host, context: &Context, name: &str) -> Result<(), Failure> {
     let Some(intent) = Intent::<Candidate>::recover(host, &key(name))? else { return Ok(()) };
     match StaticRole::find(host, name)? {
@@ -114,7 +114,7 @@ pub(crate) fn recover(host: &dyn Host, context: &Context, name: &str) -> Result<
     }
 }
 
-/// Finishes the change of a role that is stored.
+/// Finishes the change of a stored role.
 fn finish(
     host: &dyn Host,
     context: &Context,
