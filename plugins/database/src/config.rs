@@ -1,5 +1,5 @@
-//! `config/{name}`: connections. A write is tried out by the connection's plugin before anything is
-//! stored; a read shows no secret.
+//! `config/{name}`: connections. The connection's plugin tests a write before anything is stored. A
+//! read shows no secret.
 
 mod destination;
 mod removal;
@@ -21,8 +21,7 @@ use serde_json::{Map, Value, json};
 /// The setting that holds the password of the connection's own user.
 pub(crate) const PASSWORD: &str = "password";
 
-/// What belongs to the engine. Everything else that a write gives is a setting of the database
-/// plugin.
+/// Fields of the engine. Every other field of a write is a setting of the database plugin.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("plugin_name", "the database plugin to use, such as postgresql-database-plugin")
         .required(),
@@ -46,12 +45,12 @@ pub(crate) const FIELDS: &[Field] = &[
     ),
 ];
 
-/// When the password of the connection's own user is changed.
+/// Fields of the rotation schedule of the connection's own user.
 pub(crate) const ROTATION_FIELDS: &[Field] = rotation::CONFIG_FIELDS;
 
-/// Settings of plugins that are secret even if the plugin does not say so. They stand in the table
-/// so that the host keeps them out of logs and audit from the first byte, before any plugin has
-/// been asked.
+/// Settings of plugins that are secret even if the plugin does not mark the settings. The table
+/// lists these settings so that the host keeps the values out of logs and audit before any plugin
+/// was asked.
 pub(crate) const SECRET_SETTINGS: &[Field] = &[
     Field::text("password", "the password of the connection's own user").secret(),
     Field::text("private_key", "the private key of the connection's own user").secret(),
@@ -73,14 +72,15 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         connection.check_rotatable(name)?;
     }
     let plugin = connection.plugin(host, name)?;
-    // What is stored goes to no other plugin either.
+    // The targets are unknown for now. The first check keeps stored credentials from another
+    // plugin.
     connection.targets = None;
     destination::check(call, &before, &connection, &plugin)?;
     let configured =
         host.databases().configure(&connection.for_host(name)).map_err(|why| about(name, why))?;
     connection.settings = configured.settings;
     connection.targets = Some(configured.targets.clone());
-    // To configure dialled nothing, and to verify does.
+    // `configure` dialled nothing, but `verify` below dials the targets.
     destination::check(call, &before, &connection, &plugin)?;
     let lost_window = connection.rotation.lost_window(&before.rotation);
     let before = before.targets.unwrap_or_default();
@@ -111,7 +111,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let connection = Connection::find(host, name)?.ok_or_else(Failure::absent)?;
     let called = connection.for_host(name);
-    // Only the plugin knows which settings are secret, so without it none is shown.
+    // Only the plugin knows which settings are secret. Without the plugin, none is shown.
     let (details, running, warning) =
         match host.databases().resolve(&called.plugin, &called.version) {
             Ok(found) => (details(&connection, &found.description), found.version, None),
@@ -138,7 +138,8 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::data(&shown)?.warn(warning).warn(silence(host, name)?))
 }
 
-/// Says that the connection's database does not answer, and what waits for it.
+/// Returns a warning if the connection's database does not answer, with the number of leases that
+/// wait.
 fn silence(host: &dyn Host, name: &str) -> Result<Option<String>, Failure> {
     let Some(rest) = host.clock().rest(name)? else { return Ok(None) };
     let (waiting, next) = (host.leases().count(name)?, show(rest.div_ceil(1_000)));
@@ -149,7 +150,7 @@ fn silence(host: &dyn Host, name: &str) -> Result<Option<String>, Failure> {
     )))
 }
 
-/// The connection with what the call gives over it.
+/// Returns the connection with the changes of the call.
 fn apply_changes(
     host: &dyn Host,
     call: &Call,
@@ -200,15 +201,15 @@ fn details(connection: &Connection, plugin: &DatabaseDescription) -> Map<String,
     without_secrets(&connection.settings, &plugin.settings, &always)
 }
 
-/// The sentence behind a warning's code. A code without a sentence is a mistake of the plugin, and
-/// shown as it is.
+/// Returns the sentence for a warning code. A code without a sentence is a mistake of the plugin;
+/// the caller then gets the bare code.
 fn sentence(plugin: &DatabaseDescription, code: &str, connection: &str) -> String {
     let sentence = plugin.warnings.get(code).map_or(code, String::as_str);
     sentence.replace("{connection}", &quoted(connection))
 }
 
-/// Settings are kept under any name, so without a word a mistyped one would simply not
-/// work.
+/// Returns a warning about settings that the plugin does not know. Any name is accepted as a
+/// setting, so a mistyped name would otherwise be ignored silently.
 fn unknown_settings(plugin: &DatabaseDescription, settings: &Map<String, Value>) -> Option<String> {
     let is_known = |name: &str| {
         plugin

@@ -1,9 +1,10 @@
-//! What becomes of users: renewal and removal, from what their lease holds.
+//! Renewal and removal of users, with the data of the users' leases.
 //!
-//! The attack this file stops: a role that is pointed at another connection, so that the end of an
-//! old lease removes a user of the same name there. A lease acts on the connection it was made
-//! with, while that leads to the server on which its user is ([`target`]), and takes statements
-//! from the role as it is now only while that still names the same connection.
+//! Prevents an attack: a role is pointed at another connection, so that the end of an old lease
+//! removes a user of the same name at that connection. A lease always acts on the connection with
+//! which the user was created, and only while the connection leads to the user's server
+//! ([`target`]). A lease uses the role's present statements only while the role still names that
+//! connection.
 
 use crate::connection::{Connection, about};
 use crate::figures::{RENEWALS, REVOCATIONS, counted};
@@ -14,14 +15,14 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind, Lease, Mount, Renewal, stored};
 use serde::{Deserialize, Serialize};
 
-/// What a lease keeps, so that it can end after its role is gone.
+/// The data stored with a lease. The lease can end after the role is gone.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct LeaseData {
     username: String,
     role: String,
     db_name: String,
     revocation_statements: Vec<String>,
-    /// The servers on which the user is; empty where an earlier release made it.
+    /// The servers that hold the user. Empty in records of earlier releases.
     #[serde(default)]
     targets: Vec<String>,
 }
@@ -29,7 +30,8 @@ pub(crate) struct LeaseData {
 stored!(LeaseData, "lease", reads_stored_leases);
 
 impl LeaseData {
-    /// What the lease of `username`, made by `role` under the name `name`, keeps.
+    /// Returns the data for the lease of `username`, created by the role `role` with the name
+    /// `name`.
     pub(crate) fn new(role: &Role, name: &str, username: &str, targets: Vec<String>) -> Self {
         Self {
             username: username.to_owned(),
@@ -40,7 +42,7 @@ impl LeaseData {
         }
     }
 
-    /// Adds to a refusal of the operator's statements by which role others can be given.
+    /// Adds to a refusal of the operator's statements which role the operator can correct.
     fn with_way_out(&self, why: Failure) -> Failure {
         if why.kind != Kind::InvalidRequest {
             return why;
@@ -54,7 +56,7 @@ impl LeaseData {
         Failure { message, ..why }
     }
 
-    /// The connection, if it leads to where the user is.
+    /// Returns the connection, if the connection leads to the user's server.
     fn connection(&self, host: &dyn Host) -> Result<Connection, Failure> {
         let gone = || {
             let (user, db_name) = (quoted(&self.username), &self.db_name);
@@ -71,7 +73,7 @@ impl LeaseData {
     }
 }
 
-/// Prolongs a user by the role's current lifetimes.
+/// Extends the lifetime of a user, within the present limits of role and mount.
 pub(crate) fn renew(
     host: &dyn Host,
     mount: &Mount,
@@ -91,7 +93,7 @@ pub(crate) fn renew(
     let lifetime = Lifetime::of_renewal(&role, mount, increment, lease.issued, host.clock().now())?;
     let statements = if role.db_name == held.db_name { role.renew_statements } else { Vec::new() };
     let called = connection.for_host(&held.db_name);
-    // As in `revoke`.
+    // For the same reason as in `revoke`.
     host.storage().checkpoint()?;
     let prolonged =
         host.databases().set_expiration(&called, &held.username, lifetime.expires, &statements);
@@ -99,7 +101,7 @@ pub(crate) fn renew(
     Ok(Renewal { ttl: lifetime.ttl, max_ttl: role.max_ttl })
 }
 
-/// Removes a user. The plugin takes one that is gone for success, so this is safe to repeat.
+/// Removes a user. Safe to repeat: for the plugin, the removal of an absent user is a success.
 pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     let held: LeaseData = lease.internal()?;
     let connection = held.connection(host).map_err(wait_for_absent)?;
@@ -107,8 +109,8 @@ pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     let of_role = current.map(|role| role.revocation_statements);
     let statements = of_role.as_ref().unwrap_or(&held.revocation_statements);
     let called = connection.for_host(&held.db_name);
-    // What was read holds now, and is of no matter once the user is gone: a connection whose
-    // password is rotated without a pause would be a conflict at each attempt otherwise.
+    // Ends the optimistic check of the values read so far, which do not matter after the removal.
+    // Otherwise, a connection whose password rotates continuously would conflict at each attempt.
     host.storage().checkpoint()?;
     let removed = host.databases().delete_user(&called, &held.username, statements);
     counted(host, &REVOCATIONS, removed).map_err(|why| {
@@ -117,9 +119,9 @@ pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     })
 }
 
-/// A connection that is written again, or a plugin that is registered again, will reach the user:
-/// so its absence is no refusal, and the revocation is tried for ever, as with a database that does
-/// not answer.
+/// Turns "not found" into "unreachable", so that the revocation is retried without end, as with a
+/// database that does not answer. The user can be reached after the operator writes the connection
+/// or registers the plugin again.
 fn wait_for_absent(why: Failure) -> Failure {
     let kind = if why.kind == Kind::NotFound { Kind::Unreachable } else { why.kind };
     Failure { kind, ..why }

@@ -1,29 +1,29 @@
-//! What a read of a connection shows of its settings.
+//! Redaction of the settings that a read of a connection shows.
 //!
-//! The leak this file stops: a password written inside a connection string, in a form that is no
-//! URL, or under a name that its plugin does not mark as secret. Where the end of a password cannot
-//! be told, too much is hidden rather than too little.
+//! Prevents a leak of a password inside a connection string, in a form that is no URL, or under a
+//! name that the plugin does not mark as secret. If the end of a password is unclear, too much is
+//! hidden rather than too little.
 
 use bulkhead_sdk::wire::description::Field;
 use serde_json::{Map, Value};
 
-/// What stands where a password was.
+/// Replacement text of a password.
 const HIDDEN: &str = "xxxxx";
 
-/// A password that is filled in from a setting of its own is no secret, and operators want to see
-/// that it is there.
+/// The placeholder of a password from another setting. The placeholder is no secret, and operators
+/// want to see the placeholder.
 const TEMPLATE: &str = "{{password}}";
 
-/// The placeholder where it ends a login.
+/// The placeholder at the end of a login.
 const TEMPLATED_LOGIN: &str = "{{password}}@";
 
 /// Parts of keys whose values are secret, in connection strings of any kind.
 const SECRET_WORDS: &[&str] =
     &["password", "passwd", "passphrase", "pwd", "secret", "sslkey", "token"];
 
-/// `settings` without those that are secret, and with passwords in texts hidden. Secret is what
-/// `always` lists, what the plugin marks among the settings it knows, and of the others what sounds
-/// like it.
+/// Returns `settings` without secret settings, and with passwords in texts hidden. Secret settings
+/// are the names in `always`, the settings marked by the plugin, and settings unknown to the plugin
+/// whose name sounds secret.
 pub(crate) fn without_secrets(
     settings: &Map<String, Value>,
     known: &[Field],
@@ -59,26 +59,26 @@ fn names_a_secret(name: &str) -> bool {
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// `text` with the password of a connection string hidden, in every form.
+/// Returns `text` with the password of a connection string hidden, in every known form.
 fn mask(text: &str) -> String {
     if let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
         return format!("{scheme}://{}", mask_url(rest));
     }
-    // A word like `password` before an `=` tells keyword strings, whose values may contain `@` and
-    // `:`.
+    // A word like `password` before an `=` marks a keyword string. Keyword values may contain `@`
+    // and `:`.
     match after_secret_key(text) {
         Some((head, value)) => format!("{head}{}", mask_keywords(value)),
         None => mask_login(text),
     }
 }
 
-/// Anything else before `://` may be part of a password.
+/// Returns `true` if `text` is a URL scheme. Any other text before `://` may be part of a password.
 fn is_scheme(text: &str) -> bool {
     let text = text.strip_prefix("jdbc:").unwrap_or(text);
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
 }
 
-/// What follows `scheme://`.
+/// Hides passwords in the text after `scheme://`.
 fn mask_url(rest: &str) -> String {
     if let Some((login, place)) = rest.split_once(TEMPLATED_LOGIN) {
         return format!("{}{TEMPLATED_LOGIN}{}", mask_pair(login, ':'), mask_query(place));
@@ -86,7 +86,8 @@ fn mask_url(rest: &str) -> String {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
     let (path, _) = tail.split_once('?').unwrap_or((tail, ""));
-    // A bare `@` may belong to a password with `/` or `?` in it: then its end cannot be told.
+    // A bare `@` may belong to a password that contains `/` or `?`. The end of that password is
+    // unclear.
     match authority.split_once(':') {
         Some((name, _)) if tail.contains('@') => format!("{name}:{HIDDEN}"),
         None if path.contains('@') => format!("{authority}/{HIDDEN}"),
@@ -101,7 +102,7 @@ fn mask_authority(authority: &str) -> String {
     }
 }
 
-/// A path with its query.
+/// Hides secret parameters in a path with a query.
 fn mask_query(tail: &str) -> String {
     match tail.split_once('?') {
         Some((path, query)) => {
@@ -112,7 +113,8 @@ fn mask_query(tail: &str) -> String {
     }
 }
 
-/// `name=value` of a query. An escaped name could spell `password`, so its value is hidden too.
+/// Hides the value of a secret `name=value` in a query. An escaped name could spell `password`, so
+/// the value of an escaped name is hidden too.
 fn mask_parameter(parameter: &str) -> String {
     match parameter.split_once('=') {
         Some((name, value)) if names_a_secret(name) || name.contains('%') => {
@@ -122,8 +124,8 @@ fn mask_parameter(parameter: &str) -> String {
     }
 }
 
-/// What follows a secret keyword and its `=`. Behind a placeholder the next keyword can be told,
-/// behind a password not.
+/// Hides the text after a secret keyword and the `=`. The next keyword is recognisable after a
+/// placeholder, but not after a password.
 fn mask_keywords(value: &str) -> String {
     let rest = [TEMPLATE, "'{{password}}'", "\"{{password}}\""].iter().find_map(|form| {
         let rest = value.strip_prefix(form)?;
@@ -135,8 +137,8 @@ fn mask_keywords(value: &str) -> String {
     }
 }
 
-/// Splits behind the first `password=` or the like. Quoting differs between databases, so where the
-/// value ends is unknown, and callers hide the rest of the text.
+/// Splits after the first `password=` or similar key. Quoting differs between databases, so the end
+/// of the value is unknown, and callers hide the rest of the text.
 fn after_secret_key(text: &str) -> Option<(&str, &str)> {
     let equals = text.match_indices('=').map(|(at, _)| at);
     let secret = equals.filter_map(|at| text.split_at_checked(at + 1));
@@ -148,7 +150,8 @@ fn after_secret_key(text: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// `name:password@place` and `name/password@place`, as some drivers write logins.
+/// Hides the password in `name:password@place` and `name/password@place`, the login forms of some
+/// drivers.
 fn mask_login(text: &str) -> String {
     if let Some((login, place)) = text.split_once(TEMPLATED_LOGIN) {
         let separator = if login.contains(':') { ':' } else { '/' };

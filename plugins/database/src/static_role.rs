@@ -1,9 +1,8 @@
-//! A static role as it is stored: one account of a database, what it logs in with, and when that is
-//! changed.
+//! A stored static role: one account of a database, the account's credential, and the rotation
+//! schedule.
 //!
-//! The fault this file stops: two roles that own the same account, each of which would change the
-//! password under the other. Who owns an account is a record of its own, written in the commit that
-//! begins a role.
+//! Prevents two roles from owning the same account. Each role would change the password without the
+//! other. The owner of an account is a separate record, written in the commit that begins a role.
 
 use crate::connection::Connection;
 use crate::credential::{Held, Options, Recipe};
@@ -13,7 +12,7 @@ use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 
-/// What the keys of rotation timers begin with.
+/// Prefix of the keys of rotation timers.
 const TIMER: &str = "rotate/";
 
 /// Result of the account's login with the credential of its role.
@@ -29,7 +28,7 @@ pub(crate) enum Proof {
     Refused,
 }
 
-/// A static role. No `Debug`: it holds the credential.
+/// A static role. No `Debug`: the role holds the credential.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct StaticRole {
     pub(crate) db_name: String,
@@ -37,7 +36,7 @@ pub(crate) struct StaticRole {
     pub(crate) rotation_statements: Vec<String>,
     pub(crate) credential_type: String,
     pub(crate) credential_config: Options,
-    /// Whether the account's password was left as it was when the role was created.
+    /// `true` if the creation of the role left the account's password unchanged.
     pub(crate) skip_import_rotation: bool,
     pub(crate) rotation: Settings,
     pub(crate) times: Times,
@@ -49,7 +48,8 @@ pub(crate) struct StaticRole {
     /// may have left this credential in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) earlier: Option<Held>,
-    /// The servers at which it was given or put in force; none where an earlier release stored it.
+    /// The servers for which the credential was given or put in force. Empty in records of earlier
+    /// releases.
     #[serde(default)]
     pub(crate) targets: Vec<String>,
 }
@@ -57,17 +57,17 @@ pub(crate) struct StaticRole {
 stored!(StaticRole, "static-role", reads_stored_static_roles);
 
 impl StaticRole {
-    /// Where the role `name` is stored.
+    /// Returns the storage key of the role `name`.
     pub(crate) fn key(name: &str) -> String {
         format!("static-role/{name}")
     }
 
-    /// The role `name`, if there is one.
+    /// Returns the role `name`, if the role exists.
     pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
         host.storage().get(&Self::key(name))
     }
 
-    /// Stores the role, and has it rotated when that is due.
+    /// Stores the role and schedules the next rotation.
     pub(crate) fn store(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
         host.storage().put(&Self::key(name), self)?;
         match self.times.due {
@@ -76,7 +76,7 @@ impl StaticRole {
         }
     }
 
-    /// Removes the role and all that is kept beside it.
+    /// Removes the role, the rotation timer, and the ownership of the account.
     pub(crate) fn remove(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
         host.storage().delete(&Self::key(name))?;
         host.clock().cancel(&timer(name))?;
@@ -113,8 +113,8 @@ impl StaticRole {
         }
     }
 
-    /// Returns the warning about a credential of which the role holds the only copy. A credential
-    /// that was never rotated came from the operator.
+    /// Returns the warning about a credential if the role holds the only copy. A credential that
+    /// was never rotated came from the operator.
     pub(crate) fn lost_credential(&self) -> Option<String> {
         self.times.last.is_some().then(|| {
             format!(
@@ -127,10 +127,10 @@ impl StaticRole {
         })
     }
 
-    /// Makes `name` the owner of its account.
+    /// Makes the role `name` the owner of the account.
     ///
     /// # Errors
-    /// Invalid request where another role owns it.
+    /// Invalid request if another role owns the account.
     pub(crate) fn claim_account(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
         let key = self.account(host)?;
         let owner = host.storage().get_plain::<String>(&key)?;
@@ -145,31 +145,33 @@ impl StaticRole {
         }
     }
 
-    /// Lets another role own the account.
+    /// Ends the ownership of the account. Another role may then own the account.
     pub(crate) fn give_up_account(&self, host: &dyn Host) -> Result<(), Failure> {
         host.storage().delete(&self.account(host)?)
     }
 
-    /// A name may have any characters and any length, a key may not.
+    /// Returns the key of the owner's record. The key has a digest of the user name, because a user
+    /// name may have any characters and any length, and a key may not.
     fn account(&self, host: &dyn Host) -> Result<String, Failure> {
         let digest = host.crypto().digest("sha256", self.username.as_bytes())?;
         Ok(format!("{}{}", accounts(&self.db_name), hexadecimal::text(&digest)))
     }
 
-    /// Whether it is a password that is changed.
+    /// Returns `true` if the credential is a password.
     pub(crate) fn has_password(&self) -> bool {
         matches!(self.recipe(), Ok(Recipe::Password { .. }))
     }
 
-    /// Its credential type, read.
+    /// Returns the parsed credential type.
     pub(crate) fn recipe(&self) -> Result<Recipe<'_>, Failure> {
         Recipe::read(&self.credential_type, &self.credential_config)
     }
 
-    /// The connection, if the role may use it.
+    /// Returns the connection, if the role may use the connection.
     ///
     /// # Errors
-    /// Invalid request where there is none, permission denied where it does not admit the role.
+    /// Invalid request if the connection does not exist; permission denied if the connection does
+    /// not admit the role.
     pub(crate) fn connection(
         &self,
         host: &dyn Host,
@@ -180,12 +182,12 @@ impl StaticRole {
     }
 }
 
-/// Below which the owners of a connection's accounts are kept.
+/// Returns the key prefix of the account owners of a connection.
 pub(crate) fn accounts(db_name: &str) -> String {
     format!("account/{db_name}/")
 }
 
-/// The role that the timer `timer` is about.
+/// Returns the role that belongs to `timer`.
 pub(crate) fn role_of(timer: &str) -> Option<&str> {
     timer.strip_prefix(TIMER)
 }

@@ -1,40 +1,41 @@
-//! Where users are: what a lease remembers of the servers on which its user was made, and whether a
-//! connection still leads to one of them.
+//! Targets: the servers on which the user of a lease was created, and the check that a connection
+//! still leads to one of these servers.
 //!
-//! The attack this file stops: a connection that is pointed at another server while leases live.
-//! There, no user of the lease's name is found, which counts as removed, and the credential lives
-//! on where it was made; or a user of the same name is found, which is another one.
+//! Prevents revocation at the wrong server, after a connection was pointed to another server while
+//! leases live. The other server may have no user of that name: the user would count as removed,
+//! and the credential would stay valid on the first server. Or the other server may have a
+//! different user of the same name.
 //!
-//! A target is a server, as the connection's plugin names it to the host. A connection that moves
-//! to another database of the same server still reaches the user: where it cannot remove it from
-//! there, the server refuses, and the lease stays.
+//! A target is a server, named by the connection's plugin. A connection that moves to another
+//! database of the same server still reaches the user. If the user cannot be removed from that
+//! database, the server refuses the removal and the lease stays.
 
 use crate::connection::Connection;
 use bulkhead_sdk::destination::has_another;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind};
 
-/// Milliseconds after which it is looked at again whether the connection leads back.
+/// Milliseconds until the next check that the connection leads back to the user's server.
 const RETRY: u64 = 60_000;
 
-/// Whether a connection to `now` reaches what was made at `made`: one server is enough, because
-/// those of one connection are one database. Where nothing is known of either, by a lease of an
-/// earlier release or a plugin that names no targets, it does.
+/// Returns `true` if a connection to `now` reaches a user created at `made`. A single common server
+/// is enough, because all servers of a connection belong to the same database. Returns `true` if
+/// either list is empty: an earlier release stored the lease, or the plugin names no targets.
 pub(crate) fn reaches(now: &[String], made: &[String]) -> bool {
     let is_known = |target: &String| made.iter().any(|other| other.eq_ignore_ascii_case(target));
     made.is_empty() || now.is_empty() || now.iter().any(is_known)
 }
 
-/// Whether a connection to `now` sends a credential that is for `known` to no other server. Where
-/// nothing is known of it, an earlier release stored it.
+/// Returns `true` if a connection to `now` sends a credential for `known` to no other server. An
+/// empty `known` comes from an earlier release and gives `true`.
 pub(crate) fn keeps(known: &[String], now: &[String]) -> bool {
     let leads_elsewhere =
         has_another(known.iter().map(String::as_str), now.iter().map(String::as_str));
     known.is_empty() || !leads_elsewhere
 }
 
-/// Refuses a connection that leads elsewhere than to where `username` was made. A kind that is
-/// tried again: once the connection is written back, the user can be reached.
+/// Refuses a connection that leads to no server where `username` was created. The error is retried,
+/// because the user can be reached again after the operator writes the earlier address back.
 pub(crate) fn check(
     host: &dyn Host,
     connection: &Connection,
@@ -53,15 +54,15 @@ pub(crate) fn check(
          config/{name} so that it leads there again, or give the lease up with \
          sys/leases/revoke-force"
     );
-    // No silence of the database: what it has to end elsewhere must not keep back the rest.
+    // With `retry_after`, the database does not count as unreachable, and other revocations go on.
     Err(Failure { retry_after: Some(RETRY), ..Failure::new(Kind::Unreachable, message) })
 }
 
-/// What a write of a connection says of the leases that its change leaves behind. `before` is where
-/// the connection led; nothing where it is new.
+/// Returns the warning about leases that a write of the connection leaves behind. `before` lists
+/// the earlier targets; empty for a new connection.
 ///
 /// # Errors
-/// Those of counting the leases.
+/// Errors of counting the leases.
 pub(crate) fn warning(
     host: &dyn Host,
     name: &str,

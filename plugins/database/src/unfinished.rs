@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 /// An unfinished change. Fields of later releases need a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnfinishedChange {
-    /// The error of the last attempt, as a caller reads errors: without a secret.
+    /// The error of the last attempt, as shown to callers: without a secret.
     #[serde(default)]
     pub(crate) cause: String,
-    /// Refused attempts with the newest candidate.
+    /// Number of refused attempts with the newest candidate.
     #[serde(default)]
     pub(crate) refusals: u32,
-    /// The database took a candidate.
+    /// `true` if the database took a candidate.
     #[serde(default)]
     pub(crate) is_set: bool,
-    /// The database refused the stored credential as wrong.
+    /// `true` if the database refused the stored credential as wrong.
     #[serde(default)]
     pub(crate) is_dead: bool,
-    /// The operator deleted the role before the change was finished.
+    /// `true` if the operator deleted the role before the change was finished.
     #[serde(default)]
     pub(crate) is_unwanted: bool,
 }
@@ -112,7 +112,8 @@ impl UnfinishedChange {
     }
 }
 
-/// Returns `true` if the database or its plugin refused the change. No reply was lost then.
+/// Returns `true` if the database or its plugin refused the change. For a refusal, no reply was
+/// lost.
 pub(crate) fn is_refusal(why: &Failure) -> bool {
     matches!(why.kind, Kind::InvalidRequest | Kind::PermissionDenied | Kind::PreconditionFailed)
 }

@@ -1,4 +1,5 @@
-//! Stored credentials of a connection are sent to no server that they were not written for.
+//! Keeps stored credentials of a connection from servers for which the credentials were not
+//! written.
 //!
 //! The engine does not know the meaning of a plugin's settings. Every setting therefore counts as
 //! an address, except settings that are known to be harmless, and except login and database in
@@ -79,7 +80,7 @@ fn text_of(value: Option<&Value>) -> String {
     }
 }
 
-/// Returns whether the text seems to contain a login.
+/// Returns `true` if the text seems to contain a login.
 fn has_own_password(url: &str) -> bool {
     !url.contains("{{password}}") && (url.contains('@') || url.to_lowercase().contains("password"))
 }

@@ -10,18 +10,18 @@ use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
-/// Maximum number of static roles in the warning.
+/// Maximum number of static roles that the warning counts.
 const MOST_COUNTED: u32 = 1_000;
 
 /// Fields of a removal.
 pub(crate) const FIELDS: &[Field] =
     &[Field::flag("force", "remove it although only the engine knows the password of its user")];
 
-/// Removes a connection. Its roles and leases stay, because the operator may be about to write it
-/// anew.
+/// Removes a connection. The connection's roles and leases stay, because the operator may be about
+/// to write the connection again.
 ///
 /// # Errors
-/// Invalid request where only the engine knows the password, unless `force` is given.
+/// Invalid request if only the engine knows the password, unless `force` is given.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let connection = Connection::find(host, name)?;
