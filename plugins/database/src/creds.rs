@@ -1,7 +1,7 @@
-//! `creds/{name}`: makes a user by a role.
+//! `creds/{name}`: creates a user by a role.
 //!
-//! The user is planned, its lease written down, and only then does it come into being; if a later
-//! step fails, the lease removes it again (see [`Reservation`]).
+//! The engine plans the user name, writes the lease down, and only then creates the user. If a
+//! later step fails, the lease removes the user again (see [`Reservation`]).
 
 use crate::connection::{Connection, about};
 use crate::credential::New;
@@ -17,7 +17,7 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
 
-/// Answers the name of a new user, and what it logs in with.
+/// Creates a user. Returns the user's name and credential, with a lease.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let (role, connection) = role_and_connection(host, call)?;
@@ -57,7 +57,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(made.secret(&shown, lifetime.ttl, role.max_ttl)?.warn(lifetime.warnings))
 }
 
-/// The role and its connection, if the one may use the other.
+/// Returns the role and the connection, if the role may use the connection.
 fn role_and_connection(host: &dyn Host, call: &Call) -> Result<(Role, Connection), Failure> {
     let (name, mount) = (call.text("name"), &call.mount.path);
     let unknown = || {

@@ -1,5 +1,5 @@
-//! What the engine tells in figures: what came of users and of rotations, and how late these were.
-//! No role's, connection's or user's name is told.
+//! Metrics of the engine: outcomes for users and rotations, and the delay of rotations. The metrics
+//! contain no name of a role, connection or user.
 
 use bulkhead_sdk::metric::seconds;
 use bulkhead_sdk::{Failure, Host, Metric};
@@ -8,23 +8,23 @@ const DONE: &str = "done";
 const FAILED: &str = "failed";
 const MISSED: &str = "missed";
 
-/// Users that were to be made.
+/// Attempts to create a user.
 pub(crate) const CREATIONS: Metric =
     Metric::counter("creations_total", "Users that were to be made.")
         .by("outcome", &[DONE, FAILED]);
-/// Users that were to be prolonged.
+/// Attempts to renew a user.
 pub(crate) const RENEWALS: Metric =
     Metric::counter("renewals_total", "Users that were to be prolonged.")
         .by("outcome", &[DONE, FAILED]);
-/// Users that were to be removed; one that is tried again counts again.
+/// Attempts to remove a user; each retry counts again.
 pub(crate) const REVOCATIONS: Metric =
     Metric::counter("revocations_total", "Attempts to remove a user.")
         .by("outcome", &[DONE, FAILED]);
-/// Rotations of static roles.
+/// Attempts to rotate a static role.
 pub(crate) const ROTATIONS: Metric =
     Metric::counter("rotations_total", "Attempts to rotate a static role.")
         .by("outcome", &[DONE, FAILED, MISSED]);
-/// Rotations of the connections' own users.
+/// Attempts to rotate a connection's own user.
 pub(crate) const ROOT_ROTATIONS: Metric =
     Metric::counter("root_rotations_total", "Attempts to rotate a connection's own user.")
         .by("outcome", &[DONE, FAILED, MISSED]);
@@ -33,18 +33,18 @@ const DELAY: Metric = Metric::summary(
     "How long after they were due static roles were rotated.",
 );
 
-/// All of them.
+/// All metrics of the engine.
 pub(crate) const METRICS: &[Metric] =
     &[CREATIONS, RENEWALS, REVOCATIONS, ROTATIONS, ROOT_ROTATIONS, DELAY];
 
-/// What came of a rotation.
+/// The outcome of an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The new credential is in force.
+    /// The operation succeeded.
     Done,
-    /// It is tried again.
+    /// The operation failed and may be retried.
     Failed,
-    /// Its window is over: the next one is due at the next scheduled time.
+    /// The rotation window is over; the next rotation is due at the next scheduled time.
     Missed,
 }
 
@@ -58,7 +58,7 @@ impl Outcome {
     }
 }
 
-/// Counts whether it was `done`, which it gives back.
+/// Counts the outcome of `done` and returns `done`.
 pub(crate) fn counted<T>(
     host: &dyn Host,
     metric: &Metric,
@@ -69,12 +69,12 @@ pub(crate) fn counted<T>(
     done
 }
 
-/// Counts what came of it.
+/// Counts an outcome.
 pub(crate) fn count(host: &dyn Host, metric: &Metric, outcome: Outcome) {
     host.metrics().count(metric, outcome.name(), 1);
 }
 
-/// A static role that was due then, in milliseconds of store time, is rotated now.
+/// Records the delay of a rotation that is done now. `due` is store time in milliseconds.
 pub(crate) fn observe_delay(host: &dyn Host, due: Option<u64>) {
     let late = due.and_then(|due| host.clock().now().checked_sub(due));
     if let Some(late) = late {

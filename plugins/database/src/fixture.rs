@@ -1,5 +1,4 @@
-//! The stage on which the tests of every noun begin: a bed with the connection `orders` and the
-//! role `reader`.
+//! Fixtures for tests: a test bed with the connection `orders` and the role `reader`.
 use crate::Database;
 use bulkhead_sdk::database_plugin::{Credential, NewUser};
 use bulkhead_sdk::host::Connection;
@@ -7,12 +6,12 @@ use bulkhead_sdk::testbed::{Reply, TestBed};
 use bulkhead_sdk::{Failure, Host, Kind};
 use serde_json::{Map, Value, json};
 
-/// The engine on a test bed with nothing in it.
+/// Returns an empty test bed.
 pub(crate) fn empty() -> TestBed<Database> {
     TestBed::new().unwrap()
 }
 
-/// What a test writes to `config/orders` unless it is about something else.
+/// Returns the default body of a write to `config/orders`.
 pub(crate) fn orders() -> Value {
     json!({
         "plugin_name": "test-database-plugin",
@@ -23,7 +22,7 @@ pub(crate) fn orders() -> Value {
     })
 }
 
-/// What a test writes to `roles/reader` unless it is about something else.
+/// Returns the default body of a write to `roles/reader`.
 pub(crate) fn reader() -> Value {
     json!({
         "db_name": "orders",
@@ -34,7 +33,7 @@ pub(crate) fn reader() -> Value {
     })
 }
 
-/// A bed with the connection and the role, and with its steps so far forgotten.
+/// Returns a test bed with the connection and the role. The recorded steps are cleared.
 pub(crate) fn ready() -> TestBed<Database> {
     let bed = empty();
     bed.write("config/orders", &orders()).unwrap();
@@ -43,7 +42,7 @@ pub(crate) fn ready() -> TestBed<Database> {
     bed
 }
 
-/// A new user of the role `reader`, and the tag of its lease.
+/// Issues a user of the role `reader`. Returns the reply and the tag of the lease.
 pub(crate) fn issued(bed: &TestBed<Database>) -> (Reply, String) {
     let reply = bed.read("creds/reader").unwrap();
     let tag = reply.lease.clone().unwrap();
@@ -51,7 +50,7 @@ pub(crate) fn issued(bed: &TestBed<Database>) -> (Reply, String) {
     (reply, tag)
 }
 
-/// `value` with `changes` over it.
+/// Returns `value` with the fields of `changes` replaced.
 pub(crate) fn with(mut value: Value, changes: Value) -> Value {
     for (name, change) in changes.as_object().unwrap() {
         value[name] = change.clone();
@@ -59,12 +58,12 @@ pub(crate) fn with(mut value: Value, changes: Value) -> Value {
     value
 }
 
-/// An account that is there before the engine knows of it, with the password `first`.
+/// Creates an account that the engine does not know yet, with the password `first`.
 pub(crate) fn account(bed: &TestBed<Database>, connection: &str, username: &str) {
     account_with(bed, connection, (username, "first"));
 }
 
-/// An account that logs in with that password.
+/// Creates an account with the given password.
 pub(crate) fn account_with(
     bed: &TestBed<Database>,
     connection: &str,
@@ -87,12 +86,13 @@ pub(crate) fn account_with(
     bed.host.steps();
 }
 
-/// What a test writes to `static-roles/app` unless it is about something else.
+/// Returns the default body of a write to `static-roles/app`.
 pub(crate) fn app() -> Value {
     json!({ "db_name": "orders", "username": "app", "rotation_period": "1h" })
 }
 
-/// A bed with the connection and the account `app`, which any static role may own.
+/// Returns a test bed with the connection and the account `app`. Any static role may use the
+/// connection.
 pub(crate) fn with_account() -> TestBed<Database> {
     let bed = ready();
     bed.write("config/orders", &json!({"allowed_roles": "*"})).unwrap();
@@ -100,7 +100,7 @@ pub(crate) fn with_account() -> TestBed<Database> {
     bed
 }
 
-/// The same with the static role `app`, and the steps of its creation forgotten.
+/// Returns a test bed with the account and the static role `app`. The recorded steps are cleared.
 pub(crate) fn with_static_role() -> TestBed<Database> {
     let bed = with_account();
     bed.write("static-roles/app", &app()).unwrap();
@@ -108,7 +108,8 @@ pub(crate) fn with_static_role() -> TestBed<Database> {
     bed
 }
 
-/// The password that `static-creds` shows, and whether the account logs in with it.
+/// Returns the password shown by `static-creds`, and `true` if the account logs in with that
+/// password.
 pub(crate) fn shown(bed: &TestBed<Database>, role: &str) -> (String, bool) {
     let data = bed.read(&format!("static-creds/{role}")).unwrap().data;
     let password = data["password"].as_str().unwrap().to_owned();
@@ -117,7 +118,7 @@ pub(crate) fn shown(bed: &TestBed<Database>, role: &str) -> (String, bool) {
     (password, works)
 }
 
-/// What a database that is away is to a caller.
+/// Returns the error of an unreachable database.
 pub(crate) fn unreachable() -> Failure {
     Failure::new(Kind::Unreachable, "no answer from db:5432")
 }

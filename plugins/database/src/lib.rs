@@ -1,9 +1,9 @@
-//! The database secrets engine: connections to databases, roles on them, users that live as long as
-//! their lease, and accounts that are there already, whose credentials it changes.
+//! The database secrets engine: connections to databases, roles, users that live as long as their
+//! lease, and static roles, which rotate the credentials of existing accounts.
 //!
-//! One file for each noun of the URL; the other files are the rules that they share. It speaks no
-//! SQL and knows no database: what differs between databases is asked of the connection's plugin,
-//! reached through the host.
+//! Each noun of the URL has a file; the other files contain shared rules. The engine speaks no SQL
+//! and knows no database: the connection's plugin, reached through the host, decides everything
+//! that differs between databases.
 
 mod config;
 mod connection;
@@ -37,7 +37,7 @@ use bulkhead_sdk::intent;
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::{Context, Failure, Host, Lease, Metric, Reason, Renewal, SecretsEngine};
 
-/// The engine.
+/// The database secrets engine.
 pub struct Database;
 
 const CONNECTION: &[Field] = &[Field::name_of("name", "the connection's name")];
@@ -139,7 +139,7 @@ impl SecretsEngine for Database {
         lease::revoke(host, lease)
     }
 
-    /// What is due rings by itself, and what a call left unfinished by its guard.
+    /// Handles the timer `key`: an unfinished change continues, and a due rotation begins.
     fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
         let unfinished = intent::key_of(key);
         if let Some(role) = unfinished.and_then(static_account::role_of) {

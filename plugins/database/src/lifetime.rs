@@ -1,5 +1,4 @@
-//! How long a user lives: the role's and the mount's limits, and the little that the database waits
-//! longer.
+//! Lifetime of a user: the limits of role and mount, and a grace period of the database.
 
 use crate::roles::Role;
 use bulkhead_sdk::database_plugin::StoreTime;
@@ -7,27 +6,28 @@ use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::ttl::{Bounds, grant};
 use bulkhead_sdk::{Failure, Mount};
 
-/// Milliseconds by which the database's own expiry comes after the lease's, so that it never comes
-/// first.
+/// Grace period in milliseconds, by which the database's expiry follows the end of the lease. The
+/// database must not expire the user before the lease ends.
 const GRACE: u64 = 5_000;
 
-/// What a lease was granted.
+/// The granted lifetime of a lease.
 #[derive(Debug)]
 pub(crate) struct Lifetime {
     /// Seconds from now.
     pub(crate) ttl: u64,
-    /// When the database itself stops accepting the credential.
+    /// The time at which the database itself stops accepting the credential.
     pub(crate) expires: StoreTime,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Lifetime {
-    /// The lifetime of a lease that starts now.
+    /// Returns the lifetime of a lease that starts now.
     pub(crate) fn of_new(role: &Role, mount: &Mount, now: StoreTime) -> Result<Self, Failure> {
         Self::within_bounds(role, mount, 0, Age { issued: now / 1_000, seconds: now / 1_000, now })
     }
 
-    /// The lifetime of a lease that was issued at `issued` and is renewed for `increment` seconds.
+    /// Returns the lifetime of a lease that was issued at `issued` and is renewed for `increment`
+    /// seconds.
     pub(crate) fn of_renewal(
         role: &Role,
         mount: &Mount,
@@ -35,8 +35,7 @@ impl Lifetime {
         issued: StoreTime,
         now: StoreTime,
     ) -> Result<Self, Failure> {
-        // Rounded to the lease's disadvantage: otherwise renewals in its last second would go on
-        // for ever.
+        // The age is rounded up. Otherwise renewals in the last second of a lease would never end.
         Self::within_bounds(
             role,
             mount,
@@ -59,8 +58,8 @@ impl Lifetime {
             ..Bounds::default()
         };
         let granted = grant(&bounds, increment, age.issued, age.seconds)?;
-        // A call whose token is at its very end still gets a second, because 0 would mean the
-        // mount's default.
+        // The minimum is 1 second, even for a token about to expire: 0 would mean the mount's
+        // default.
         let ttl = granted.ttl.min(mount.longest_lease.max(1));
         let warning = if ttl < granted.ttl {
             let (ttl, granted) = (show(ttl), show(granted.ttl));
@@ -78,7 +77,7 @@ impl Lifetime {
     }
 }
 
-/// Where a lease stands in time: seconds for the rules, milliseconds for the database.
+/// The times of a lease: seconds for the limits, milliseconds for the database.
 struct Age {
     issued: u64,
     seconds: u64,

@@ -1,42 +1,42 @@
-//! Passwords that can stand in the statements that they are for.
+//! Passwords that fit into the statements that contain the password.
 //!
-//! Prevents requests that fail at random: text that the database reads as code again (a `DO` body,
-//! a string with quotes in it) takes no quote and no backslash, and a policy may ask for either. A
-//! password that its place does not take is drawn again; where none fits, the role is refused when
-//! it is written.
+//! Prevents requests that fail at random. Text that the database parses as code again (a `DO` body,
+//! a string with quotes inside) accepts no quote and no backslash, but a policy may ask for either.
+//! If a password does not fit, the engine draws another password. If no password of the policy
+//! fits, the engine refuses the role when the role is written.
 
 use crate::connection::{Connection, about};
 use bulkhead_sdk::database_plugin::{Act, Purpose};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind};
 
-/// The type of credentials that most databases have.
+/// The credential type that most databases have.
 pub(crate) const PASSWORD: &str = "password";
 
-/// Passwords of which the plugin is asked at once.
+/// Number of passwords that the plugin checks per call.
 const BATCH: usize = 64;
 
-/// Batches that are drawn before a policy is said not to fit: a policy of which one password in
-/// forty fits is missed once in 400,000 times.
+/// Maximum number of batches drawn before the policy is refused. If 1 password in 40 fits, a policy
+/// is refused wrongly once in 400,000 times.
 const BATCHES: usize = 8;
 
-/// A password of the characters that the default policy has.
+/// A password with the kinds of characters of the default policy.
 const BY_DEFAULT: &str = "Kq7-Wm2-Xd9-Rt4-Bz6";
 
-/// The statements in which a credential will stand.
+/// The statements that will contain a credential.
 pub(crate) struct Place<'a> {
     pub(crate) connection: &'a Connection,
-    /// The connection's name.
+    /// The name of the connection.
     pub(crate) db_name: &'a str,
     /// The use of the statements.
     pub(crate) act: Act,
     pub(crate) credential_type: &'a str,
-    /// Empty where the plugin has its own.
+    /// Empty if the plugin uses its own statements.
     pub(crate) statements: &'a [String],
 }
 
 impl<'a> Place<'a> {
-    /// The statements that change the password of the own user of the connection `name`.
+    /// Returns the statements that change the password of the own user of the connection `name`.
     pub(crate) fn of_root(name: &'a str, connection: &'a Connection) -> Self {
         Self {
             connection,
@@ -47,11 +47,11 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Draws a password by the policy that this place takes. `name` is the role or connection that
-    /// it is for, in words.
+    /// Draws a password by the policy until a password fits. `name` is the role or connection that
+    /// gets the password, for error messages.
     ///
     /// # Errors
-    /// Invalid request for a policy that does not exist, or none of whose passwords fits.
+    /// Invalid request if the policy does not exist or no drawn password fits.
     pub(crate) fn draw(
         &self,
         host: &dyn Host,
@@ -73,8 +73,9 @@ impl<'a> Place<'a> {
         Err(self.misfit(name, policy))
     }
 
-    /// Refuses statements that the plugin cannot read, placeholders without a value, and a place
-    /// that takes no password of the policy; `policy` is `None` where no password stands in them.
+    /// Refuses statements that the plugin cannot read, placeholders without a value, and statements
+    /// that accept no password of the policy. `policy` is `None` if the statements contain no
+    /// password.
     ///
     /// # Errors
     /// Invalid request that says what is wrong, without the name of the field.
@@ -86,7 +87,8 @@ impl<'a> Place<'a> {
         }
         for _ in 0..BATCHES {
             let passwords = match batch(host, self.db_name, policy) {
-                // A policy may be written after the role, and is asked for at each use.
+                // A policy may be written after the role. Every use of the role looks the policy up
+                // again.
                 Err(why) if why.kind == Kind::InvalidRequest => Vec::new(),
                 drawn => drawn?,
             };
@@ -98,7 +100,7 @@ impl<'a> Place<'a> {
         Err(self.misfit(self.db_name, policy))
     }
 
-    /// The first of the passwords that the place takes.
+    /// Returns the first password that fits.
     fn fitting(&self, host: &dyn Host, passwords: Vec<String>) -> Result<Option<String>, Failure> {
         let credential_type = self.credential_type.to_owned();
         let mut purpose = Purpose { act: self.act, credential_type, passwords };
@@ -128,13 +130,14 @@ fn batch(host: &dyn Host, name: &str, policy: &str) -> Result<Vec<String>, Failu
     (0..BATCH).map(|_| generate(host, name, policy)).collect()
 }
 
-/// Whether every place takes the password: letters, digits, `_` and single dashes.
+/// Returns `true` if the password fits everywhere: letters, digits, `_` and single dashes.
 fn is_plain(password: &str) -> bool {
     let plain = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
     password.chars().all(plain) && !password.contains("--")
 }
 
-/// A policy that is missing is a mistake in the role or connection, not a missing URL.
+/// Generates a password. A missing policy is an invalid request: the role or connection is wrong,
+/// not the URL.
 fn generate(host: &dyn Host, name: &str, policy: &str) -> Result<String, Failure> {
     host.passwords().generate(policy).map_err(|why| {
         let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };

@@ -1,5 +1,5 @@
-//! `reload/{plugin_name}`: resets every connection of a database plugin, as after another version
-//! of it was registered.
+//! `reload/{plugin_name}`: resets every connection of a database plugin, for example after another
+//! version of the plugin was registered.
 
 use crate::connection::{Connection, about};
 use bulkhead_sdk::table::Field;
@@ -7,15 +7,16 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
 use serde_json::json;
 
-/// Milliseconds that must be left for another login to be tried.
+/// Minimum time left for another login, in milliseconds.
 const FOR_A_LOGIN: u64 = 35_000;
 
-/// What is reloaded.
+/// Fields of a reload.
 pub(crate) const FIELDS: &[Field] =
     &[Field::name_of("plugin_name", "the database plugin, as its connections name it")];
 
-/// Closes the sessions of all of them, and then logs in anew where a connection is one that is
-/// verified: what cannot is named, and stays closed.
+/// Closes the sessions of all connections of the plugin. Then logs in to each verified connection.
+/// The answer names each connection whose login failed; the sessions of that connection stay
+/// closed.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let mut reloaded: Vec<(String, Connection)> = Vec::new();
     let plugin = call.text("plugin_name");
@@ -30,8 +31,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     }
     let mut warnings = Vec::new();
     for (name, _) in reloaded.iter().filter(|(_, connection)| connection.is_verified()) {
-        // A login goes by the connection as it is now, and relies on nothing that was read before:
-        // a connection whose password is rotated without a pause would never be reloaded otherwise.
+        // A login uses the connection as stored now, and no earlier read. Without this commit, a
+        // connection whose password rotates continuously could never be reloaded.
         host.storage().checkpoint()?;
         if let Some(connection) = Connection::find(host, name)? {
             warnings.extend(verify(host, call, name, &connection));
@@ -44,7 +45,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::data(&json!({ "connections": names, "count": names.len() }))?.warn(warnings))
 }
 
-/// The warning about a plugin that no connection uses: a name that is misspelt reloads nothing.
+/// Returns the warning about a plugin that no connection uses, for example a misspelt name.
 fn unused(host: &dyn Host, plugin: &str) -> Result<String, Failure> {
     let shown = quoted(plugin);
     let why = match host.databases().resolve(plugin, "") {
@@ -59,7 +60,7 @@ fn unused(host: &dyn Host, plugin: &str) -> Result<String, Failure> {
     Ok(format!("no connections were found with plugin_name {shown}: {why}"))
 }
 
-/// What a login found, where it found anything.
+/// Logs in to the connection. Returns a warning if the login failed or no time was left.
 fn verify(host: &dyn Host, call: &Call, name: &str, connection: &Connection) -> Option<String> {
     if call.deadline.saturating_sub(host.clock().now()) < FOR_A_LOGIN {
         return Some(format!("connection {name:?} is closed; no time was left to log in anew"));

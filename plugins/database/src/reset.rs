@@ -1,15 +1,15 @@
-//! `reset/{name}`: closes a connection's sessions and starts again with what is stored.
+//! `reset/{name}`: closes a connection's sessions and starts again with the stored settings.
 
 use crate::connection::{Connection, about};
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
-/// Closes the sessions, and logs in anew where the connection is one that is verified.
+/// Closes the sessions. Then logs in to the database, if the connection is a verified connection.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let connection = Connection::named(host, name, &call.mount.path)?;
     host.databases().close(name);
     if connection.is_verified() {
-        // Rights that its user lacks were told when the connection was written.
+        // The write of the connection already reported any rights that the user lacks.
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
     }
     Ok(Answer::nothing())

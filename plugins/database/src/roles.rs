@@ -1,4 +1,4 @@
-//! `roles/{name}`: what users a caller may ask for, by name.
+//! `roles/{name}`: templates of the users that a caller may ask for by name.
 
 use crate::connection::Connection;
 use crate::credential::{self, Options, Recipe};
@@ -14,7 +14,7 @@ use bulkhead_sdk::{Answer, Call, Failure, Host, Mount, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a role is made of.
+/// Fields of a role.
 pub(crate) const FIELDS: &[Field] = &[
     Field::name_of("db_name", "name the connection whose database the users belong to").required(),
     Field::texts("creation_statements", "statements that create a user"),
@@ -31,7 +31,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::seconds("max_ttl", "seconds that a lease lives at most; 0 leaves it to the mount"),
 ];
 
-/// A role.
+/// A stored role.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Role {
     pub(crate) db_name: String,
@@ -39,9 +39,9 @@ pub(crate) struct Role {
     pub(crate) revocation_statements: Vec<String>,
     pub(crate) rollback_statements: Vec<String>,
     pub(crate) renew_statements: Vec<String>,
-    /// Seconds; 0 leaves it to the mount.
+    /// Seconds; 0 means the mount's default.
     pub(crate) default_ttl: u64,
-    /// Seconds; 0 leaves it to the mount.
+    /// Seconds; 0 means the mount's maximum.
     pub(crate) max_ttl: u64,
     pub(crate) credential_type: String,
     pub(crate) credential_config: Options,
@@ -54,12 +54,12 @@ impl Role {
         format!("role/{name}")
     }
 
-    /// The role `name`, if there is one.
+    /// Returns the role `name`, if the role exists.
     pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
         host.storage().get(&Self::key(name))
     }
 
-    /// Its credential type, read.
+    /// Returns the parsed credential type.
     pub(crate) fn recipe(&self) -> Result<Recipe<'_>, Failure> {
         Recipe::read(&self.credential_type, &self.credential_config)
     }
@@ -75,7 +75,8 @@ impl Role {
         credential::merge(call, &mut self.credential_type, &mut self.credential_config)
     }
 
-    /// What can be told without the connection.
+    /// Checks the role without the connection, and fills in the defaults of the credential's
+    /// options.
     fn check(&mut self, host: &dyn Host) -> Result<(), Failure> {
         if self.db_name.is_empty() {
             return Err(Failure::invalid("db_name is required: name the connection of the role"));
@@ -86,7 +87,7 @@ impl Role {
         Ok(())
     }
 
-    /// What only the connection's plugin can tell.
+    /// Checks the role with the connection and the connection's plugin.
     fn check_with(&self, host: &dyn Host, connection: &Connection) -> Result<(), Failure> {
         if connection.is_self_managed() {
             return Err(Failure::invalid(format!(
@@ -105,8 +106,8 @@ impl Role {
         self.check_creation(Some(&plugin))
     }
 
-    /// Decision C1: required, unless the connection exists and its plugin has statements of its
-    /// own.
+    /// Refuses a role without creation statements, unless the connection exists and the
+    /// connection's plugin has its own creation statements (decision C1).
     fn check_creation(&self, plugin: Option<&DatabaseDescription>) -> Result<(), Failure> {
         let has_own = plugin.is_some_and(|plugin| !plugin.creation_statements_required);
         if has_own || !self.creation_statements.is_empty() {
@@ -171,7 +172,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     })
 }
 
-/// A role as it is shown.
+/// A role as shown by a read.
 #[derive(Serialize)]
 struct Shown<'a> {
     db_name: &'a str,
@@ -186,13 +187,14 @@ struct Shown<'a> {
     credential_config: Map<String, Value>,
 }
 
-/// Removes a role. Its leases carry what their end needs.
+/// Removes a role. The leases of the role stay: each lease stores the data for its own revocation.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     host.storage().delete(&Role::key(call.text("name")))?;
     Ok(Answer::nothing())
 }
 
-/// Decision C6: kept as it was written, because the mount may be tuned later; capped at each lease.
+/// Returns a warning if the role's `max_ttl` exceeds the mount's maximum. The role keeps the given
+/// value, because the mount may be tuned later; each lease is capped (decision C6).
 fn longer_than(role: &Role, mount: &Mount) -> Option<String> {
     let (asked, most) = (show(role.max_ttl), show(mount.max_ttl));
     (role.max_ttl > mount.max_ttl).then(|| {

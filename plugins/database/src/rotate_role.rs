@@ -1,11 +1,12 @@
-//! `rotate-role/{name}`: changes the credential of a static role now, whenever it is due.
+//! `rotate-role/{name}`: changes the credential of a static role now, before the rotation is due.
 
 use crate::static_role::StaticRole;
 use crate::static_rotation;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
-/// Rotates, and counts the role's period from now. A schedule goes on as it was.
+/// Rotates the credential. The role's rotation period starts again now; a rotation schedule stays
+/// as before.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (name, mount) = (call.text("name"), &call.mount.path);
     let unknown = || {

@@ -1,5 +1,5 @@
-//! Statements as they are checked when they are written, so that none is stored that fails at each
-//! use.
+//! Checks of the statements of roles and connections. A write is refused if the statements would
+//! fail at each use.
 
 use crate::connection::Connection;
 use crate::credential::{Options, Recipe};
@@ -9,11 +9,11 @@ use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host};
 
-/// Statements of a role: the name of their field, their use, and the list.
+/// Statements of a role: the name of the field, the use, and the list of statements.
 pub(crate) type Statements<'a> = (&'static str, Act, &'a [String]);
 
 /// Refuses a credential type that the plugin of the connection `name` does not know, statements
-/// that it cannot read or whose placeholders have no value, and a policy whose passwords do not
+/// that the plugin cannot read, placeholders without a value, and a policy whose passwords do not
 /// fit.
 ///
 /// # Errors
@@ -42,8 +42,8 @@ pub(crate) fn check_role(
     Ok(plugin)
 }
 
-/// Refuses statements for the own user of the connection `name` that the plugin cannot read, or
-/// that take no password.
+/// Refuses statements for the own user of the connection `name` if the plugin cannot read the
+/// statements or if the policy's passwords do not fit.
 ///
 /// # Errors
 /// Invalid request that names the field.

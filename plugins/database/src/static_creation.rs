@@ -40,7 +40,7 @@ pub(crate) fn create(
     }
 }
 
-/// Finishes or forgets the creation of a role, when the guard of the creation rings.
+/// Finishes or forgets the creation of a role, called by the guard of the creation.
 ///
 /// # Errors
 /// Errors of host and database; the guard rings again.

@@ -1,5 +1,5 @@
-//! `static-creds/{name}`: what the account of a static role logs in with now. Nothing is changed by
-//! asking.
+//! `static-creds/{name}`: the present credential of a static role's account. A read changes
+//! nothing.
 //!
 //! Prevents an answer with a password that the database refused.
 
@@ -11,7 +11,7 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
 use serde_json::json;
 
-/// Shows the credential, and when it is changed next.
+/// Shows the credential and the time until the next rotation.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (name, mount) = (call.text("name"), &call.mount.path);
     let unknown = || {

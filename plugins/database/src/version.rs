@@ -1,6 +1,6 @@
-//! What counts as a semantic version (semver.org, version 2.0.0).
+//! Syntax check of semantic versions (semver.org, version 2.0.0).
 
-/// Whether `text` is a semantic version, with or without a leading `v`.
+/// Returns `true` if `text` is a semantic version, with or without a leading `v`.
 pub(crate) fn is_version(text: &str) -> bool {
     let text = text.strip_prefix('v').unwrap_or(text);
     let (text, build) = cut(text, '+');
@@ -25,7 +25,7 @@ fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Numbers have no leading zeros, so that one version has one spelling.
+/// Returns `false` for a number with leading zeros, so that a version has only a single spelling.
 fn is_canonical(text: &str) -> bool {
     text == "0" || !text.starts_with('0') || text.bytes().any(|byte| !byte.is_ascii_digit())
 }

@@ -1,8 +1,8 @@
-//! `DELETE config/{name}`.
+//! `DELETE config/{name}`: removal of a connection.
 //!
-//! The fault this file rules out: a removal that destroys the only copy of a password. After a
-//! rotation, the engine alone knows the password of the connection's own user, and no operator
-//! could write the connection again for the leases that wait for it.
+//! Prevents the removal of the only copy of a password. After a rotation, only the engine knows the
+//! password of the connection's own user. Without that password, no operator could write the
+//! connection again for the leases that wait for the connection.
 
 use crate::connection::Connection;
 use crate::static_role;

@@ -1,7 +1,7 @@
-//! Client certificates: what a role says of them, and how one is issued for a user.
+//! Client certificates: the options of a role, and the issue of a certificate for a user.
 //!
-//! The fault this file stops: a role that is stored with an authority that can issue nothing, and
-//! fails when its first user is asked for.
+//! Prevents the storage of a role with an authority that can issue no certificate. The role would
+//! fail only at the first request for a user.
 
 use super::{CA_PRIVATE_KEY, Issued, New, Options, invalid_option, rsa_bits};
 use bulkhead_sdk::crypto::CertificateRequest;
@@ -10,20 +10,21 @@ use bulkhead_sdk::template::{Names, Surroundings, Template, sanitised};
 use bulkhead_sdk::{Failure, Host};
 use serde_json::{Map, json};
 
-/// Its options.
+/// Options of the credential type.
 pub(super) const OPTIONS: &[&str] =
     &["common_name_template", "ca_cert", CA_PRIVATE_KEY, "key_type", "key_bits", "signature_bits"];
 
-/// Milliseconds before now from which a certificate is valid: the database's clock may be behind.
+/// Milliseconds before now at which a certificate becomes valid, because the database's clock may
+/// be behind.
 const EARLIER: StoreTime = 30_000;
 
-/// A certificate that a role's authority issues. No `Debug`: it holds the authority's key.
+/// A parsed certificate recipe of a role. No `Debug`: the recipe holds the authority's key.
 pub(crate) struct ClientCertificate<'a> {
     template: &'a str,
     authority: &'a str,
     authority_key: &'a str,
     key_type: &'a str,
-    /// 0 where the kind of key has one length.
+    /// Size of the key in bits; 0 if the type of key has only a single size.
     key_bits: u32,
     signature_bits: u32,
 }
@@ -72,7 +73,8 @@ impl<'a> ClientCertificate<'a> {
         options
     }
 
-    /// Issues a certificate once, for the authority's own key, and throws it away.
+    /// Checks the authority by issuing a trial certificate for the authority's own key. The trial
+    /// certificate is discarded.
     pub(super) fn check(&self, host: &dyn Host) -> Result<(), Failure> {
         self.common_name(host, &Names::default(), "")?;
         let about = |option: &'static str| {
@@ -91,10 +93,10 @@ impl<'a> ClientCertificate<'a> {
         host.crypto().issue_certificate(&trial).map(drop).map_err(about("ca_cert"))
     }
 
-    /// Makes a key, and a certificate for it that ends with its user.
+    /// Generates a key and a certificate for the key. The certificate expires with the user.
     ///
     /// # Errors
-    /// Invalid request where the authority ends before that; what the host refused.
+    /// Invalid request if the authority expires before the user; errors of the host.
     pub(super) fn issue(&self, host: &dyn Host, new: &New<'_>) -> Result<Issued, Failure> {
         let common_name = self.common_name(host, &new.names, new.username)?;
         let key = host.crypto().generate_key(self.key_type, self.key_bits, "traditional")?;
@@ -129,7 +131,8 @@ impl<'a> ClientCertificate<'a> {
         }
     }
 
-    /// By the template, in characters that no name of a subject has to escape.
+    /// Returns the common name by the template. Contains only characters that need no escape in a
+    /// subject name.
     fn common_name(
         &self,
         host: &dyn Host,
