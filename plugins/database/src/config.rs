@@ -73,7 +73,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     }
     let plugin = connection.plugin(host, name)?;
     // The targets are unknown for now. The first check keeps stored credentials from another
-    // plugin.
+    // plugin: `configure` hands the settings to the plugin.
     connection.targets = None;
     destination::check(call, &before, &connection, &plugin)?;
     let configured =

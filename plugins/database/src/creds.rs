@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn a_creation_of_which_the_database_did_not_say_that_nothing_was_made_is_undone() {
-        // Whatever the failure: where there are no transactions, the second statement may be
-        // refused after the first has made the user.
+        // Without transactions, the database may refuse the second statement after the first
+        // statement created the user. The kind of the failure therefore does not matter.
         for kind in [Kind::InvalidRequest, Kind::PermissionDenied, Kind::Conflict, Kind::Internal] {
             let bed = ready();
             bed.host.lose_reply("create-user", Failure::new(kind, "statement 2 failed"));

@@ -152,7 +152,7 @@ mod tests {
     use bulkhead_sdk::Kind;
     use serde_json::json;
 
-    /// A policy of passwords of four characters out of `'` and `x`.
+    /// A policy for passwords of four characters, each `'` or `x`.
     const HALF_QUOTES: &str = "length = 4 rule \"charset\" { charset = \"'x\" }";
     const QUOTES: &str = "length = 8 rule \"charset\" { charset = \"'\" }";
 

@@ -15,7 +15,7 @@ pub(crate) const FIELDS: &[Field] =
     &[Field::name_of("plugin_name", "the database plugin, as its connections name it")];
 
 /// Closes the sessions of all connections of the plugin. Then logs in to each verified connection.
-/// The answer names each connection whose login failed; the sessions of that connection stay
+/// Warns of each connection without a successful login; the sessions of that connection stay
 /// closed.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let mut reloaded: Vec<(String, Connection)> = Vec::new();

@@ -1,4 +1,4 @@
-//! `rotate-role/{name}`: changes the credential of a static role now, before the rotation is due.
+//! `rotate-role/{name}`: changes the credential of a static role now, even if no rotation is due.
 
 use crate::static_role::StaticRole;
 use crate::static_rotation;

@@ -1,4 +1,4 @@
-//! Connections are written, shown and removed on the test bed.
+//! Writes, reads and removals of connections on the test bed.
 
 use crate::fixture::{empty, issued, orders, ready, with};
 use bulkhead_sdk::host::Clock;

@@ -9,7 +9,7 @@ use bulkhead_sdk::testbed::TestBed;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256};
 use serde_json::{Value, json};
 
-/// A bed whose plugin knows every credential type.
+/// Returns a test bed whose plugin knows every credential type.
 fn bed() -> TestBed<Database> {
     let bed = ready();
     know_all(&bed);
@@ -23,7 +23,7 @@ fn know_all(bed: &TestBed<Database>) {
     });
 }
 
-/// An authority that lives from 2029 to 2035, and its key.
+/// Returns a certificate that is valid from 2029 to 2035, and the certificate's key.
 fn authority(is_authority: bool) -> (String, String) {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
     let mut parameters = CertificateParams::default();

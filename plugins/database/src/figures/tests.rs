@@ -1,4 +1,4 @@
-//! What is told of users and of rotations.
+//! Metrics of users and rotations.
 
 use super::*;
 use crate::fixture::{account, issued, ready, unreachable, with_static_role};

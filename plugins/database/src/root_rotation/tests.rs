@@ -1,4 +1,4 @@
-//! Rotations of a connection's own password on the test bed, killed and refused everywhere.
+//! Rotations of a connection's own password on the test bed, interrupted or refused at each step.
 
 use crate::Database;
 use crate::fixture::{account_with, ready};
@@ -12,7 +12,7 @@ const STEPS: [&str; 7] =
     ["put", "guard", "checkpoint", "change-credential", "check-credential", "cancel", "schedule"];
 const GUARD: &str = "intent/root/orders";
 
-/// A connection whose own user is there, rotated each day.
+/// Returns a test bed with a connection whose own user exists and is rotated each day.
 fn rooted() -> TestBed<Database> {
     let bed = ready();
     account_with(&bed, "orders", ("root", "hunter2-of-root"));
@@ -21,7 +21,8 @@ fn rooted() -> TestBed<Database> {
     bed
 }
 
-/// The password that the connection has, and whether its user logs in with it.
+/// Returns the stored password of the connection, and `true` if the user logs in with that
+/// password.
 fn stored(bed: &TestBed<Database>) -> (String, bool) {
     let settings = bed.host.stored("config/orders").unwrap()["settings"].clone();
     let password = settings["password"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Roles come into being on the test bed, also where the account cannot log in from here.
+//! Creation of static roles on the test bed, including accounts that cannot log in from here.
 
 use crate::Database;
 use crate::fixture::{app, shown, unreachable, with, with_account};
@@ -13,7 +13,7 @@ fn is_settled(bed: &TestBed<Database>) -> bool {
         && bed.host.timer(GUARD).is_none()
 }
 
-/// The password of the account at the database.
+/// Returns `true` if the account logs in with the password that `static-creds` shows.
 fn in_force(bed: &TestBed<Database>) -> bool {
     shown(bed, "app").1
 }
@@ -52,8 +52,8 @@ fn a_password_that_the_database_took_and_then_refuses_is_kept_and_not_shown() {
     assert_eq!(shown(&bed, "app"), ("Generated-Password-2".to_owned(), true));
 }
 
-/// The last password that was seen to log in is kept until another one was: statements that do
-/// nothing leave it in force.
+/// A role keeps the last verified password until another password is verified: statements without
+/// an effect leave the last verified password in force.
 #[test]
 fn the_last_verified_password_is_kept_beside_those_that_are_not() {
     let bed = with_account();
@@ -65,7 +65,7 @@ fn the_last_verified_password_is_kept_beside_those_that_are_not() {
         bed.write("rotate-role/app", &json!({})).unwrap();
         assert_eq!(earlier(), "Generated-Password-1");
     }
-    // Another hand sets the earlier one again, and the next change is refused.
+    // An operator sets the earlier password again, and the database refuses the next change.
     bed.host.try_logins("app");
     crate::fixture::account_with(&bed, "orders", ("app", "Generated-Password-1"));
     for _ in 0..2 {
@@ -106,7 +106,7 @@ fn a_change_that_the_database_refused_is_forgotten_also_where_no_login_can_tell(
     bed.write("static-roles/app", &app()).unwrap();
 }
 
-/// A database that commits each statement may have kept the first.
+/// A database that commits each statement may have kept the effect of the first statement.
 #[test]
 fn of_several_statements_the_first_may_have_changed_the_password() {
     let several = [json!(["ALTER {{name}}", "GRANT it"]), json!("ALTER {{name}}; GRANT it")];

@@ -1,4 +1,4 @@
-//! What callers are told of passwords while a rotation is not finished.
+//! Answers about passwords during an unfinished rotation.
 
 use crate::Database;
 use crate::fixture::{account, shown, unreachable, with_static_role};
@@ -10,7 +10,7 @@ fn no_digit() -> Failure {
     Failure::invalid("the password has no digit")
 }
 
-/// A bed whose role was refused a rotation, after another hand changed the account's password.
+/// Returns a test bed with a refused rotation, after an operator changed the account's password.
 fn stuck() -> TestBed<Database> {
     let bed = with_static_role();
     bed.host.refuse("change-credential", no_digit());
@@ -34,7 +34,7 @@ fn a_password_that_is_known_to_be_dead_is_not_shown() {
     assert!(reply.warnings.is_empty() && shown(&bed, "app").1);
 }
 
-/// The password of a role is not dead because the database is away.
+/// An unreachable database does not make the password of a role dead.
 #[test]
 fn a_password_of_which_nothing_is_known_is_shown_with_a_warning() {
     let bed = with_static_role();
@@ -47,8 +47,8 @@ fn a_password_of_which_nothing_is_known_is_shown_with_a_warning() {
     assert!(shown(&bed, "app").1);
 }
 
-/// A request that asks again restarts the counter of the timer, so that the timer's count says
-/// nothing of the candidate.
+/// Each new request restarts the counter of the timer. Therefore the counter says nothing about the
+/// candidate.
 #[test]
 fn a_refused_candidate_gives_way_however_often_its_rotation_is_asked_for() {
     let bed = stuck();
@@ -58,7 +58,7 @@ fn a_refused_candidate_gives_way_however_often_its_rotation_is_asked_for() {
         assert!(open.message.contains("the password has no digit"), "{}", open.message);
         assert!(open.message.contains("delete the role"), "{}", open.message);
         bed.host.refuse("change-credential", no_digit());
-        // As after a request: the timer counts from the start.
+        // The timer counts from the start, as after a request.
         bed.wake("intent/static/app", 1).unwrap_err();
     }
     bed.write("rotate-role/app", &json!({})).err().unwrap();

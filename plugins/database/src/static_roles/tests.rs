@@ -1,4 +1,4 @@
-//! Static roles are written, shown and removed on the test bed.
+//! Writes, reads and removals of static roles on the test bed.
 
 use crate::fixture::{account, app, orders, shown, with, with_account, with_static_role};
 use bulkhead_sdk::host::Clock;
@@ -161,7 +161,7 @@ fn a_role_that_says_false_is_rotated_although_its_connection_skips() {
 fn an_imported_password_may_be_corrected_until_the_first_rotation() {
     let bed = with_account();
     let skipped = json!({"skip_import_rotation": true, "password": "mistyped"});
-    // Accepted, because the database cannot tell.
+    // The write succeeds, because the database cannot tell.
     bed.host.tell_of_logins("app", None);
     let warnings = bed.write("static-roles/app", &with(app(), skipped)).unwrap().warnings;
     assert!(warnings[0].contains("could not be verified"), "{warnings:?}");

@@ -1,4 +1,4 @@
-//! Rotations of static roles on the test bed, killed and refused everywhere.
+//! Rotations of static roles on the test bed, interrupted or refused at each step.
 
 use crate::Database;
 use crate::fixture::{app, orders, shown, unreachable, with, with_account, with_static_role};
@@ -11,7 +11,8 @@ const STEPS: [&str; 7] =
     ["put", "guard", "checkpoint", "change-credential", "check-credential", "cancel", "schedule"];
 const GUARD: &str = "intent/static/app";
 
-/// Nothing is left over: no intent, no guard, and a timer where there is a role.
+/// Returns `true` if nothing is left over: no intent, no guard, and a rotation timer only if the
+/// role exists.
 fn is_settled(bed: &TestBed<Database>) -> bool {
     let has_role = bed.host.stored("static-role/app").is_some();
     bed.host.stored(GUARD).is_none()
@@ -40,12 +41,12 @@ fn wherever_a_rotation_dies_the_stored_password_logs_in_and_one_rotation_was_com
         bed.wake("rotate/app", 1).unwrap_err();
         bed.run_guards().unwrap();
         assert!(shown(&bed, "app").1, "{step}");
-        // What rings again finds nothing to do.
+        // A timer that rings again finds nothing to do.
         bed.wake("rotate/app", 2).unwrap();
         assert!(shown(&bed, "app").1 && is_settled(&bed), "{step}");
         let rotated = bed.host.steps();
         let rotated = rotated.iter().filter(|step| step.starts_with("log static-role-rotated"));
-        // A commit that died with its process was no rotation, and its line is in the log.
+        // A commit that died with the process was no rotation, but the log already has the line.
         assert!((1..=2).contains(&rotated.count()), "{step}");
         assert_eq!(bed.host.timer("rotate/app"), Some(bed.host.now() + 3_600_000), "{step}");
     }
@@ -156,7 +157,7 @@ fn a_creation_of_which_nothing_is_known_is_finished_or_forgotten_once_the_databa
 fn where_neither_old_nor_new_logs_in_the_same_candidate_is_put_in_force_again() {
     let bed = with_static_role();
     bed.host.advance(3_600);
-    // Another hand changes the password, and the rotation after it is not finished.
+    // An operator changes the password, and the next rotation stays unfinished.
     bed.host.lose_reply("change-credential", unreachable());
     bed.wake("rotate/app", 1).unwrap_err();
     crate::fixture::account(&bed, "orders", "app");
@@ -197,7 +198,8 @@ fn a_scheduled_rotation_that_missed_its_window_waits_for_the_next_time() {
     assert!(steps[0].starts_with("log rotation-missed role=app connection=orders"), "{steps:?}");
     assert_eq!(bed.host.timer("rotate/app"), Some(due + 86_400_000));
     assert_eq!(shown(&bed, "app").0, "Generated-Password-1");
-    // Within the window it is made, also when the first attempts fail, and not behind it.
+    // The rotation happens within the window, even after failed attempts, and never after the
+    // window.
     bed.host.advance(82_800 + 60);
     bed.host.refuse("change-credential", unreachable());
     bed.wake("rotate/app", 1).unwrap_err();
@@ -259,7 +261,7 @@ fn no_password_is_in_a_failure_or_in_the_log() {
     assert!(!told.contains("Generated"), "{told}");
 }
 
-/// Points the connection at another server, as a caller may who has a login there.
+/// Points the connection at another server, as a caller with a login at that server can.
 fn lead_elsewhere(bed: &TestBed<Database>) {
     let elsewhere = json!({
         "connection_url": "postgres://{{username}}:{{password}}@thief:5432/orders",
