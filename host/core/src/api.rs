@@ -1,9 +1,10 @@
-//! THE TABLE of the endpoints that the host itself serves.
+//! Table of the endpoints that the host itself serves.
 //!
 //! Each file named after a path holds the rows of its endpoints and the functions that serve them;
-//! this one lists those files. A row says in words whom it answers: `handled_by` callers whose
-//! policies allow it, `without_a_token` every caller of an open service, `while_sealed` every
-//! caller at any time. Never knows the pipeline, which asks the policies before it calls a handler.
+//! this file lists those files. A row states which callers it answers: `handled_by` answers callers
+//! whose policies allow the request, `without_a_token` every caller while the service is open,
+//! `while_sealed` every caller at any time. Nothing here knows the pipeline, which checks the
+//! policies before it calls a handler.
 
 mod after_commit;
 mod auth_token;
@@ -61,15 +62,15 @@ pub(crate) use serve::{
 use std::borrow::Cow;
 pub(crate) use table::{Found, HostTable, unsupported};
 
-/// The host's table.
+/// Builds the host's table.
 ///
 /// # Errors
-/// What is wrong with a row, for its author.
+/// A description of the faulty row, for the developer who wrote the row.
 pub(crate) fn table() -> Result<HostTable, String> {
     HostTable::new(endpoints())
 }
 
-/// The endpoints of every file of this folder.
+/// Returns the endpoints of every file of this folder.
 fn endpoints() -> Vec<Endpoint> {
     [
         sys_health::rows(),
@@ -110,8 +111,9 @@ fn endpoints() -> Vec<Endpoint> {
     .collect()
 }
 
-/// The request by the path with the object's name as the server reads the name: policy and audit
-/// must see the object that is meant. `None` for nearly every request.
+/// Returns the request with the object's name in its path spelt as the server reads the name, so
+/// that policy and audit see the object that is meant. `None` if the path is spelt so already, as
+/// nearly always.
 pub(crate) fn canonical(request: &Request) -> Option<Request> {
     match spelling::fold(&request.path) {
         Cow::Borrowed(_) => None,

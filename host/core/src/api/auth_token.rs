@@ -1,5 +1,5 @@
-//! `auth/token`: what may be asked of tokens that exist, named by themselves, by their accessor, or
-//! by calling.
+//! `auth/token`: lookup, renewal, revocation, listing and tidying of tokens. A token is named by
+//! its text, by its accessor, or by making the call.
 
 use super::after_commit::AfterCommit;
 use super::call::Call;
@@ -18,7 +18,7 @@ use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let token = || required("token", FieldKind::String, "the token in question").secret();
     let perhaps = || {
@@ -65,14 +65,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// A token in question.
+/// A token that a request names.
 pub(super) struct Named {
-    /// Its text, if the request knows it; empty where it was named by its accessor.
+    /// Text of the token; empty if the request named the token by its accessor.
     text: Secret,
     pub(super) token: Caller,
 }
 
-/// The calling token.
+/// Returns the calling token.
 fn calling_token(call: &Call<'_>) -> Named {
     Named {
         text: call.request.token.clone().unwrap_or_else(|| Secret::new("")),
@@ -80,7 +80,7 @@ fn calling_token(call: &Call<'_>) -> Named {
     }
 }
 
-/// The token that the body names. The calling token is found also while it has no more uses.
+/// Returns the token that the body names. The calling token is found even without uses left.
 pub(super) async fn by_token(call: &mut Call<'_>) -> Result<Named, Failure> {
     let text = Secret::new(call.fields.text("token"));
     if call.request.token.as_ref() == Some(&text) {
@@ -94,7 +94,7 @@ pub(super) async fn by_token(call: &mut Call<'_>) -> Result<Named, Failure> {
     }
 }
 
-/// The token whose accessor the body names.
+/// Returns the token whose accessor the body names.
 async fn by_accessor(call: &mut Call<'_>) -> Result<Named, Failure> {
     let accessor = call.fields.text("accessor");
     match tokens::by_accessor(&call.core.store, call.unit, accessor).await? {
@@ -105,7 +105,7 @@ async fn by_accessor(call: &mut Call<'_>) -> Result<Named, Failure> {
     }
 }
 
-/// `POST auth/token/lookup`: without a token, about the caller.
+/// `POST auth/token/lookup`. Without `token`, looks up the calling token.
 async fn lookup(mut call: Call<'_>) -> Result<Reply, Failure> {
     let named = if call.fields.text("token").is_empty() {
         calling_token(&call)
@@ -152,7 +152,8 @@ async fn renew_named(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
     let (record, warning) = match token.record.login.clone() {
         Some(kept) => {
             let renewed = lifecycle::renew_login(core, &token, &kept, increment).await?;
-            // Committed with what the auth method did. What this unit has read is older.
+            // The renewal committed a unit of its own, with the auth method's writes. The reads of
+            // this unit are older.
             *unit = core.store.begin();
             renewed
         }
@@ -179,8 +180,9 @@ async fn revoke_self(call: Call<'_>) -> Result<Reply, Failure> {
     begin_end(call.unit, call.caller, Ending::WithChildren)
 }
 
-/// A token that does not exist is revoked already; one that is ending is ended again, because this
-/// answer, too, says that all its children are refused.
+/// Ends the token that the body names. A token that does not exist counts as revoked. A token that
+/// is already ending is ended again, because this answer, too, promises that all its children are
+/// refused.
 async fn revoke_named(call: Call<'_>, ending: Ending) -> Result<Reply, Failure> {
     let text = Secret::new(call.fields.text("token"));
     match tokens::find(&call.core.store, call.unit, &text).await? {
@@ -213,8 +215,8 @@ fn begin_end(unit: &mut Unit, token: &Caller, ending: Ending) -> Result<Reply, F
     Ok(Reply::from(Body::Nothing).after_commit(ending))
 }
 
-/// `LIST auth/token/accessors`. Read page by page, each as it is at that moment: tokens come and go
-/// meanwhile.
+/// `LIST auth/token/accessors`. Reads page by page, each page as of its own moment, because tokens
+/// come and go meanwhile.
 async fn list_accessors(call: Call<'_>) -> Result<Reply, Failure> {
     let core = call.core;
     let paging = Paging::of(call.fields.all())?;
@@ -251,7 +253,8 @@ async fn tidy(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Reply::from(body).with_warnings([warning.to_owned()]))
 }
 
-/// A token as it is handed out or renewed, which stands for the entity of `standing`.
+/// Describes a token that is handed out or renewed, with the policies of its entity from
+/// `standing`.
 pub(crate) fn auth(core: &Core, text: Secret, token: &Caller, standing: &Standing) -> Auth {
     let record = &token.record;
     Auth {
@@ -270,8 +273,8 @@ pub(crate) fn auth(core: &Core, text: Secret, token: &Caller, standing: &Standin
     }
 }
 
-/// The shape of decision H8. Period and explicit maximum are those that count: the role's,
-/// where it is shorter.
+/// Shows a token in the shape of decision H8. Period and explicit maximum are the effective values:
+/// the role's value where that is shorter.
 async fn show(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
     let Call { core, unit, .. } = call;
     let Named { text, token } = named;

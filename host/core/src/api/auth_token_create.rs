@@ -1,7 +1,7 @@
 //! `auth/token/create`, `create-orphan` and `create/:role_name`: tokens made by tokens.
 //!
-//! What only sudo may ask for is decided here, by the caller's capabilities on the very path of the
-//! request.
+//! This file decides which parameters need `sudo`, by the caller's capabilities on the very path of
+//! the request.
 
 use super::auth_token::auth;
 use super::call::Call;
@@ -21,7 +21,7 @@ use bulkhead_wire::secret::Secret;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let role = field("role_name", FieldKind::Name, "name of the token role");
     vec![
@@ -39,8 +39,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// Fields of a token's creation. Restrictions that cannot be given here are named so that they can
-/// be refused: ignoring one would widen access.
+/// Returns the fields of a token's creation. Restrictions that cannot be given here are listed so
+/// that they are refused: ignoring a restriction would widen access.
 fn creation_fields() -> Vec<Field> {
     let renewable = field("renewable", FieldKind::Bool, "whether it can be renewed");
     vec![
@@ -77,7 +77,7 @@ fn creation_fields() -> Vec<Field> {
     ]
 }
 
-/// `POST auth/token/create`: a child of the caller, or with sudo an orphan.
+/// `POST auth/token/create`: creates a child of the caller, or with sudo an orphan.
 async fn create(call: Call<'_>) -> Result<Reply, Failure> {
     refuse_unavailable(&call)?;
     make(call, Parent::AsAsked, None).await
@@ -102,16 +102,16 @@ async fn create_by_role(call: Call<'_>) -> Result<Reply, Failure> {
     make(call, Parent::AsAsked, Some((name.to_owned(), role))).await
 }
 
-/// Whose child the new token is.
+/// Parent of the new token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parent {
-    /// The caller's, unless `no_parent` or the role says otherwise.
+    /// The caller, unless `no_parent` or the role asks for an orphan.
     AsAsked,
-    /// An orphan.
+    /// None: the token is an orphan.
     None,
 }
 
-/// Makes the token that the fields describe, by the named role if there is one.
+/// Creates the token that the fields describe, by the named role if there is one.
 async fn make(
     mut call: Call<'_>,
     parent: Parent,
@@ -129,7 +129,7 @@ async fn make(
     Ok(Reply::from(body).with_warnings(warnings))
 }
 
-/// What the token is to be, and warnings about it.
+/// Describes the new token, with warnings.
 async fn new_token(
     call: &mut Call<'_>,
     parent: Parent,
@@ -161,7 +161,7 @@ async fn new_token(
     Ok((new, warnings))
 }
 
-/// The entity that `entity_alias` names at this mount, which is made where there is none.
+/// Returns the entity that `entity_alias` names at this mount, and creates a missing entity.
 async fn signed_in(
     call: &mut Call<'_>,
     role: Option<&TokenRole>,
@@ -189,7 +189,7 @@ async fn signed_in(
     signed_in.ok_or_else(disabled).map(Some)
 }
 
-/// What cannot be honoured here.
+/// Refuses parameters that cannot be honoured here.
 fn refuse_unavailable(call: &Call<'_>) -> Result<(), Failure> {
     if !call.fields.list("bound_cidrs").is_empty() {
         return Err(Failure::invalid(
@@ -212,7 +212,7 @@ fn asked_policies<'a>(call: &Call<'a>, role: Option<&'a TokenRole>) -> Result<As
     })
 }
 
-/// A token may be given policies that are still to be written.
+/// Warns of policies that do not exist. A token may be given policies that are still to be written.
 async fn warn_of_unknown(unit: &mut Unit, policies: &[String]) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     for name in policies {
@@ -284,11 +284,11 @@ fn num_uses(call: &Call<'_>) -> Result<u64, Failure> {
     })
 }
 
-/// Longest display name, in bytes.
+/// Maximum length of a display name, in bytes.
 const LONGEST_NAME: usize = 256;
 
-/// `token`, or `token-` and the asked name with everything else than letters, digits and dashes
-/// replaced.
+/// Returns `token`, or `token-` and the requested name with everything but ASCII letters, digits
+/// and dashes replaced.
 fn display_name(asked: &str) -> Result<String, Failure> {
     if asked.len() > LONGEST_NAME {
         return Err(Failure::invalid(format!(
@@ -310,7 +310,7 @@ fn meta(call: &Call<'_>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The path that is shown of the token.
+/// Returns the path that the token is shown with.
 fn shown_path(call: &Call<'_>, role: Option<&(String, TokenRole)>) -> String {
     match role {
         Some((_, role)) if !role.path_suffix.is_empty() => {
@@ -320,8 +320,8 @@ fn shown_path(call: &Call<'_>, role: Option<&(String, TokenRole)>) -> String {
     }
 }
 
-/// Those of the role, or for a child without a role those of its parent: it must not be a way
-/// around them.
+/// Returns the networks of the role. A child without a role gets the networks of its parent, so
+/// that a child is no way around the parent's restriction.
 fn bound_cidrs(call: &Call<'_>, is_orphan: bool, role: Option<&TokenRole>) -> Vec<Cidr> {
     match role {
         Some(role) => role.bound_cidrs.clone(),

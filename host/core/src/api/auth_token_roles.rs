@@ -1,4 +1,4 @@
-//! `auth/token/roles`: what tokens that are made by a role may be given (decision H24).
+//! `auth/token/roles`: limits on the tokens that are made by a role (decision H24).
 
 use super::call::{Call, Fields};
 use super::reply::{Body, Reply};
@@ -13,7 +13,7 @@ use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::name::is_name;
 use serde_json::{Map, Value, json};
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let one = "auth/token/roles/{role_name}";
     let name = || [field("role_name", FieldKind::Name, "name of the role")];
@@ -99,7 +99,7 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Body::Data(show(name, &role)).into())
 }
 
-/// `POST auth/token/roles/:role_name`. Keeps what is not sent (decision A6).
+/// `POST auth/token/roles/:role_name`. Fields that are not sent keep their values (decision A6).
 async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let name = fields.text("role_name");
@@ -182,8 +182,8 @@ fn set_limits(role: &mut TokenRole, sent: Fields<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The name under which a field was sent that has a deprecated one, too: the new one wins. That the
-/// old one was used is remembered, because reads then show it as well.
+/// Returns the name under which the caller sent a field that also has a deprecated name; the new
+/// name wins. The use of the old name is remembered, because reads then show the old name as well.
 fn name_sent<'a>(
     role: &mut TokenRole,
     sent: Fields<'_>,
@@ -210,7 +210,8 @@ fn warn_of_long_period(core: &Core, role: &TokenRole) -> Option<String> {
     })
 }
 
-/// Every field, so that clients that compare it with what they wrote see no difference.
+/// Shows every field, so that clients which compare the answer with their own settings see no
+/// difference.
 fn show(name: &str, role: &TokenRole) -> Map<String, Value> {
     let by_old_name = |old: &str, value: u64| if role.old_names.contains(old) { value } else { 0 };
     let fields = [

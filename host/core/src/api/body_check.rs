@@ -1,14 +1,14 @@
-//! Whether a route takes the body that was sent.
+//! Checks whether a route accepts the body that was sent.
 
 use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::request::Request;
 
-/// Longest body, in bytes, of a route that says nothing else.
+/// Maximum length of a body, in bytes, for a route without a limit of its own.
 const BODY_LIMIT: u64 = 1 << 20;
 
-/// Refuses a body that is longer than the route takes, or bytes where it takes fields, or the other
-/// way round.
+/// Refuses a body that is longer than the route allows, bytes if the route takes fields, and fields
+/// if the route takes bytes.
 ///
 /// # Errors
 /// 415 for bytes, 400 for fields, 413 for the length.

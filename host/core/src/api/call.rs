@@ -1,8 +1,7 @@
-//! What a handler is given.
+//! Arguments of the handlers.
 //!
-//! The attack this file stops: an endpoint that answers before the caller's policies were asked,
-//! with what only a permitted request may see. [`Call`] is made for permitted requests alone; the
-//! two other kinds of call hold less.
+//! Prevents an endpoint from answering before the caller's policies were checked: [`Call`] is
+//! created for permitted requests alone, and the two other kinds of call give access to less.
 
 use crate::core::Core;
 use crate::policies::ROOT;
@@ -20,36 +19,36 @@ use std::sync::Arc;
 /// A permitted request to the host.
 pub(crate) struct Call<'a> {
     pub(crate) core: &'a Arc<Core>,
-    /// What the request reads and writes. The pipeline commits it after the handler.
+    /// The reads and writes of the request. The pipeline commits the unit after the handler.
     pub(crate) unit: &'a mut Unit,
     pub(crate) request: &'a Request,
     pub(crate) caller: &'a Caller,
     pub(crate) fields: Fields<'a>,
-    /// What the caller's policies grant on the path; `root` for all.
+    /// Capabilities that the caller's policies grant on the path; `root` means all of them.
     pub(crate) capabilities: &'a [String],
 }
 
-/// A request to an endpoint that asks for no token.
+/// A request to an endpoint that needs no token.
 pub(crate) struct PublicCall<'a> {
     pub(super) core: &'a Core,
-    /// Every row of the host.
+    /// Every row of the host's table.
     pub(super) rows: &'a Table,
     pub(super) request: &'a Request,
-    /// What the caller's token may do; `None` without a token.
+    /// Policies of the caller's token; `None` without a token.
     pub(super) acl: Option<&'a Acl>,
     pub(super) fields: Fields<'a>,
 }
 
-/// A request to an endpoint that answers while sealed too: of what is stored it knows nothing.
+/// A request to an endpoint that also answers while sealed, without access to stored data.
 pub(crate) struct SealedCall<'a> {
     pub(super) seal: &'a Seal,
-    /// Where it comes from.
+    /// Address of the caller.
     pub(super) remote: IpAddr,
     pub(super) fields: Fields<'a>,
 }
 
 impl Call<'_> {
-    /// May the caller do more on this path than its ordinary callers?
+    /// Returns whether the caller has `sudo` on this path.
     pub(super) fn has_sudo(&self) -> bool {
         self.capabilities.iter().any(|word| word == Capability::Sudo.word() || word == ROOT)
     }
@@ -68,7 +67,7 @@ impl<'a> Fields<'a> {
         self.0
     }
 
-    /// Did the caller send the field?
+    /// Returns whether the caller sent the field.
     pub(super) fn has(self, name: &str) -> bool {
         self.0.contains_key(name)
     }
@@ -77,17 +76,17 @@ impl<'a> Fields<'a> {
         self.0.get(name)
     }
 
-    /// A text; empty when it was not sent.
+    /// Returns a text; empty if the caller did not send the field.
     pub(super) fn text(self, name: &str) -> &'a str {
         self.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// A duration in seconds; 0 when it was not sent.
+    /// Returns a duration in seconds; 0 if the caller did not send the field.
     pub(super) fn seconds(self, name: &str) -> u64 {
         self.get(name).and_then(Value::as_u64).unwrap_or_default()
     }
 
-    /// A whole number, which may be negative.
+    /// Returns a whole number, which may be negative.
     pub(super) fn integer(self, name: &str) -> Option<i64> {
         self.get(name).and_then(Value::as_i64)
     }
@@ -96,13 +95,13 @@ impl<'a> Fields<'a> {
         self.get(name).and_then(Value::as_bool).unwrap_or(default)
     }
 
-    /// The texts of a list; none when it was not sent.
+    /// Returns the texts of a list; empty if the caller did not send the field.
     pub(super) fn list(self, name: &str) -> Vec<String> {
         let items = self.get(name).and_then(Value::as_array).into_iter().flatten();
         items.filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
-    /// The members of an object.
+    /// Returns the members of an object.
     pub(super) fn object(self, name: &str) -> Option<&'a Map<String, Value>> {
         self.get(name).and_then(Value::as_object)
     }

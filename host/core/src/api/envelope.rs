@@ -1,4 +1,4 @@
-//! From what a handler answered to the response that leaves.
+//! Turns a handler's answer into the response that leaves.
 
 use super::reply::Body;
 use crate::mounts::Builtin;
@@ -8,7 +8,7 @@ use bulkhead_wire::request::Request;
 use bulkhead_wire::response::{self, Response};
 use serde_json::{Map, Value};
 
-/// The response to a permitted request.
+/// Builds the response to a permitted request.
 pub(crate) fn respond(request: &Request, body: Body, warnings: Vec<String>) -> Response {
     let mount_type = Builtin::serving(&request.path).unwrap_or(Builtin::System).kind().to_owned();
     let envelope =
@@ -29,32 +29,32 @@ pub(crate) fn respond(request: &Request, body: Body, warnings: Vec<String>) -> R
     }
 }
 
-/// The response with data to a request that needed no token.
+/// Builds the response with data to a request that needed no token.
 pub(super) fn public_data(request: &Request, data: Map<String, Value>) -> Response {
     let (request_id, mount_type) = (request.id.clone(), Builtin::System.kind().to_owned());
     respond_enveloped(Envelope { request_id, mount_type, data: Some(data), ..Envelope::default() })
 }
 
-/// 200 with a text.
+/// Returns 200 with a text.
 fn respond_text(content_type: &str, text: String) -> Response {
     let (content_type, bytes) = (content_type.to_owned(), text.into_bytes());
     let body = response::Body::Raw { content_type, bytes };
     Response { status: 200, body, retry_after: None }
 }
 
-/// 200 with an envelope.
+/// Returns 200 with an envelope.
 pub(crate) fn respond_enveloped(envelope: Envelope) -> Response {
     let body = response::Body::Envelope(Box::new(envelope));
     Response { status: 200, body, retry_after: None }
 }
 
-/// 200 with a listing as its data.
+/// Returns 200 with a listing as data.
 pub(crate) fn respond_listed(envelope: Envelope, listing: Listing) -> Response {
     let body = response::Body::Listed(Box::new(envelope), listing);
     Response { status: 200, body, retry_after: None }
 }
 
-/// 200 with data beside the envelope, too.
+/// Returns 200 with an envelope whose data is repeated at the top level.
 fn respond_copied(envelope: Envelope) -> Response {
     let body = response::Body::Copied(Box::new(envelope));
     Response { status: 200, body, retry_after: None }

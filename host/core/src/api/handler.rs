@@ -1,5 +1,5 @@
-//! The functions that serve the rows of the table: `async fn(Call<'_>) -> Result<Reply, Failure>`,
-//! and the two kinds that ask for no token.
+//! Types of the functions that serve the rows of the table: `async fn(Call<'_>) -> Result<Reply,
+//! Failure>`, and two kinds for requests without a token.
 
 use super::call::{Call, PublicCall, SealedCall};
 use super::reply::Reply;
@@ -7,11 +7,10 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use std::pin::Pin;
 
-/// What a handler answers, once it is awaited. On the heap, because the table holds handlers of
-/// every size.
+/// The future of a handler's answer. Boxed, because the table holds handlers of every size.
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
-/// An `async fn` that serves calls of the kind `C`. Never implemented by hand.
+/// An `async fn` that serves calls of type `C`. Never implemented by hand.
 pub(crate) trait Handle<'a, C, T>: Send + Sync {
     fn handle(&self, call: C) -> Answer<'a, T>;
 }
@@ -26,11 +25,11 @@ where
     }
 }
 
-/// Serves callers whose policies allow the path.
+/// A handler for callers whose policies allow the path.
 pub(crate) type Handler = Box<dyn for<'a> Handle<'a, Call<'a>, Reply>>;
 
-/// Serves every caller while the service is open.
+/// A handler for every caller while the service is open.
 pub(crate) type PublicHandler = Box<dyn for<'a> Handle<'a, PublicCall<'a>, Response>>;
 
-/// Serves every caller, while sealed too.
+/// A handler for every caller, also while sealed.
 pub(crate) type SealedHandler = Box<dyn for<'a> Handle<'a, SealedCall<'a>, Response>>;

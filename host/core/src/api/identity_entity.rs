@@ -16,7 +16,7 @@ use std::sync::Arc;
 const BY_ID: &str = "identity/entity/id/{id}";
 const BY_NAME: &str = "identity/entity/name/{name+}";
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         row::write("identity/entity", "write an entity")

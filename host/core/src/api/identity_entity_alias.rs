@@ -14,7 +14,7 @@ use serde_json::json;
 
 const BY_ID: &str = "identity/entity-alias/id/{id}";
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         row::write("identity/entity-alias", "write an alias of an entity")

@@ -17,7 +17,7 @@ use std::sync::Arc;
 const BY_ID: &str = "identity/group/id/{id}";
 const BY_NAME: &str = "identity/group/name/{name+}";
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         row::write("identity/group", "write a group")

@@ -12,7 +12,7 @@ use bulkhead_wire::failure::Failure;
 
 const BY_ID: &str = "identity/group-alias/id/{id}";
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         row::write("identity/group-alias", "write the alias of an external group")

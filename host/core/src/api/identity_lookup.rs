@@ -8,7 +8,7 @@ use crate::identity::{entity, group};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         row::write("identity/lookup/entity", "find an entity")

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 /// before it signs, unless an operator rotates twice.
 const MAX_AGE: u64 = 3_600;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let config = "identity/oidc/config";
     let issuer = field("issuer", FieldKind::String, "scheme, host and port; empty: the server's");

@@ -9,7 +9,7 @@ use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use serde_json::{Map, Value, json};
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let one = "identity/oidc/key/{name}";
     let name = || [field("name", FieldKind::Name, "name of the key")];

@@ -14,7 +14,7 @@ const CLIENT_ID: usize = 26;
 /// Lifetime of tokens unless a role says otherwise, in seconds.
 const USUAL_TTL: u64 = 86_400;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let one = "identity/oidc/role/{name}";
     let name = || [field("name", FieldKind::Name, "name of the role")];

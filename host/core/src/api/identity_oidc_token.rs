@@ -11,7 +11,7 @@ use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use serde_json::{Map, json};
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let token = required("token", FieldKind::String, "the token").secret();
     let client_id = field("client_id", FieldKind::String, "for whom it must be; empty: for any");

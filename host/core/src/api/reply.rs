@@ -1,4 +1,4 @@
-//! What a handler answers to a permitted request.
+//! The answer of a handler to a permitted request.
 
 use super::after_commit::AfterCommit;
 use bulkhead_wire::envelope::Auth;
@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 pub(crate) enum Body {
     /// 204.
     Nothing,
-    /// 202: it goes on in the background.
+    /// 202: the work goes on in the background.
     Accepted,
     /// `data` of the envelope.
     Data(Map<String, Value>),
     /// A listing as `data` of the envelope.
     Listed(Listing),
-    /// `data`, and its members at the top level too.
+    /// `data`, with its members repeated at the top level.
     Copied(Map<String, Value>),
     /// JSON without an envelope.
     Bare(Value),
@@ -27,7 +27,7 @@ pub(crate) enum Body {
     Lease { id: String, ttl: u64, renewable: bool },
 }
 
-/// An answer, and what is to happen once its unit of work is committed.
+/// An answer, with the action that runs once its unit of work is committed.
 pub(crate) struct Reply {
     pub(crate) body: Body,
     pub(crate) warnings: Vec<String>,
@@ -41,18 +41,18 @@ impl From<Body> for Reply {
 }
 
 impl Reply {
-    /// The same answer with warnings.
+    /// Adds warnings to the answer.
     pub(super) fn with_warnings(self, warnings: impl IntoIterator<Item = String>) -> Self {
         Self { warnings: warnings.into_iter().collect(), ..self }
     }
 
-    /// The same answer, and what is to happen before it leaves.
+    /// Adds an action that runs after the commit, before the answer leaves.
     pub(super) fn after_commit(self, after_commit: AfterCommit) -> Self {
         Self { after_commit, ..self }
     }
 }
 
-/// RFC 3339 in UTC, of seconds since 1970.
+/// Formats seconds since 1970 as RFC 3339 in UTC.
 pub(super) fn timestamp(seconds: u64) -> Value {
     let moment = i64::try_from(seconds)
         .ok()

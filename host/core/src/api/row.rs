@@ -1,4 +1,4 @@
-//! How the files of this folder write the rows of the host's table:
+//! Builder for the rows of the host's table:
 //! `read("sys/key-status", "the key that seals now").handled_by(key_status)`.
 
 use super::call::{Call, PublicCall, SealedCall};
@@ -8,25 +8,25 @@ use bulkhead_sandbox::Effect;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::response::Response;
 
-/// An endpoint of the host: its row, and what answers it to whom.
+/// An endpoint of the host: its row and its handler.
 pub(crate) struct Endpoint {
     pub(crate) route: Route,
     pub(crate) answers: Answers,
 }
 
-/// Whom an endpoint answers.
+/// The handler of an endpoint, by the callers that the endpoint answers.
 pub(crate) enum Answers {
-    /// Callers with a token whose policies allow it.
+    /// Callers with a token whose policies allow the request.
     Permitted {
         handler: Handler,
-        /// What it may do to the world besides its unit of work.
+        /// Whether the handler may change anything outside its unit of work.
         effect: Effect,
-        /// It is served also when no audit device records it.
+        /// The endpoint is served even if no audit device records the request.
         goes_unrecorded: bool,
     },
     /// Every caller, while the service is open.
     WithoutToken(PublicHandler),
-    /// Every caller, while sealed too.
+    /// Every caller, also while sealed.
     WhileSealed(SealedHandler),
 }
 
@@ -37,22 +37,22 @@ pub(super) struct Row {
     goes_unrecorded: bool,
 }
 
-/// A row for GET.
+/// Begins a row for GET.
 pub(super) fn read(path: &str, about: &str) -> Row {
     Row::new(Verb::Read, path, about)
 }
 
-/// A row for POST and PUT.
+/// Begins a row for POST and PUT.
 pub(super) fn write(path: &str, about: &str) -> Row {
     Row::new(Verb::Write, path, about)
 }
 
-/// A row for DELETE.
+/// Begins a row for DELETE.
 pub(super) fn delete(path: &str, about: &str) -> Row {
     Row::new(Verb::Delete, path, about)
 }
 
-/// A row for LIST.
+/// Begins a row for LIST.
 pub(super) fn list(path: &str, about: &str) -> Row {
     Row::new(Verb::List, path, about)
 }
@@ -63,45 +63,45 @@ impl Row {
         Self { route, effect: Effect::Pure, goes_unrecorded: false }
     }
 
-    /// Captures and body fields.
+    /// Adds captures and body fields.
     pub(super) fn fields(mut self, fields: impl IntoIterator<Item = Field>) -> Self {
         self.route.fields.extend(fields);
         self
     }
 
-    /// The storage key whose presence makes a write an update.
+    /// Sets the storage key whose presence makes a write an update.
     pub(super) fn existence(mut self, key: &str) -> Self {
         self.route.existence = Some(key.to_owned());
         self
     }
 
-    /// Its body is bytes, at most so many, and its fields are in the query.
+    /// Takes a body of at most `most` bytes, and the fields from the query.
     pub(super) fn takes_bytes(mut self, most: u64) -> Self {
         (self.route.raw, self.route.body_limit) = (true, most);
         self
     }
 
-    /// Needs `sudo` besides the ordinary capability (decision H12).
+    /// Requires `sudo` besides the ordinary capability (decision H12).
     pub(super) fn needs_sudo(mut self) -> Self {
         self.route.sudo = true;
         self
     }
 
-    /// It may change something outside of its unit of work, so that it is not run again after a
-    /// conflict: to try again is for the caller.
+    /// Marks the handler as able to change something outside its unit of work. The request is then
+    /// not run again after a conflict; the caller decides whether to retry.
     pub(super) fn with_effect(mut self) -> Self {
         self.effect = Effect::Effect;
         self
     }
 
-    /// It hands nothing out and only closes the service, so that it is served also when no audit
-    /// device records it.
+    /// Serves the endpoint even if no audit device records the request. Only for an endpoint that
+    /// hands nothing out and closes the service.
     pub(super) fn goes_unrecorded(mut self) -> Self {
         self.goes_unrecorded = true;
         self
     }
 
-    /// Answers callers whose policies allow it.
+    /// Answers callers whose policies allow the request.
     pub(super) fn handled_by(
         self,
         handler: impl for<'a> Handle<'a, Call<'a>, Reply> + 'static,
@@ -111,7 +111,7 @@ impl Row {
         Endpoint { route, answers: Answers::Permitted { handler, effect, goes_unrecorded } }
     }
 
-    /// Answers every caller, with a token or without, while the service is open.
+    /// Answers every caller, with or without a token, while the service is open.
     pub(super) fn without_a_token(
         self,
         handler: impl for<'a> Handle<'a, PublicCall<'a>, Response> + 'static,
@@ -119,7 +119,7 @@ impl Row {
         self.public(Answers::WithoutToken(Box::new(handler)))
     }
 
-    /// Answers every caller, while sealed too.
+    /// Answers every caller, also while sealed.
     pub(super) fn while_sealed(
         self,
         handler: impl for<'a> Handle<'a, SealedCall<'a>, Response> + 'static,
@@ -132,12 +132,12 @@ impl Row {
     }
 }
 
-/// A field that may be left out.
+/// Creates an optional field.
 pub(super) fn field(name: &str, kind: FieldKind, about: &str) -> Field {
     Field::new(name, kind, about)
 }
 
-/// A field that must be given.
+/// Creates a required field.
 pub(super) fn required(name: &str, kind: FieldKind, about: &str) -> Field {
     field(name, kind, about).required()
 }

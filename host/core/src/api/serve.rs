@@ -1,4 +1,4 @@
-//! Serving the endpoints that ask for no token. Permitted requests are served by the pipeline.
+//! Serves the endpoints that need no token. The pipeline serves permitted requests.
 
 use super::body_check::check_body;
 use super::call::{Fields, PublicCall, SealedCall};
@@ -16,7 +16,7 @@ use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
 use serde_json::{Map, Value};
 
-/// Serves an endpoint that answers while sealed too.
+/// Serves an endpoint that also answers while sealed.
 pub(crate) async fn serve_while_sealed(
     seal: &Seal,
     route: &Route,
@@ -31,7 +31,7 @@ pub(crate) async fn serve_while_sealed(
     answered.map_err(|failure| for_strangers(seal, failure))
 }
 
-/// An endpoint that needs no token but an open store, with what the path carried.
+/// An endpoint that needs no token but an open store, with the captures of the path.
 #[derive(Clone, Copy)]
 pub(crate) struct PublicEndpoint<'a> {
     pub(crate) route: &'a Route,
@@ -39,7 +39,7 @@ pub(crate) struct PublicEndpoint<'a> {
     pub(crate) captures: &'a [(String, String)],
 }
 
-/// A request to an endpoint that asks for no token, with the fields that this one knows.
+/// A request to an endpoint that needs no token, with the fields that the endpoint knows.
 #[derive(Clone, Copy)]
 pub(crate) struct PublicRequest<'a> {
     pub(crate) endpoint: PublicEndpoint<'a>,
@@ -47,10 +47,10 @@ pub(crate) struct PublicRequest<'a> {
     pub(crate) fields: &'a Map<String, Value>,
 }
 
-/// Reads what of a request to an endpoint without a token that endpoint knows.
+/// Reads the fields that an endpoint without a token knows.
 ///
 /// # Errors
-/// What is wrong with body or fields, before anything of the request is recorded as entered.
+/// The fault of the body or of a field, before the request is recorded as entered.
 pub(crate) fn read_public_fields(
     endpoint: PublicEndpoint<'_>,
     request: &Request,
@@ -59,7 +59,8 @@ pub(crate) fn read_public_fields(
     Ok(fields::fold(endpoint.route, &request.fields, endpoint.captures)?.values)
 }
 
-/// Serves an endpoint that asks for no token. A `caller` with one sees what its policies reach.
+/// Serves an endpoint that needs no token. A `caller` with a token sees the paths that its policies
+/// reach.
 pub(crate) async fn serve_without_a_token(
     core: &Core,
     table: &HostTable,
@@ -75,8 +76,8 @@ pub(crate) async fn serve_without_a_token(
     endpoint.handler.handle(PublicCall { core, rows: table.rows(), request, acl, fields }).await
 }
 
-/// A failure of ours as a caller without a token may read it: paths, addresses and codes are for
-/// the log.
+/// Replaces an internal failure of a sealed service with a generic one and logs the cause: paths,
+/// addresses and error codes are not for callers without a token.
 fn for_strangers(seal: &Seal, failure: Failure) -> Failure {
     let is_ours =
         matches!(failure.kind, Kind::Internal | Kind::Unavailable) && seal.core().is_none();

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 /// The only type of device there is.
 const FILE: &str = "file";
 
-/// The rows of this file. All of them need `sudo` (decision H12).
+/// Returns the rows of this file. All of them need `sudo` (decision H12).
 pub(super) fn rows() -> Vec<Endpoint> {
     let path = || field("path", FieldKind::Name, "name of the device");
     let device = [

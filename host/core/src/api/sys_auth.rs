@@ -11,7 +11,7 @@ use super::sys_mounts::{
 use crate::mounts::Class;
 use bulkhead_wire::failure::Failure;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let (one, tuned) = ("sys/auth/{path+}", "sys/auth/{path+}/tune");
     vec![

@@ -15,7 +15,7 @@ use serde_json::{Map, json};
 /// Most paths in one question.
 const MOST_PATHS: usize = 1_000;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let paths = || Field {
         aliases: vec!["path".to_owned()],

@@ -11,7 +11,7 @@ use bulkhead_wire::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let about = "is this node up and unsealed";
     vec![read("sys/health", about).fields(codes()).while_sealed(health)]

@@ -12,7 +12,7 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use serde_json::{Value, json};
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         read("sys/init", "is there a cluster here").while_sealed(status),

@@ -17,7 +17,7 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::{Body, Response};
 use openapi::Served;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let (path, about) = ("sys/internal/specs/openapi", "this API as an OpenAPI document");
     let generic = || {

@@ -16,7 +16,7 @@ use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::response::Response;
 use serde_json::{Map, json};
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let path = field("path", FieldKind::String, "a path of a mount or below it");
     vec![

@@ -9,7 +9,7 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use serde_json::json;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         read("sys/leader", "which node answers").while_sealed(leader),

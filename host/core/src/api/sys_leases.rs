@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use std::slice;
 use waiting::{accepted, sync};
 
-/// The rows of this file and of its folder.
+/// Returns the rows of this file and of its folder.
 pub(super) fn rows() -> Vec<Endpoint> {
     let id = || Field {
         aliases: vec!["url_lease_id".to_owned()],

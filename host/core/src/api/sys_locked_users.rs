@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let accessor =
         || field("mount_accessor", FieldKind::String, "the accessor of an auth method's mount");

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 /// What every name of a metric begins with.
 const PREFIX: &str = "bulkhead";
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let about = "prometheus for its text format; JSON unless it is given";
     vec![

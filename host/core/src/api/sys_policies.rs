@@ -19,7 +19,7 @@ use std::borrow::Cow;
 /// Where policies are found, in the new spelling and in the old.
 const BASES: [&str; 2] = ["sys/policies/acl", "sys/policy"];
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let name = || field("name", FieldKind::String, "name of the policy");
     let text = || Field {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 const BASE: &str = "sys/policies/password";
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let one = format!("{BASE}/{{name}}");
     let name = || field("name", FieldKind::Name, "name of the password policy");

@@ -22,7 +22,7 @@ const MOST_QUOTAS: usize = 1_000;
 /// Leases that a quota may allow: they are counted one by one.
 const MOST_LEASES: i64 = 10_000_000;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let one = format!("{BASE}/{{name}}");
     let name = || field("name", FieldKind::Name, "name of the quota");

@@ -12,7 +12,7 @@ use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::name::MountPath;
 use serde_json::{Map, json};
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let paths = [
         required(

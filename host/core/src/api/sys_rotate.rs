@@ -6,7 +6,7 @@ use super::row::{Endpoint, read, write};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, json};
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let rotated = |path| write(path, "seal with a new key from now on").needs_sudo().with_effect();
     vec![

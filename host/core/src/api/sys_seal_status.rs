@@ -14,7 +14,7 @@ const BUILD_DATE: Option<&str> = option_env!("BULKHEAD_BUILD_DATE");
 const WRONG_SHARE: &str = "as many shares as are needed came in from different addresses, and at \
     least one of them is wrong; give right ones: each is tried with all others";
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![read("sys/seal-status", "how the store is sealed").while_sealed(seal_status)]
 }

@@ -9,7 +9,7 @@ use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let fields = [
         field("key", FieldKind::String, "one share of the unseal key, hexadecimal or base64")

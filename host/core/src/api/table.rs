@@ -1,4 +1,4 @@
-//! The host's table: which endpoint answers a path.
+//! The host's table: finds the endpoint for a path.
 
 use super::row::Endpoint;
 use crate::mounts::Builtin;
@@ -6,14 +6,14 @@ use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::route::{Match, Table};
 
-/// The endpoints of the host, by their paths.
+/// The endpoints of the host, by path.
 pub(crate) struct HostTable {
     table: Table,
     /// In the order of the table's rows.
     endpoints: Vec<Endpoint>,
 }
 
-/// An endpoint and what the path carried.
+/// An endpoint, with the captures of the path.
 pub(crate) struct Found<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) captures: Vec<(String, String)>,
@@ -26,11 +26,11 @@ impl HostTable {
         Ok(Self { table: Table::new(routes)?, endpoints })
     }
 
-    /// The endpoint for a request; `None` when the path is not the host's.
+    /// Returns the endpoint for a request; `None` if the path is not the host's.
     ///
     /// # Errors
-    /// 404 below `sys`, `auth/token` and `identity`, which no mount can be; 405 for the wrong
-    /// method.
+    /// 404 for an unknown path below `sys`, `auth/token` and `identity`, where no mount can be; 405
+    /// for the wrong method.
     pub(crate) fn find(&self, verb: Verb, path: &str) -> Result<Option<Found<'_>>, Failure> {
         match self.table.find(verb, path) {
             Match::Row { index, captures, .. } => match self.endpoints.get(index) {
@@ -46,13 +46,13 @@ impl HostTable {
         }
     }
 
-    /// All rows: what one marks secret is secret in the answers of others.
+    /// Returns all rows. A field that any row marks secret is secret in the answers of all rows.
     pub(crate) fn rows(&self) -> &Table {
         &self.table
     }
 }
 
-/// 405, of the host and of mounts.
+/// Returns a 405, for paths of the host and of mounts.
 pub(crate) fn unsupported(path: &str) -> Failure {
     let message = format!("unsupported operation: {} does not answer this method", quoted(path));
     Failure::new(Kind::UnsupportedOperation, message).recordable()
@@ -65,9 +65,9 @@ mod tests {
     use bulkhead_wire::description::Route;
     use std::collections::BTreeMap;
 
-    /// Paths that policies do not know as one: an object is named in the path or in the body, by
-    /// its name or by its id. A rule about one of them says nothing of the other, as with every
-    /// server of this API.
+    /// Different paths to the same object, named in the path or in the body, by name or by id.
+    /// Policies treat such paths as unrelated, as every server of this API does: a rule about one
+    /// path does not apply to the other.
     const NAMED_OTHERWISE: [[&str; 2]; 12] = [
         ["auth/token/lookup", "auth/token/lookup-accessor"],
         ["auth/token/lookup", "auth/token/lookup-self"],
@@ -87,7 +87,7 @@ mod tests {
         route.fields.iter().map(|field| field.name.as_str()).collect()
     }
 
-    /// The path of a row, at the base that took the place of its own.
+    /// Returns the newest spelling of a row's path.
     fn newest(path: &str) -> String {
         let newer = spelling::other_path(path).filter(|other| other.is_newer);
         newer.map_or_else(|| path.to_owned(), |other| other.path)

@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 /// Leases that one answer lists unless it is forced to list more.
 const MOST: usize = 10_000;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let which = || {
         let children = "accepted and of no effect: there are no namespaces";

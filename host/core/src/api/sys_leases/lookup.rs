@@ -8,7 +8,7 @@ use crate::paging::{Paging, SortedNames};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::Failure;
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let part = || {
         [

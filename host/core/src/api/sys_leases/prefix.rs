@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Longest time that a request waits. Due work goes on after it.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The rows of this file.
+/// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let revoked = |base| below(base, "revoke every lease below a path");
     let about = "revoke every lease below a path, and forget those that cannot be";
