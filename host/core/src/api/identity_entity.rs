@@ -83,8 +83,8 @@ fn merge_fields() -> Vec<Field> {
     ]
 }
 
-/// `POST identity/entity`, also by id and by name: writes the one that is named, or a new one.
-/// Keeps what is not sent (decision A6).
+/// `POST identity/entity`, also by id and by name: changes the named entity, or creates an entity.
+/// Fields that are not sent keep their values (decision A6).
 async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let (id, name) = (fields.text("id"), fields.text("name"));
@@ -107,7 +107,8 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Body::Data(shown::members(members)).into())
 }
 
-/// What entities and groups have in common, as far as it was sent. An empty name is none.
+/// Returns the fields that entities and groups share, as far as the caller sent them. An empty name
+/// counts as not sent.
 pub(super) fn change(fields: Fields<'_>) -> Change {
     Change {
         name: Some(fields.text("name").to_owned()).filter(|name| !name.is_empty()),
@@ -116,7 +117,7 @@ pub(super) fn change(fields: Fields<'_>) -> Change {
     }
 }
 
-/// The texts of an object.
+/// Returns the texts of an object.
 pub(super) fn map(fields: Fields<'_>, name: &str) -> BTreeMap<String, String> {
     let pairs = fields.object(name).into_iter().flatten();
     pairs
@@ -141,13 +142,13 @@ async fn show(call: Call<'_>, found: Option<Arc<Entity>>) -> Result<Reply, Failu
     Ok(Body::Data(shown::entity(call.core, call.unit, &entity).await?).into())
 }
 
-/// `DELETE identity/entity/id/:id`; success also when there is none.
+/// `DELETE identity/entity/id/:id`; succeeds even if there is no such entity.
 async fn delete_by_id(call: Call<'_>) -> Result<Reply, Failure> {
     let found = entity::read(call.unit, call.fields.text("id")).await?;
     delete(call, found)
 }
 
-/// `DELETE identity/entity/name/:name`; success also when there is none.
+/// `DELETE identity/entity/name/:name`; succeeds even if there is no such entity.
 async fn delete_by_name(call: Call<'_>) -> Result<Reply, Failure> {
     let found = entity::by_name(call.unit, call.fields.text("name")).await?;
     delete(call, found)
@@ -160,7 +161,7 @@ fn delete(call: Call<'_>, found: Option<Arc<Entity>>) -> Result<Reply, Failure> 
     Ok(Body::Nothing.into())
 }
 
-/// `POST identity/entity/batch-delete`; those that do not exist are deleted already.
+/// `POST identity/entity/batch-delete`; skips ids without an entity.
 async fn batch_delete(call: Call<'_>) -> Result<Reply, Failure> {
     for id in call.fields.list("entity_ids") {
         if let Some(entity) = entity::read(call.unit, &id).await? {
@@ -194,7 +195,7 @@ async fn list_ids(call: Call<'_>) -> Result<Reply, Failure> {
     listing.reply()
 }
 
-/// An entity as the listing of ids shows it.
+/// Shows an entity in the listing of ids.
 fn told(core: &Core, entity: &Entity) -> Map<String, Value> {
     let aliases = entity.aliases.iter().map(|alias| shown::brief_alias(core, alias));
     let aliases: Vec<Value> = aliases.map(Value::Object).collect();
@@ -216,8 +217,8 @@ async fn list_names(call: Call<'_>) -> Result<Reply, Failure> {
     listing.reply()
 }
 
-/// The entity whose record is there at this moment: a listing is not to begin anew with each that
-/// comes or goes.
+/// Reads the entity at `address` in a unit of its own, so that a listing need not restart whenever
+/// an entity comes or goes.
 async fn at(call: &Call<'_>, address: &Address) -> Result<Option<Arc<Entity>>, Failure> {
     let id = address.key.rsplit('/').next().unwrap_or_default();
     entity::read(&mut call.core.store.begin(), id).await

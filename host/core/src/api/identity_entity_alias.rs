@@ -1,4 +1,4 @@
-//! `identity/entity-alias`: what entities are called at auth methods.
+//! `identity/entity-alias`: the names of entities at auth methods.
 
 use super::call::{Call, Fields};
 use super::identity_entity::map;
@@ -49,7 +49,8 @@ fn settings() -> Vec<Field> {
     ]
 }
 
-/// `POST identity/entity-alias`, also by id. Keeps what is not sent (decision A6).
+/// `POST identity/entity-alias`, also by id. Fields that are not sent keep their values (decision
+/// A6).
 async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let change = alias_change(core, unit, fields).await?;
@@ -57,7 +58,7 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(written(&alias, &entity))
 }
 
-/// What was sent of an alias of an entity or of a group. What is sent empty is not sent.
+/// Returns the sent fields of an alias of an entity or group. An empty text counts as not sent.
 pub(super) async fn alias_change(
     core: &Core,
     unit: &mut Unit,
@@ -77,7 +78,7 @@ pub(super) async fn alias_change(
     })
 }
 
-/// The answer to one that was written.
+/// Builds the answer to a write of an alias.
 pub(super) fn written(alias: &Alias, canonical_id: &str) -> Reply {
     let members = [("canonical_id", json!(canonical_id)), ("id", json!(alias.id))];
     Body::Data(shown::members(members)).into()
@@ -93,7 +94,7 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Body::Data(shown::alias_of(core, alias, &entity.id)).into())
 }
 
-/// `DELETE identity/entity-alias/id/:id`; success also when there is none.
+/// `DELETE identity/entity-alias/id/:id`; succeeds even if there is no such alias.
 async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
     identity::delete_entity_alias(call.unit, call.fields.text("id")).await?;
     Ok(Body::Nothing.into())

@@ -61,8 +61,8 @@ fn settings() -> Vec<Field> {
     ]
 }
 
-/// `POST identity/group`, also by id and by name: writes the one that is named, or a new one.
-/// Keeps what is not sent (decision A6).
+/// `POST identity/group`, also by id and by name: changes the named group, or creates a group.
+/// Fields that are not sent keep their values (decision A6).
 async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let (id, name) = (fields.text("id"), fields.text("name"));
@@ -114,13 +114,13 @@ async fn show(call: Call<'_>, found: Option<Arc<Group>>) -> Result<Reply, Failur
     Ok(Reply::from(Body::Data(data)).with_warnings(warning))
 }
 
-/// `DELETE identity/group/id/:id`; success also when there is none.
+/// `DELETE identity/group/id/:id`; succeeds even if there is no such group.
 async fn delete_by_id(call: Call<'_>) -> Result<Reply, Failure> {
     let found = group::read(call.unit, call.fields.text("id")).await?;
     delete(call, found).await
 }
 
-/// `DELETE identity/group/name/:name`; success also when there is none.
+/// `DELETE identity/group/name/:name`; succeeds even if there is no such group.
 async fn delete_by_name(call: Call<'_>) -> Result<Reply, Failure> {
     let found = group::by_name(call.unit, call.fields.text("name")).await?;
     delete(call, found).await
@@ -163,7 +163,7 @@ async fn list_names(call: Call<'_>) -> Result<Reply, Failure> {
     listing.reply()
 }
 
-/// The group whose record is there at this moment.
+/// Reads the group at `address` in a unit of its own.
 async fn at(call: &Call<'_>, address: &Address) -> Result<Option<Arc<Group>>, Failure> {
     let id = address.key.rsplit('/').next().unwrap_or_default();
     group::read(&mut call.core.store.begin(), id).await

@@ -1,4 +1,4 @@
-//! `identity/group-alias`: what external groups are called at auth methods.
+//! `identity/group-alias`: the names of external groups at auth methods.
 
 use super::after_commit::AfterCommit;
 use super::call::Call;
@@ -43,7 +43,8 @@ fn settings() -> Vec<Field> {
     ]
 }
 
-/// `POST identity/group-alias`, also by id. Keeps what is not sent (decision A6).
+/// `POST identity/group-alias`, also by id. Fields that are not sent keep their values (decision
+/// A6).
 async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let change = alias_change(core, unit, fields).await?;
@@ -60,8 +61,8 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Body::Data(shown::alias_of(core, alias, &group.id)).into())
 }
 
-/// `DELETE identity/group-alias/id/:id`; success also when there is none. The entities that logins
-/// brought into the group leave it.
+/// `DELETE identity/group-alias/id/:id`; succeeds even if there is no such alias. Entities that
+/// joined the group by a login leave the group.
 async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
     identity::delete_group_alias(call.unit, call.fields.text("id")).await?;
     Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LetMembersLeave))

@@ -1,4 +1,4 @@
-//! `identity/lookup`: an entity or a group by one of the things that it is known by.
+//! `identity/lookup`: finds an entity or a group by id, by name or by alias.
 
 use super::call::{Call, Fields};
 use super::identity_shown as shown;
@@ -31,7 +31,7 @@ fn questions(of: &str) -> [Field; 5] {
     ]
 }
 
-/// What is asked by.
+/// Search key of a lookup.
 enum Question<'a> {
     Id(&'a str),
     Name(&'a str),
@@ -39,7 +39,7 @@ enum Question<'a> {
     Alias { accessor: &'a str, name: &'a str },
 }
 
-/// The one question that was sent.
+/// Returns the search key. The caller must send exactly 1.
 fn question(fields: Fields<'_>) -> Result<Question<'_>, Failure> {
     let (accessor, name) = (fields.text("alias_mount_accessor"), fields.text("alias_name"));
     let alias = match (accessor, name) {
@@ -72,7 +72,7 @@ fn question(fields: Fields<'_>) -> Result<Question<'_>, Failure> {
     }
 }
 
-/// `POST identity/lookup/entity`; 204 where there is none.
+/// `POST identity/lookup/entity`; 204 if there is no such entity.
 async fn lookup_entity(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let found = match question(fields)? {
@@ -85,7 +85,7 @@ async fn lookup_entity(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Body::Data(shown::entity(core, unit, &entity).await?).into())
 }
 
-/// `POST identity/lookup/group`; 204 where there is none.
+/// `POST identity/lookup/group`; 204 if there is no such group.
 async fn lookup_group(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let found = match question(fields)? {

@@ -1,7 +1,7 @@
-//! `identity/oidc`: who signs tokens, and the documents by which others check them.
+//! `identity/oidc`: the issuer of tokens, and the documents that verifiers of tokens fetch.
 //!
-//! The documents are the same for every reader and hold no secret, so that they may be kept for an
-//! hour. They answer without a token: clouds fetch them.
+//! The documents are the same for every reader and hold no secret, so readers may cache them for an
+//! hour. No token is needed, because cloud providers fetch the documents.
 
 use super::call::{Call, PublicCall};
 use super::reply::{Body, Reply};
@@ -12,8 +12,8 @@ use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::response::{self, Response};
 use serde_json::{Map, Value, json};
 
-/// How long readers may keep a document, in seconds. The next key is published longer than that
-/// before it signs, unless an operator rotates twice.
+/// Time for which readers may cache a document, in seconds. The next key is published for longer
+/// than this before it signs, unless an operator rotates twice.
 const MAX_AGE: u64 = 3_600;
 
 /// Returns the rows of this file.
@@ -67,12 +67,12 @@ async fn discover_plugins(call: PublicCall<'_>) -> Result<Response, Failure> {
     published(call.core.oidc.discovery(Documents::Plugins).await)
 }
 
-/// `GET identity/oidc/.well-known/keys`, and of plugins.
+/// `GET identity/oidc/.well-known/keys`, and `GET identity/oidc/plugins/.well-known/keys`.
 async fn keys(call: PublicCall<'_>) -> Result<Response, Failure> {
     published(call.core.oidc.public_keys().await)
 }
 
-/// A document without an issuer is none.
+/// Returns a document. Without an issuer there is none: 404.
 fn published(document: Result<Value, Failure>) -> Result<Response, Failure> {
     let document = document.map_err(|failure| match failure.kind {
         Kind::PreconditionFailed => Failure { kind: Kind::NotFound, ..failure },

@@ -1,4 +1,4 @@
-//! `identity/oidc/key`: the keys that sign tokens. Their private halves are never answered.
+//! `identity/oidc/key`: the keys that sign tokens. No answer holds a private key.
 
 use super::call::{Call, Fields};
 use super::reply::{Body, Reply};
@@ -45,7 +45,7 @@ fn settings() -> [Field; 4] {
     ]
 }
 
-/// `LIST identity/oidc/key`. The default key is always there, made or not.
+/// `LIST identity/oidc/key`. Always names the default key, even if that key was never made.
 async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     let mut names = oidc::names(call.unit).await?;
     if let Err(at) = names.binary_search_by(|name| name.as_str().cmp(DEFAULT)) {
@@ -75,7 +75,7 @@ fn show(settings: &KeySettings) -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// `POST identity/oidc/key/:name`. Keeps what is not sent (decision A6).
+/// `POST identity/oidc/key/:name`. Fields that are not sent keep their values (decision A6).
 async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let name = fields.text("name");
@@ -101,7 +101,7 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Body::Nothing.into())
 }
 
-/// The settings with what was sent.
+/// Applies the sent fields to the settings.
 fn changed(mut settings: KeySettings, sent: Fields<'_>) -> Result<KeySettings, Failure> {
     if sent.has("rotation_period") {
         settings.rotation_period = sent.seconds("rotation_period");
@@ -119,7 +119,7 @@ fn changed(mut settings: KeySettings, sent: Fields<'_>) -> Result<KeySettings, F
     Ok(settings)
 }
 
-/// `DELETE identity/oidc/key/:name`. Success also when there is none.
+/// `DELETE identity/oidc/key/:name`. Succeeds even if there is no such key.
 async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let name = fields.text("name");

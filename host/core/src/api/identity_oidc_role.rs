@@ -1,4 +1,4 @@
-//! `identity/oidc/role`: tokens by which callers show others who they are.
+//! `identity/oidc/role`: roles for tokens with which callers prove their identity to others.
 
 use super::call::{Call, Fields};
 use super::reply::{Body, Reply};
@@ -9,9 +9,9 @@ use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};
 
-/// Letters and digits of a client id that is not said.
+/// Number of letters and digits in a generated client id.
 const CLIENT_ID: usize = 26;
-/// Lifetime of tokens unless a role says otherwise, in seconds.
+/// Default lifetime of tokens, in seconds.
 const USUAL_TTL: u64 = 86_400;
 
 /// Returns the rows of this file.
@@ -65,7 +65,7 @@ fn show(role: &Role) -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// `POST identity/oidc/role/:name`. Keeps what is not sent (decision A6).
+/// `POST identity/oidc/role/:name`. Fields that are not sent keep their values (decision A6).
 async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { unit, fields, .. } = call;
     let name = fields.text("name");

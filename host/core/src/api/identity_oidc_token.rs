@@ -1,5 +1,5 @@
-//! `identity/oidc/token` and `identity/oidc/introspect`: a token about its caller, and whether it
-//! still holds.
+//! `identity/oidc/token` and `identity/oidc/introspect`: issues a token about its caller, and tells
+//! whether such a token is still valid.
 
 use super::call::Call;
 use super::reply::{Body, Reply};
@@ -44,7 +44,8 @@ async fn sign(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Body::Data(data).into())
 }
 
-/// `POST identity/oidc/introspect`. What is wrong with the token is no failure of the request.
+/// `POST identity/oidc/introspect`. For a faulty token, the request succeeds and answers the
+/// reason.
 async fn introspect(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let found = core.oidc.subject_of(fields.text("token"), fields.text("client_id")).await?;

@@ -1,4 +1,4 @@
-//! Entities, groups and aliases as they are read and listed.
+//! JSON of entities, groups and aliases, for reads and listings.
 
 use super::call::Fields;
 use super::reply::{Body, Reply, timestamp};
@@ -13,20 +13,20 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// The only namespace.
+/// Name of the only namespace.
 const NAMESPACE: &str = "root";
 
-/// An object of these members.
+/// Builds an object from its members.
 pub(super) fn members<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// RFC 3339, of milliseconds.
+/// Formats milliseconds since 1970 as RFC 3339.
 fn moment(milliseconds: u64) -> Value {
     timestamp(milliseconds / 1000)
 }
 
-/// Some values are shown as null where there are none, as clients know it.
+/// Replaces an empty list or object with null, as clients expect for some members.
 fn or_null(value: Value) -> Value {
     let is_empty = match &value {
         Value::Array(items) => items.is_empty(),
@@ -40,7 +40,7 @@ fn ids(groups: &[Arc<Group>]) -> BTreeSet<&str> {
     groups.iter().map(|group| group.id.as_str()).collect()
 }
 
-/// An entity as it is read.
+/// Shows an entity for a read.
 pub(super) async fn entity(
     core: &Core,
     unit: &mut Unit,
@@ -71,7 +71,7 @@ pub(super) async fn entity(
     ]))
 }
 
-/// A group as it is read, and a warning where not all of its members are shown.
+/// Shows a group for a read, with a warning if some members are left out.
 pub(super) async fn group(
     core: &Core,
     group: &Group,
@@ -99,7 +99,7 @@ pub(super) async fn group(
     Ok((data, warning))
 }
 
-/// An alias as it is read: of an entity or group with the id `canonical_id`.
+/// Shows an alias for a read. `canonical_id` is the id of its entity or group.
 pub(super) fn alias_of(core: &Core, alias: &Alias, canonical_id: &str) -> Map<String, Value> {
     let mut data = listed_alias(core, alias, canonical_id);
     data.extend(members([
@@ -112,7 +112,7 @@ pub(super) fn alias_of(core: &Core, alias: &Alias, canonical_id: &str) -> Map<St
     data
 }
 
-/// An alias in the listing of aliases.
+/// Shows an alias in the listing of aliases.
 pub(super) fn listed_alias(core: &Core, alias: &Alias, canonical_id: &str) -> Map<String, Value> {
     let mut data = brief_alias(core, alias);
     data.remove("id");
@@ -125,7 +125,7 @@ pub(super) fn listed_alias(core: &Core, alias: &Alias, canonical_id: &str) -> Ma
     data
 }
 
-/// An alias in the listing of entities.
+/// Shows an alias in the listing of entities.
 pub(super) fn brief_alias(core: &Core, alias: &Alias) -> Map<String, Value> {
     let mount = core.mounts.of_alias(&alias.mount);
     members([
@@ -137,7 +137,7 @@ pub(super) fn brief_alias(core: &Core, alias: &Alias) -> Map<String, Value> {
     ])
 }
 
-/// The fields that ask for a part of a listing.
+/// Returns the fields that ask for a part of a listing.
 pub(super) fn part() -> [Field; 2] {
     [
         field("after", FieldKind::String, "list only what is greater than this"),
@@ -145,7 +145,7 @@ pub(super) fn part() -> [Field; 2] {
     ]
 }
 
-/// A listing that is being made, page by page, each as it is at that moment.
+/// A listing under construction, read page by page, each page as of its own moment.
 pub(super) struct Listing {
     scan: Scan,
     page: VecDeque<Address>,
@@ -153,16 +153,17 @@ pub(super) struct Listing {
     found: Found,
 }
 
-/// The entries that were found so far.
+/// The entries found so far.
 enum Found {
-    /// In the order of ids, so that the listing ends with its part.
+    /// In the order of ids, so that reading stops at the limit.
     ByIds(ListingText),
-    /// Without what is told of each. All records are looked at.
+    /// Names without further information. All records are read.
     ByNames(SortedNames),
 }
 
 impl Listing {
-    /// Of the records whose keys begin with `prefix`, by the ids in the keys.
+    /// Begins a listing by id of the records whose keys begin with `prefix`. The keys end in the
+    /// ids.
     pub(super) fn by_id(core: &Core, prefix: &str, fields: Fields<'_>) -> Result<Self, Failure> {
         let Paging { after, limit } = Paging::of(fields.all())?;
         let mut scan = core.store.scan(Space::Core, prefix);
@@ -173,7 +174,7 @@ impl Listing {
         Ok(Self { scan, page: VecDeque::new(), limit, found })
     }
 
-    /// The same, by names.
+    /// Begins a listing of the same records by name.
     pub(super) fn by_name(core: &Core, prefix: &str, fields: Fields<'_>) -> Result<Self, Failure> {
         let paging = Paging::of(fields.all())?;
         let (scan, limit) = (core.store.scan(Space::Core, prefix), paging.limit);
@@ -181,7 +182,7 @@ impl Listing {
         Ok(Self { scan, page: VecDeque::new(), limit, found })
     }
 
-    /// The next record to be looked at; `None` at the end.
+    /// Returns the address of the next record; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Address>, Failure> {
         if matches!(&self.found, Found::ByIds(text) if text.entries() >= self.limit) {
             return Ok(None);
@@ -192,7 +193,7 @@ impl Listing {
         Ok(self.page.pop_front())
     }
 
-    /// Adds what has that id and that name. What is told of it is `info`, where that is asked.
+    /// Adds an entry. A listing by id also shows `info`.
     ///
     /// # Errors
     /// 413 and 503, as [`ListingText::add`].
@@ -207,7 +208,7 @@ impl Listing {
         }
     }
 
-    /// The answer; 404 without any.
+    /// Returns the answer; 404 if the listing is empty.
     pub(super) fn reply(self) -> Result<Reply, Failure> {
         let listing = match self.found {
             Found::ByIds(text) => text.end(),

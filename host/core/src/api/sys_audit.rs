@@ -1,5 +1,5 @@
-//! `sys/audit` and `sys/audit-hash`: the audit devices, and the hash under which one of them shows
-//! a value (decision H19).
+//! `sys/audit` and `sys/audit-hash`: the audit devices, and the hash under which a device shows a
+//! value (decision H19).
 
 use super::after_commit::AfterCommit;
 use super::call::Call;
@@ -10,10 +10,10 @@ use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
 
-/// The only type of device there is.
+/// The only type of audit device.
 const FILE: &str = "file";
 
-/// Returns the rows of this file. All of them need `sudo` (decision H12).
+/// Returns the rows of this file. All rows need `sudo` (decision H12).
 pub(super) fn rows() -> Vec<Endpoint> {
     let path = || field("path", FieldKind::Name, "name of the device");
     let device = [
@@ -54,7 +54,7 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Body::Copied(devices.iter().map(|device| member(device)).collect()).into())
 }
 
-/// A device of the configuration is shown with the options that would make it.
+/// Shows a device. A device of the configuration is shown with the options that would create it.
 fn show(device: &Device) -> Value {
     let settings = &device.settings;
     let of_settings = || {
@@ -105,7 +105,7 @@ async fn enable(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Reply::from(Body::Nothing).after_commit(made))
 }
 
-/// `DELETE sys/audit/:path`. What is not there is removed already.
+/// `DELETE sys/audit/:path`. Succeeds even if there is no such device.
 async fn disable(call: Call<'_>) -> Result<Reply, Failure> {
     let name = call.fields.text("path");
     call.core.audit.disable(call.unit, name)?;

@@ -1,5 +1,5 @@
-//! `sys/auth`: which auth method serves which path. Needs `sudo`, but for the listing
-//! (decision H12).
+//! `sys/auth`: mounts, tunes and unmounts auth methods. All but the listing need `sudo` (decision
+//! H12).
 
 use super::call::Call;
 use super::reply::Reply;

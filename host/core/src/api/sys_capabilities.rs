@@ -1,7 +1,7 @@
-//! `sys/capabilities`: what a token may do on some paths.
+//! `sys/capabilities`: the capabilities of a token on some paths.
 //!
-//! The attack this file stops: a question that is small to ask and long to answer. Each path is
-//! held against all patterns of the token's policies, so that their number is bounded.
+//! Prevents a request that is small to send and slow to answer: each path is compared with all
+//! patterns of the token's policies, so the number of paths is bounded.
 
 use super::auth_token;
 use super::call::Call;
@@ -12,7 +12,7 @@ use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, json};
 
-/// Most paths in one question.
+/// Maximum number of paths in one request.
 const MOST_PATHS: usize = 1_000;
 
 /// Returns the rows of this file.
@@ -58,7 +58,8 @@ async fn of_accessor(call: Call<'_>) -> Result<Reply, Failure> {
     capabilities(call, &token.record).await
 }
 
-/// With one path, `capabilities` repeats its list.
+/// Answers the capabilities of a token. With a single path, the member `capabilities` repeats its
+/// list.
 async fn capabilities(call: Call<'_>, of: &TokenRecord) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     let paths = fields.list("paths");

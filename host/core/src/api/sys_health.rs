@@ -1,5 +1,5 @@
-//! `sys/health`: what load balancers ask before anything else, in the shape that clients parse
-//! (decision H17).
+//! `sys/health`: the health check of load balancers, in the shape that clients parse (decision
+//! H17).
 
 use super::call::{Fields, SealedCall};
 use super::row::{Endpoint, field, read};
@@ -17,8 +17,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
     vec![read("sys/health", about).fields(codes()).while_sealed(health)]
 }
 
-/// Status codes that a load balancer wants instead of the usual ones (decision H17). Those
-/// of states that this service does not have are checked and not used.
+/// Returns the fields for status codes that a load balancer wants instead of the usual codes
+/// (decision H17). Codes for states that this service does not have are checked and ignored.
 fn codes() -> Vec<Field> {
     let names = [
         "activecode",
@@ -37,8 +37,8 @@ fn codes() -> Vec<Field> {
     codes.into_iter().chain(flags).collect()
 }
 
-/// `GET sys/health`. The status says in which state the service is; the caller may choose another
-/// one for each.
+/// `GET sys/health`. The status code tells the state of the service; the caller may choose another
+/// code for each state.
 async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
     let SealedCall { seal, fields: codes, .. } = call;
     let status = seal.status().await?;
@@ -47,8 +47,8 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
     }
     let writes = seal.core().is_none_or(|core| is_of_use(&core));
     let answered = match (status.config, status.sealed) {
-        // A node that stores or records nothing any more is of no use, and the code that was
-        // asked for does not count.
+        // A node that can no longer store or audit is unhealthy, and the code that the caller chose
+        // does not count.
         _ if !writes => 500,
         (None, _) => status_code(codes, "uninitcode", 501)?,
         (Some(_), true) => status_code(codes, "sealedcode", 503)?,
@@ -64,7 +64,7 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
         "replication_dr_mode": "disabled",
         "server_time_utc": seal.now() / 1000,
         "version": version,
-        // Clients switch features on it, as on the version (decision P5).
+        // Clients enable features by this member, as by the version (decision P5).
         "enterprise": version.ends_with("+ent"),
         "echo_duration_ms": 0,
         "clock_skew_ms": 0,
@@ -75,8 +75,8 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
     Ok(Response::bare(answered, body))
 }
 
-/// Whether requests can be stored and recorded. Where none can be recorded that is tried again,
-/// beside the answer.
+/// Returns whether requests can be stored and audited. If no audit device works, retries the
+/// devices in the background.
 fn is_of_use(core: &Arc<Core>) -> bool {
     if core.store.stopped().is_some() {
         return false;
@@ -89,12 +89,12 @@ fn is_of_use(core: &Arc<Core>) -> bool {
     works
 }
 
-/// The status for a state: as the caller chose, or the usual one.
+/// Returns the status code for a state: the caller's choice, or the usual code.
 fn status_code(codes: Fields<'_>, name: &str, usual: u16) -> Result<u16, Failure> {
     codes.get(name).map_or(Ok(usual), |value| code(name, value))
 }
 
-/// The status that a parameter asks for.
+/// Parses the status code of a parameter.
 fn code(name: &str, value: &Value) -> Result<u16, Failure> {
     let text = value.as_str().unwrap_or_default();
     let code = text.parse::<u16>().ok().filter(|code| (200..=599).contains(code));

@@ -1,8 +1,8 @@
-//! `sys/init`: makes a cluster, once, and gives the shares of its key to the first caller
+//! `sys/init`: initialises a cluster, once, and gives the shares of its key to the first caller
 //! (decision H15).
 //!
-//! The attack this file stops: a server that another initialises. It cannot be
-//! prevented here, but it is seen: the second to ask is refused and told so.
+//! The attack: another party initialises the server first. Nothing here can prevent that attack,
+//! but it is detected: the second caller is refused and told the reason.
 
 use super::call::{Fields, SealedCall};
 use super::row::{Endpoint, field, read, required, write};
@@ -44,7 +44,7 @@ async fn status(call: SealedCall<'_>) -> Result<Response, Failure> {
     Ok(Response::bare(200, json!({ "initialized": call.seal.is_initialised().await? })))
 }
 
-/// `POST sys/init`. The only answer that ever holds a share or the first root token.
+/// `POST sys/init`. No other answer ever holds a share or the first root token.
 async fn initialise(call: SealedCall<'_>) -> Result<Response, Failure> {
     let SealedCall { seal, fields, .. } = call;
     refuse_unserved(fields)?;
@@ -65,8 +65,9 @@ fn count(fields: Fields<'_>, name: &str) -> Result<u64, Failure> {
         .map_err(|_| Failure::invalid(format!("{name} {number} is negative; give 1 to 255")))
 }
 
-/// Recovery keys belong to seals that open by themselves; shares are not encrypted for their
-/// holders yet. Ignoring either would hand out keys in another way than was asked for.
+/// Refuses parameters that this version does not serve: recovery keys belong to seals that open by
+/// themselves, and shares are not encrypted for their holders yet. Ignoring such a parameter would
+/// hand out keys in another way than the caller asked for.
 fn refuse_unserved(fields: Fields<'_>) -> Result<(), Failure> {
     let is_nothing = |value: &Value| match value {
         Value::Null => true,

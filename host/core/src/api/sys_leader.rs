@@ -1,5 +1,5 @@
-//! `sys/leader` and `sys/step-down`: every node answers every request, so no node leads and none
-//! steps down.
+//! `sys/leader` and `sys/step-down`: every node answers every request, so there is no leader and
+//! nothing to step down from.
 
 use super::call::{Call, SealedCall};
 use super::reply::{Body, Reply};
@@ -17,7 +17,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// `GET sys/leader` (decision H16). The embedded store belongs to one node.
+/// `GET sys/leader` (decision H16). The embedded store belongs to a single node.
 async fn leader(call: SealedCall<'_>) -> Result<Response, Failure> {
     if call.seal.core().is_none() {
         return Err(sealed());

@@ -1,5 +1,5 @@
-//! `sys/locked-users`: the names that are locked after too many logins that failed, and the way to
-//! unlock one.
+//! `sys/locked-users`: lists the names that are locked after too many failed logins, and unlocks a
+//! name.
 
 use super::call::Call;
 use super::reply::{Body, Reply};
@@ -27,7 +27,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// `GET sys/locked-users`, of all auth methods or of one.
+/// `GET sys/locked-users`, for all auth methods or for a single mount.
 async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     let mounts = match fields.text("mount_accessor") {
@@ -56,8 +56,8 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Body::Data(Map::from_iter(data.map(|(name, value)| (name.to_owned(), value)))).into())
 }
 
-/// `POST sys/locked-users/:mount_accessor/unlock/:alias_identifier`. A name that is not locked has
-/// its failures forgotten.
+/// `POST sys/locked-users/:mount_accessor/unlock/:alias_identifier`. If the name is not locked, its
+/// failures are forgotten.
 async fn unlock(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     let mount = by_accessor(core, fields.text("mount_accessor"))?;

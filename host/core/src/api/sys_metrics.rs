@@ -1,8 +1,8 @@
-//! `sys/metrics`: figures of the host, and what components say of their mounts in figures, for
-//! monitoring.
+//! `sys/metrics`: metrics of the host, and metrics that components report for their mounts.
 //!
-//! The leak this file stops: a name that a running component made up. Only series that its
-//! description names are shown, so that what monitoring keeps was known at registration.
+//! Prevents a leak through names that a running component makes up. Only series that the
+//! component's description names are shown, so that every name in the monitoring was known at
+//! registration.
 
 mod exposition;
 mod own;
@@ -18,7 +18,7 @@ use bulkhead_wire::metric::{Metric, MetricKind};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// What every name of a metric begins with.
+/// Prefix of every metric name.
 const PREFIX: &str = "bulkhead";
 
 /// Returns the rows of this file.
@@ -31,7 +31,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// The metrics of one name, by all mounts.
+/// The metrics of one name, from all mounts.
 struct Family {
     kind: MetricKind,
     about: String,
@@ -64,7 +64,7 @@ async fn show(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(body.into())
 }
 
-/// The host's own, and what all mounts have given.
+/// Returns the metrics of the host and the metrics of all mounts.
 async fn families(core: &Core) -> Result<Families, Failure> {
     let mut families = of_mounts(core);
     families.extend(own::families(core).await?);
@@ -84,7 +84,7 @@ fn of_mounts(core: &Core) -> Families {
                 about: metric.about.clone(),
                 samples: Vec::new(),
             });
-            // Another version may mean another thing by the name.
+            // Another version of the plugin may use the name for another kind of metric.
             if family.kind == metric.kind {
                 family.samples.extend(samples(metric, mount.record.path.as_str(), &readings));
             }
@@ -94,7 +94,7 @@ fn of_mounts(core: &Core) -> Families {
     families
 }
 
-/// The series of a metric that the mount has given, and the description names.
+/// Returns the series of a metric that the mount reported and the description names.
 fn samples(metric: &Metric, mount: &str, readings: &Readings) -> Vec<Sample> {
     let values = readings.iter().filter(|((name, value), reading)| {
         *name == metric.name && metric.has(value) && reading.kind() == metric.kind
@@ -110,7 +110,7 @@ fn samples(metric: &Metric, mount: &str, readings: &Readings) -> Vec<Sample> {
         .collect()
 }
 
-/// In the form that programs of this field read: a list for each kind.
+/// Formats the metrics as other servers of this API do: a list for each kind.
 fn as_json(families: &Families, now: u64) -> Value {
     let (mut counters, mut gauges, mut samples) = (Vec::new(), Vec::new(), Vec::new());
     for (name, family) in families {

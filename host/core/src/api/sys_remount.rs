@@ -1,5 +1,5 @@
-//! `sys/remount`: a mount goes to another path. What answers is the move's id, by which its end is
-//! asked.
+//! `sys/remount`: moves a mount to another path. The answer holds the id of the move, for asking
+//! how far the move has come.
 
 use super::after_commit::AfterCommit;
 use super::call::Call;

@@ -16,8 +16,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// `POST sys/rotate`. Records move to the new key as they are written; older keys stay for what is
-/// not.
+/// `POST sys/rotate`. A record moves to the new key when it is next written; older keys stay for
+/// the other records.
 async fn rotate(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, .. } = call;
     let status = core.store.rotate().await?;

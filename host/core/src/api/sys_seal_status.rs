@@ -1,4 +1,4 @@
-//! `sys/seal-status`: how far the service is from being unsealed (decision H15).
+//! `sys/seal-status`: the progress of unsealing (decision H15).
 
 use super::call::SealedCall;
 use super::row::{Endpoint, read};
@@ -7,10 +7,10 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use serde_json::{Value, json};
 
-/// Set where a release is built; clients only show it.
+/// Date of a release build. Clients only display it.
 const BUILD_DATE: Option<&str> = option_env!("BULKHEAD_BUILD_DATE");
 
-/// Told while shares of several addresses are as many as are needed and do not open the data.
+/// Warning while enough shares came from several addresses and do not open the data.
 const WRONG_SHARE: &str = "as many shares as are needed came in from different addresses, and at \
     least one of them is wrong; give right ones: each is tried with all others";
 
@@ -24,7 +24,7 @@ async fn seal_status(call: SealedCall<'_>) -> Result<Response, Failure> {
     show(call.seal).await
 }
 
-/// The status as it is now: what unsealing answers, too.
+/// Returns the current status. An unseal request is answered with the status, too.
 pub(super) async fn show(seal: &Seal) -> Result<Response, Failure> {
     let status = seal.status().await?;
     let date = BUILD_DATE.unwrap_or_default();
@@ -38,7 +38,7 @@ pub(super) async fn show(seal: &Seal) -> Result<Response, Failure> {
         "nonce": status.nonce,
         "version": seal.settings().reported_version,
         "bulkhead_version": env!("CARGO_PKG_VERSION"),
-        // Two names of one thing, as two families of clients know it.
+        // The same date under 2 names, for 2 families of clients.
         "build_date": date,
         "commit_date": date,
         "migration": false,
@@ -52,7 +52,7 @@ pub(super) async fn show(seal: &Seal) -> Result<Response, Failure> {
     Ok(Response::bare(200, body))
 }
 
-/// Adds the cluster's name and id, which there are only once it is initialised.
+/// Adds the cluster's name and id, if the cluster is initialised.
 pub(super) fn name_cluster(body: &mut Value, cluster_id: Option<String>) {
     if let (Some(id), Value::Object(members)) = (cluster_id, body) {
         members.insert("cluster_name".to_owned(), json!("bulkhead"));

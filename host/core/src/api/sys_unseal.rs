@@ -1,4 +1,4 @@
-//! `sys/unseal` and `sys/seal`: the door of the service (decision H15).
+//! `sys/unseal` and `sys/seal`: unseals and seals the service (decision H15).
 
 use super::after_commit::AfterCommit;
 use super::call::{Call, SealedCall};
@@ -23,7 +23,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// `POST sys/unseal`: takes one share, or forgets those that the caller's address gave.
+/// `POST sys/unseal`: takes a share, or forgets the shares from the caller's address.
 async fn unseal(call: SealedCall<'_>) -> Result<Response, Failure> {
     let SealedCall { seal, remote, fields } = call;
     if fields.flag("migrate", false) {

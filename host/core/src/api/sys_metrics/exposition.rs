@@ -3,15 +3,15 @@
 use super::{Families, Reading, Sample};
 use std::fmt::Write;
 
-/// What it is sent as.
+/// Content type of the format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// All families, each with its series in one piece.
+/// Writes all families, the series of each family together.
 pub(super) fn write(families: &Families) -> String {
     let mut text = String::new();
     for (name, family) in families {
         let about = family.about.replace('\\', "\\\\").replace('\n', "\\n");
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         _ = writeln!(text, "# HELP {name} {about}");
         _ = writeln!(text, "# TYPE {name} {}", family.kind.word());
         for sample in &family.samples {
@@ -37,7 +37,7 @@ fn write_sample(text: &mut String, name: &str, sample: &Sample) {
     };
 }
 
-/// A label's value: what ends it, or its line, is escaped.
+/// Escapes the characters of a label value that would end the value or its line.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,6 +1,6 @@
-//! The figures of the host itself: whether it is open, what is mounted, and which leases there are.
+//! Metrics of the host itself: the state of the service, the mounts and the leases.
 //!
-//! They bear the names that dashboards of published servers have, behind the prefix of this one.
+//! The names are those of published servers' dashboards, behind the prefix of this server.
 
 use super::{Families, Family, PREFIX, Sample};
 use crate::core::Core;
@@ -12,10 +12,10 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::metric::MetricKind;
 use std::sync::Arc;
 
-/// Leases are counted up to here, so that a look costs a bounded time.
+/// Maximum number of leases that are counted, so that a request takes a bounded time.
 const COUNTED: u32 = 1_000_000;
 
-/// All of them.
+/// Returns all metrics of the host.
 ///
 /// # Errors
 /// The store's failure.
@@ -55,7 +55,7 @@ pub(super) async fn families(core: &Core) -> Result<Families, Failure> {
     Ok(families)
 }
 
-/// The bytes that each mount stores, and the limit of the mount.
+/// Returns the bytes that each mount stores, and the limit of each mount.
 async fn stored(core: &Core) -> Result<(Vec<Sample>, Vec<Sample>), Failure> {
     let bytes = core.store.stored_bytes().await?;
     let mounts = core.mounts.all();
