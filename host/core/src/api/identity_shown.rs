@@ -155,7 +155,7 @@ pub(super) struct Listing {
 
 /// The entries found so far.
 enum Found {
-    /// In the order of ids, so that reading stops at the limit.
+    /// Sorted by id, so that reading stops at the limit.
     ByIds(ListingText),
     /// Names without further information. All records are read.
     ByNames(SortedNames),

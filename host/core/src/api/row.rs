@@ -19,7 +19,7 @@ pub(crate) enum Answers {
     /// Callers with a token whose policies allow the request.
     Permitted {
         handler: Handler,
-        /// Whether the handler may change anything outside its unit of work.
+        /// Changes that the handler may make outside its unit of work.
         effect: Effect,
         /// The endpoint is served even if no audit device records the request.
         goes_unrecorded: bool,

@@ -1,10 +1,12 @@
-//! `sys/internal/specs/openapi`: the API as an OpenAPI document, from the tables by which requests
-//! are dispatched.
+//! `sys/internal/specs/openapi`: the API as an OpenAPI document, built from the tables that
+//! dispatch requests.
 //!
-//! The attack this file stops: reading off the document which mounts there are. A caller without a
-//! token, or who asks for it, gets the engines at a path left open; others see the mounts that
-//! their policies reach (decision P11). And taking processor and memory by asking: a document is
-//! made once for the tables that it shows, and its answers share the bytes.
+//! Prevents two attacks:
+//! - Reading the mounts off the document. A caller without a token gets the engines at a
+//!   placeholder path; other callers see the mounts that their policies reach, or ask for the
+//!   placeholders (decision P11).
+//! - Using up processor and memory with requests. A document is built once for the tables that it
+//!   shows, and its answers share the bytes.
 
 mod openapi;
 
@@ -30,7 +32,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// The document, as far as the caller's policies reach.
+/// Returns the document of the mounts that the caller's policies reach.
 async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
     let PublicCall { core, acl, fields, .. } = call;
     let is_generic = fields.flag("generic_mount_paths", false);
@@ -50,7 +52,7 @@ async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
                 let below = if one.kind() == PluginType::Auth { "auth/" } else { "" };
                 format!("{below}{{{}_mount_path}}/", one.engine.description().name)
             };
-            // Which components an operator uploaded is not for strangers.
+            // A stranger must not learn which components an operator uploaded.
             let officials = all.iter().filter(|one| one.engine.identity().maker == Maker::Official);
             officials
                 .map(|one| {

@@ -1,8 +1,9 @@
-//! `sys/internal/ui/mounts`: which mounts a caller can see, also before there is a token.
+//! `sys/internal/ui/mounts`: the mounts that a caller can see, also without a token.
 //!
-//! The attack this file stops: learning by asking which paths are mounted. Without a token only
-//! those are shown that an operator made public; with one, those where its policies allow anything
-//! at all. About a single path, every other caller gets one and the same refusal.
+//! Prevents callers from finding out which paths are mounted. Without a token, the list has only
+//! the mounts that an operator made public; with a token, also the mounts where the caller's
+//! policies allow anything at all. A request for a single path gets the same refusal whether the
+//! mount is missing or out of reach.
 
 use super::call::PublicCall;
 use super::envelope::public_data;
@@ -56,7 +57,7 @@ async fn read(call: PublicCall<'_>) -> Result<Response, Failure> {
     let found = all.into_iter().find(|one| whole.starts_with(one.record().path.as_str()));
     let found = found.filter(|one| reaches(acl, one)).ok_or_else(|| {
         let asked = quoted(&whole);
-        // Behind the words that every refusal has, those that the CLI's users know.
+        // The common words of a refusal come first; users of the CLI know the words that follow.
         Failure::denied(format!(
             "preflight capability check returned 403, please ensure client's policies grant access \
              to path {asked}"

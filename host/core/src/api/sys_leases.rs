@@ -1,6 +1,6 @@
-//! `sys/leases`: look up, renew and revoke a secret by its lease id, and tidy the book of leases.
+//! `sys/leases`: looks up, renews and revokes a lease by its id, and tidies the lease book.
 //!
-//! What is about many leases is in the files of the folder beside this file.
+//! The endpoints for many leases are in the folder beside this file.
 
 mod irrevocable;
 mod lookup;
@@ -46,7 +46,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
     rows
 }
 
-/// The new spelling and the old one, each with the id in the body or at the end of the path.
+/// Returns the new spelling and the old spelling, each with the id in the body or at the end of the
+/// path.
 fn paths(new: &str, old: &str) -> [String; 4] {
     [new.to_owned(), format!("{new}/{{lease_id+}}"), old.to_owned(), format!("{old}/{{lease_id+}}")]
 }
@@ -63,7 +64,7 @@ async fn look_up(call: Call<'_>) -> Result<Reply, Failure> {
 
 fn show(core: &Core, lease: &LeaseRecord) -> Map<String, Value> {
     let ttl = lease.expires.saturating_sub(core.store.now()) / 1000;
-    // A reservation that could not be undone has no end of its own.
+    // A reservation whose undo failed has no expiry.
     let expires = if lease.expires == 0 { Value::Null } else { timestamp(lease.expires / 1000) };
     let mut data = Map::new();
     data.insert("id".to_owned(), json!(lease.id));
@@ -93,7 +94,7 @@ async fn renew(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Reply::from(body).with_warnings(renewed.warning))
 }
 
-/// `POST sys/leases/revoke`. A lease that does not exist is revoked already.
+/// `POST sys/leases/revoke`. A lease that does not exist counts as revoked.
 async fn revoke(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     let found = core.leases.find(&mut core.store.begin(), fields.text("lease_id")).await?;
@@ -103,7 +104,7 @@ async fn revoke(call: Call<'_>) -> Result<Reply, Failure> {
         return Ok(accepted("the lease is being revoked; look it up to see whether that worked"));
     }
     let claim = core.claims.claim_in_turn(&address).await;
-    // What was never handed out is undone, for its plugin too.
+    // A reservation was never handed out. Without a reason from here, its plugin gets `undo`.
     let reason = (address.space == Space::Lease).then_some(End::Requested);
     lifecycle::end_lease(core, &claim, reason).await?;
     Ok(Body::Nothing.into())

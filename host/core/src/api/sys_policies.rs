@@ -1,8 +1,8 @@
 //! `sys/policies/acl` and its old spelling `sys/policy`.
 //!
-//! The fault this file stops: a policy that is not stored as it was meant. A text that does not
-//! parse is refused, one that came as base64 is stored decoded, and a name that is stored otherwise
-//! than it was written is told.
+//! Prevents a policy from being stored in another form than the operator meant: a text that does
+//! not parse is refused, base64 is stored decoded, and a warning tells the caller if the name is
+//! stored in another spelling.
 
 use super::after_commit::AfterCommit;
 use super::call::Call;
@@ -16,7 +16,7 @@ use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Where policies are found, in the new spelling and in the old.
+/// Paths of policies, in the new and the old spelling.
 const BASES: [&str; 2] = ["sys/policies/acl", "sys/policy"];
 
 /// Returns the rows of this file.
@@ -39,7 +39,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     rows
 }
 
-/// `LIST sys/policies/acl`. The old spelling answers the names under `policies` too.
+/// `LIST sys/policies/acl`. The old spelling also answers the names under `policies`.
 async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     let names = stored::names(call.unit).await?;
     let mut data = Map::new();
@@ -50,7 +50,8 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(respond(&call, data))
 }
 
-/// The members of `data` stand at the top level too in the old spelling, where scripts read them.
+/// Builds the answer. In the old spelling, the members of `data` are repeated at the top level,
+/// where scripts expect them.
 fn respond(call: &Call<'_>, data: Map<String, Value>) -> Reply {
     if is_old_spelling(call) { Body::Copied(data).into() } else { Body::Data(data).into() }
 }
@@ -88,18 +89,18 @@ async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::ForgetPolicies))
 }
 
-/// A warning where the policy has another name than the one that was asked for.
+/// Returns a warning if the policy's name differs from the name in the request.
 fn warn_of_renaming(call: &Call<'_>, name: &str) -> Option<String> {
     let differs = call.fields.text("name") != name;
     differs.then(|| format!("the policy's name is {name:?}: names are in lower case"))
 }
 
-/// The text of a policy, or password policy, that was sent as it is or as base64.
+/// Decodes the text of a policy or password policy, which may be sent as it is or as base64.
 ///
-/// It is base64 when all of it, line ends aside, is the canonical base64 of UTF-8. No policy is: a
-/// rule needs `{` and `"`, which are no letters of base64, and a text that is nothing but a `//`
-/// comment decodes to bytes that begin with 0xff, which UTF-8 does not. Blank texts say the same
-/// either way.
+/// The text counts as base64 if all of it, line ends aside, is the canonical base64 of UTF-8. No
+/// policy passes this test: a rule needs `{` and `"`, which base64 does not use, and a text that is
+/// only a `//` comment decodes to bytes that begin with 0xff, which is not UTF-8. A blank text
+/// means the same either way.
 pub(super) fn decode(sent: &str) -> Cow<'_, str> {
     let letters: String = sent.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let text = STANDARD.decode(letters).ok().and_then(|bytes| String::from_utf8(bytes).ok());

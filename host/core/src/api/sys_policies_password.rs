@@ -1,7 +1,7 @@
-//! `sys/policies/password`: how generated passwords look, for engines that name a policy.
+//! `sys/policies/password`: rules for generated passwords, for engines that name a policy.
 //!
-//! The fault this file stops: a policy whose passwords cannot be made. It is tried before it is
-//! stored, and what came as base64 is stored decoded.
+//! Prevents a policy whose passwords cannot be generated: the policy is tried before it is stored.
+//! Base64 is stored decoded.
 
 use super::call::Call;
 use super::reply::{Body, Reply};
@@ -58,7 +58,8 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Body::Nothing.into())
 }
 
-/// `DELETE sys/policies/password/:name`. Engines that name the policy make no password then.
+/// `DELETE sys/policies/password/:name`. Engines that name the policy can no longer generate
+/// passwords.
 async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
     passwords::delete(call.unit, call.fields.text("name"));
     Ok(Body::Nothing.into())

@@ -1,7 +1,7 @@
-//! `sys/quotas/lease-count`: how many leases there may be at once at a path.
+//! `sys/quotas/lease-count`: limits on the leases that exist at once at a path.
 //!
-//! As published servers have it, but for roles of auth methods and paths below one: there, the
-//! tokens of all logins at a mount are counted together.
+//! As in published servers, except for roles of auth methods and paths below an auth method: there,
+//! the tokens of all logins at a mount are counted together.
 
 use super::after_commit::AfterCommit;
 use super::call::{Call, Fields};
@@ -17,9 +17,9 @@ use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, json};
 
 const BASE: &str = "sys/quotas/lease-count";
-/// Quotas that there may be: each request for a lease looks through them.
+/// Maximum number of quotas. Each request for a lease looks through all quotas.
 const MOST_QUOTAS: usize = 1_000;
-/// Leases that a quota may allow: they are counted one by one.
+/// Maximum number of leases that a quota may allow. Leases are counted individually.
 const MOST_LEASES: i64 = 10_000_000;
 
 /// Returns the rows of this file.
@@ -84,7 +84,7 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Body::Data(Map::from_iter(data)).into())
 }
 
-/// `POST sys/quotas/lease-count/:name`. What is not given stays as it is.
+/// `POST sys/quotas/lease-count/:name`. Fields that are not sent keep their values.
 async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let name = fields.text("name");
@@ -140,7 +140,7 @@ fn max_leases(number: i64) -> Result<u32, Failure> {
     })
 }
 
-/// The mount of a path, and what follows below it; both are empty for all mounts.
+/// Returns the mount of a path and the rest of the path; both are empty for all mounts.
 fn place(core: &Core, path: &str) -> Result<(String, String), Failure> {
     let path = path.trim_matches('/');
     if path.is_empty() {
@@ -164,7 +164,7 @@ fn place(core: &Core, path: &str) -> Result<(String, String), Failure> {
     Ok((uuid, below.to_owned()))
 }
 
-/// Refuses a second quota of one path, and more of them than there may be.
+/// Refuses a second quota for the same path, and more than [`MOST_QUOTAS`] quotas.
 async fn check_others(unit: &mut Unit, name: &str, quota: &LeaseCountQuota) -> Result<(), Failure> {
     let others = quotas::names(unit, "", usize::MAX).await?;
     let others: Vec<String> = others.into_iter().filter(|other| other != name).collect();
@@ -185,7 +185,7 @@ async fn check_others(unit: &mut Unit, name: &str, quota: &LeaseCountQuota) -> R
     Ok(())
 }
 
-/// The path of a quota by now; nothing where its mount is going.
+/// Returns the current path of a quota; `None` if its mount is being removed.
 fn path_of(core: &Core, quota: &LeaseCountQuota) -> Option<String> {
     if quota.mount.is_empty() {
         return Some(String::new());

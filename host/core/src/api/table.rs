@@ -9,7 +9,7 @@ use bulkhead_wire::route::{Match, Table};
 /// The endpoints of the host, by path.
 pub(crate) struct HostTable {
     table: Table,
-    /// In the order of the table's rows.
+    /// Ordered as the rows of the table.
     endpoints: Vec<Endpoint>,
 }
 

@@ -1,22 +1,21 @@
-//! The OpenAPI document of the tables: what tools that write clients and manuals read
-//! (decision H22).
+//! The OpenAPI document of the tables, for generators of clients and manuals (decision H22).
 //!
-//! OpenAPI 3.0 knows no LIST, so a row of that verb is a GET of its path with a slash at the end
-//! and `list=true`.
+//! OpenAPI 3.0 has no LIST: a LIST row becomes a GET of its path with a slash at the end and
+//! `list=true`.
 
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use serde_json::{Map, Value, json};
 
 /// Rows that are served below a path.
 pub(super) struct Served<'a> {
-    /// Where: empty for the host's own, `database/`, or `{database_mount_path}/` for any mount of
-    /// an engine.
+    /// Path above the rows: empty for the host, `database/` for a mount, `{database_mount_path}/`
+    /// for any mount of an engine.
     pub(super) below: &'a str,
-    /// The rows, with paths below it.
+    /// The rows, with paths relative to `below`.
     pub(super) routes: &'a [Route],
 }
 
-/// The document of everything in `served`.
+/// Builds the document of everything in `served`.
 pub(super) fn document(served: &[Served<'_>]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     let mut schemas = shared_schemas();
@@ -54,7 +53,7 @@ pub(super) fn document(served: &[Served<'_>]) -> Value {
     })
 }
 
-/// One row as OpenAPI sees it.
+/// A row as an OpenAPI operation.
 struct Operation<'a> {
     below: &'a str,
     route: &'a Route,
@@ -75,7 +74,7 @@ impl Operation<'_> {
         format!("/{}{}{slash}", self.below, self.route.path).replace("+}", "}")
     }
 
-    /// The verb and the words of the path: `database-read-creds-name`.
+    /// Returns the verb and the words of the path: `read-database-creds-name`.
     fn id(&self) -> String {
         let verb = format!("{:?}", self.route.verb).to_lowercase();
         let words = self.path().replace(['{', '}', '+'], "");
@@ -83,7 +82,7 @@ impl Operation<'_> {
         std::iter::once(verb.as_str()).chain(words).collect::<Vec<_>>().join("-")
     }
 
-    /// What stands in the path: the mount where it is left open, and the row's captures.
+    /// Returns the parameters in the path: a placeholder for the mount, and the row's captures.
     fn captures(&self) -> Vec<Value> {
         let path = self.path();
         let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
@@ -98,7 +97,7 @@ impl Operation<'_> {
         names.map(parameter).collect()
     }
 
-    /// Fields that are not in the path.
+    /// Returns the fields that are not in the path.
     fn fields(&self) -> impl Iterator<Item = &Field> {
         let captured = |field: &&Field| {
             let (one, all) = (format!("{{{}}}", field.name), format!("{{{}+}}", field.name));
@@ -107,7 +106,8 @@ impl Operation<'_> {
         self.route.fields.iter().filter(move |field| !captured(field))
     }
 
-    /// Whether its fields are in the body: where that is bytes, they are in the query.
+    /// Returns whether the fields are in the body. If the body is bytes, the fields are in the
+    /// query.
     fn takes_body(&self) -> bool {
         matches!(self.route.verb, Verb::Write | Verb::Patch) && !self.route.raw
     }
@@ -116,7 +116,7 @@ impl Operation<'_> {
         format!("{}-request", self.id())
     }
 
-    /// The schema of its body, under the name by which the operation refers to it.
+    /// Returns the schema of the body, under the name that the operation refers to.
     fn body_schema(&self) -> Option<(String, Value)> {
         let mut fields = self.fields().peekable();
         if !self.takes_body() || fields.peek().is_none() {
@@ -125,7 +125,7 @@ impl Operation<'_> {
         let properties: Map<String, Value> =
             fields.map(|field| (field.name.clone(), property(field))).collect();
         let mut schema = json!({ "type": "object", "properties": properties });
-        // On a row with existence an update may leave them out.
+        // If the row has `existence`, an update may leave required fields out.
         let required: Vec<&str> =
             self.fields().filter(|field| field.required).map(|field| field.name.as_str()).collect();
         if let (true, Some(schema)) =
@@ -177,7 +177,7 @@ impl Operation<'_> {
         shown
     }
 
-    /// Parameters of rows without a body.
+    /// Returns the query parameters of a row without fields in the body.
     fn query(&self) -> Vec<Value> {
         if self.takes_body() {
             return Vec::new();
@@ -256,7 +256,7 @@ fn responses(route: &Route) -> Value {
     Value::Object(all)
 }
 
-/// What every answer has in common (decisions H3 and H4).
+/// Returns the schemas that all answers share (decisions H3 and H4).
 fn shared_schemas() -> Map<String, Value> {
     let text = || json!({ "type": "string" });
     let texts = || json!({ "type": "array", "items": { "type": "string" } });

@@ -1,4 +1,4 @@
-//! `GET sys/leases/count` and `GET sys/leases`: the leases that an operator has to look after
+//! `GET sys/leases/count` and `GET sys/leases`: irrevocable leases, which need an operator
 //! (decision P13).
 
 use crate::api::call::{Call, Fields};
@@ -8,7 +8,7 @@ use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, json};
 
-/// Leases that one answer lists unless it is forced to list more.
+/// Maximum number of leases in an answer, unless the caller forces more.
 const MOST: usize = 10_000;
 
 /// Returns the rows of this file.
@@ -34,7 +34,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// `GET sys/leases/count`, by accessor of the mount.
+/// `GET sys/leases/count`, by the accessor of the mount.
 async fn count(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     require_irrevocable(fields)?;
@@ -78,7 +78,7 @@ fn require_irrevocable(fields: Fields<'_>) -> Result<(), Failure> {
     }
 }
 
-/// `none` and nothing are no limit.
+/// Parses the limit; an empty text and `none` mean no limit.
 fn limit(text: &str) -> Result<usize, Failure> {
     match text {
         "" | "none" => Ok(usize::MAX),

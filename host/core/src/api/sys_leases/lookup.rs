@@ -1,5 +1,4 @@
-//! `LIST sys/leases/lookup`: what leases there are below a path, for callers who must find them
-//! without their ids.
+//! `LIST sys/leases/lookup`: lists the leases below a path, for callers who do not have the ids.
 
 use crate::api::call::Call;
 use crate::api::reply::{Body, Reply};
@@ -28,7 +27,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// The names one step below the prefix.
+/// Lists the names directly below the prefix.
 async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     let mut names = SortedNames::new(&core.listings, Paging::of(fields.all())?);

@@ -1,9 +1,9 @@
-//! `sys/leases/revoke-prefix` and `sys/leases/revoke-force`: ending everything below a path, the
-//! second also where its plugin cannot.
+//! `sys/leases/revoke-prefix` and `sys/leases/revoke-force`: revoke everything below a path.
+//! `revoke-force` also gives up the leases that their plugin cannot end.
 //!
-//! The path is read at the borders of its segments; it may name a mount, a path below one, or a
-//! folder of several. Tokens are their own leases: below `auth/` it is they who end, by the path
-//! that made them.
+//! The prefix ends at the border of a path segment; it may name a mount, a path below a mount, or a
+//! folder of several mounts. Tokens are their own leases: below `auth/`, the request ends the
+//! tokens that were made at the path.
 
 use super::waiting::{accepted, sync};
 use crate::api::call::Call;
@@ -14,7 +14,7 @@ use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use std::time::Duration;
 
-/// Longest time that a request waits. Due work goes on after it.
+/// Maximum time that a request waits. Due work goes on afterwards.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Returns the rows of this file.
@@ -50,7 +50,7 @@ async fn revoke_force(call: Call<'_>) -> Result<Reply, Failure> {
     revoke(call, OnFailure::Goes).await
 }
 
-/// Ends what is below the prefix, tokens first, so that none of them makes another lease.
+/// Revokes everything below the prefix. Tokens end first, so that no token makes another lease.
 async fn revoke(call: Call<'_>, on_failure: OnFailure) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     let path = fields.text("prefix");
