@@ -1,9 +1,8 @@
 //! The lease book: reserve, confirm, renew, revoke.
 //!
-//! The attack this file stops: a credential that outlives its lease. A lease is written down, as a
-//! reservation, before the thing it ends exists; a reservation that its call does not confirm, or
-//! whose process dies, is undone by the engine's own revocation, so that there is one code path to
-//! trust.
+//! Prevents a credential from outliving its lease. A lease is written down as a reservation before
+//! the credential exists. If its call does not confirm the reservation, or the process dies, the
+//! engine's own revocation undoes it, so that there is a single code path to trust.
 
 mod below;
 mod due_now;

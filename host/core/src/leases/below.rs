@@ -1,10 +1,9 @@
 //! Ending every lease below a path: for operators, and for mounts that go.
 //!
-//! All of them are made due first ([`Leases::queue_below`]), and due work ends them. The caller
-//! that waits only watches, so that nothing is lost with a client that goes away. What is being
-//! made meanwhile does not slip through: a reservation that was made due can no longer be
-//! confirmed, so that its call fails and undoes it. A call that reserves later begins later:
-//! keeping those out is for policies, and for mounts that no longer serve.
+//! All leases are made due first ([`Leases::queue_below`]), and due work ends them. A waiting
+//! caller only watches, so nothing is lost if the client goes away. Leases being made meanwhile do
+//! not slip through: a reservation that was made due can no longer be confirmed, so its call fails
+//! and undoes it. Later calls are kept out by policies, or by the mount no longer serving.
 
 use super::due_now::OnFailure;
 use super::record::{LEASE_SPACES, LeaseRecord};
@@ -15,12 +14,11 @@ use bulkhead_store::{Address, Scan, Space, Store, StoreFault};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 
-/// Leases of a mount: all, or those whose path begins with `below`.
+/// Leases of a mount: all leases, or those with the key prefix `below`.
 pub(crate) struct Below<'a> {
     /// uuid of the mount.
     pub(crate) mount: &'a str,
-    /// The beginning of their keys below the mount: empty, ending in a slash, or the whole key of
-    /// one lease.
+    /// Prefix of the keys below the mount: empty, ending in a slash, or the whole key of a lease.
     pub(crate) below: &'a str,
 }
 
@@ -31,11 +29,11 @@ impl Below<'_> {
 }
 
 impl Leases {
-    /// Asked before anything is written that makes sense only if leases end: where due work is
-    /// suspended, nothing would end them (decision H39).
+    /// Refuses if due work is suspended, because then nothing would end the leases (decision H39).
+    /// Call it before writing anything that relies on their end.
     ///
     /// # Errors
-    /// 503 where due work is suspended.
+    /// 503 if due work is suspended.
     pub(crate) fn assert_ends_work(&self) -> Result<(), Failure> {
         if !self.due_work_is_suspended {
             return Ok(());
@@ -47,14 +45,14 @@ impl Leases {
         ))
     }
 
-    /// Ends the leases now, and waits until each was tried once, or one of their target was tried
-    /// often enough without an answer. One that fails does not keep the
-    /// others. Due work does it: the caller must not hold what due work on the mount waits for.
+    /// Makes the leases due and waits until each was tried once or its target failed to answer
+    /// often enough. A failing lease does not hold up the others. Due work ends the leases, so the
+    /// caller must not hold anything that due work on the mount waits for.
     ///
     /// # Errors
-    /// With the number of leases that stayed and the first reason, 400 when that was a refusal and
-    /// 502 when it may pass; the store's failure; 503 when the service is being sealed, and as
-    /// [`assert_ends_work`](Self::assert_ends_work) has it.
+    /// The number of leases that stayed and the first reason: 400 after a refusal, 502 if the
+    /// failure may pass. The store's failure. 503 if the service is being sealed, and as
+    /// [`assert_ends_work`](Self::assert_ends_work).
     pub(crate) async fn end_below(
         &self,
         which: &[Below<'_>],
@@ -79,11 +77,11 @@ impl Leases {
         left.outcome()
     }
 
-    /// Makes the leases due now, after the reservations: one that is confirmed before it was
+    /// Makes the leases due now, reservations first: a reservation that is confirmed before it is
     /// reached is a lease by then.
     ///
     /// # Errors
-    /// The store's failure. Those that were reached are due.
+    /// The store's failure. The leases reached so far are due.
     pub(crate) async fn queue_below(
         &self,
         which: &[Below<'_>],
@@ -100,14 +98,14 @@ impl Leases {
         Ok(())
     }
 
-    /// Waits until due work has tried to end the lease; the failure if that did not work. One that
-    /// was made since is not waited for: its end was not asked for; and neither is one whose target
-    /// answers none.
+    /// Waits until due work has tried to end the lease and returns the failure, if any. Does not
+    /// wait for a lease that was made since, because its end was not asked for, nor for a lease
+    /// whose target does not answer.
     async fn await_attempt(&self, address: &Address) -> Result<Option<Failure>, Failure> {
         loop {
             let freed = self.claims.freed();
             tokio::pin!(freed);
-            // Registered before looking: what is freed in between wakes us.
+            // Registered before the look-up, so that a release in between wakes this task.
             freed.as_mut().enable();
             let record = match self.store.begin().get(address).await {
                 Ok(Some(record)) => record,
@@ -117,14 +115,14 @@ impl Leases {
             };
             match LeaseRecord::parse(&record) {
                 Ok(lease) if lease.reason.is_none() => return Ok(None),
-                // One that lost a race was not tried, and is due soon.
+                // A lease with a conflict was not tried, and is due soon.
                 Ok(lease)
                     if !lease.lost_a_race()
                         && record.index.due.is_none_or(|due| due > self.store.now()) =>
                 {
                     return Ok(Some(lease.failure()));
                 }
-                // It is tried when the lane's target answers again.
+                // The lease is tried when the lane's target answers again.
                 Ok(lease) if self.claims.rest(&lease.full_lane()).is_some_and(|r| !r.is_zero()) => {
                     return Ok(Some(lease.unanswered()));
                 }
@@ -154,8 +152,7 @@ impl Left {
 
     fn outcome(self) -> Result<(), Failure> {
         let Some(first) = self.first else { return Ok(()) };
-        // The status tells whether to come back, and no more: a target's "not found" is not about
-        // our path.
+        // The status only tells whether to retry: "not found" from a target is not about our path.
         let kind = if backoff::may_pass(first.kind) || first.kind == Kind::Internal {
             first.kind
         } else {

@@ -1,9 +1,8 @@
-//! Making leases due now: how the end of many leases begins.
+//! Making leases due now: the first step in ending many leases.
 //!
-//! The fault this file stops: work on many leases that dies half-way, with its client, its disk or
-//! its process, and leaves the rest as if their end had not been asked for. Once they are due, due
-//! work ends them, even if the caller goes away: as many of a lane at once as of any other work,
-//! and oldest first.
+//! Prevents work on many leases from dying half-way, with its client, its disk or its process, and
+//! losing the request to end the rest. Due work ends every lease that is due, even if the caller
+//! goes away: oldest first, and with the usual limit per lane.
 
 use super::record::{End, LeaseRecord, Opened, put, read_tolerantly};
 use super::table::Leases;
@@ -11,21 +10,20 @@ use crate::log::cause;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::{Failure, Kind};
 
-/// Reservations that are made due in one commit at start.
+/// Maximum number of reservations that are made due in one commit at start.
 const UNDONE: u32 = 500;
 
-/// What happens to a lease whose plugin does not end it, and to one whose record does not open.
+/// The fate of a lease that its plugin does not end, and of a lease whose record does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnFailure {
-    /// It stays, with its next attempt scheduled.
+    /// The lease stays, with its next attempt scheduled.
     Stays,
-    /// It goes, and what it ended is left to the operator.
+    /// The lease goes; the operator has to clean up at the target.
     Goes,
 }
 
 impl Leases {
-    /// Makes these leases or reservations due because their end was asked for. Those that are gone
-    /// are left out.
+    /// Makes leases or reservations due because their end was asked for. Skips those that are gone.
     ///
     /// # Errors
     /// The store's failure.
@@ -34,7 +32,7 @@ impl Leases {
         page: &[Address],
         on_failure: OnFailure,
     ) -> Result<(), Failure> {
-        // Plugins know only one reason for which what was never handed out ends.
+        // The plugin contract has a single reason for the end of a reservation.
         let is_reserved = page.first().is_some_and(|address| address.space == Space::Reservation);
         let reason = Some(if is_reserved { End::Undo } else { End::Requested });
         let asked = |lease: LeaseRecord| {
@@ -45,9 +43,9 @@ impl Leases {
         self.make_due(page, on_failure, asked).await
     }
 
-    /// Makes these due now, all of one kind and in one commit where others let that be, each as
-    /// `change` says. One that cannot be read is told, and as `unreadable` says: it must not keep
-    /// the others.
+    /// Changes leases or reservations of one kind with `change` and makes them due now, in one
+    /// commit unless conflicts split it. A record that cannot be read is logged and treated as
+    /// `unreadable` says, so that it does not hold up the others.
     ///
     /// # Errors
     /// The store's failure.
@@ -60,7 +58,8 @@ impl Leases {
         let mut parts = vec![page];
         while let Some(part) = parts.pop() {
             match self.make_part_due(part, unreadable, &change).await {
-                // Of many rows one is always being changed by others: the fewer, the sooner.
+                // With many rows, some row is always being changed by others: retry with half of
+                // them.
                 Err(failure) if failure.kind == Kind::Conflict && part.len() > 1 => {
                     let (first, second) = part.split_at(part.len() / 2);
                     parts.extend([second, first]);
@@ -77,8 +76,7 @@ impl Leases {
         unreadable: OnFailure,
         change: &(impl Fn(LeaseRecord) -> LeaseRecord + Sync),
     ) -> Result<(), Failure> {
-        // What others change meanwhile is read again; nothing was done outside that would have to
-        // be undone.
+        // After a conflict the rows are read again; nothing was done outside that needs an undo.
         let mut finish = self.store.begin().finish();
         loop {
             let unit = finish.restart_host_part();
@@ -100,12 +98,12 @@ impl Leases {
         }
     }
 
-    /// Makes the leases that `token` owns due now. One that cannot be read is left and told; it
-    /// must not keep the others.
+    /// Makes the leases that `token` owns due now. A lease that cannot be read is logged and left,
+    /// so that it does not hold up the others.
     pub(crate) async fn end_owned(&self, token: &str) -> Result<(), Failure> {
         let mut scan = self.store.scan_owned(Space::Lease, token);
         while let Some(page) = scan.page().await? {
-            // Without an owner it is not found here again.
+            // Without its owner, the lease is not found here again.
             let orphaned = |lease| LeaseRecord {
                 token: String::new(),
                 reason: Some(End::TokenEnded),
@@ -116,17 +114,17 @@ impl Leases {
         Ok(())
     }
 
-    /// Makes every reservation due now: when the service is unsealed, and the calls that made them
-    /// are known to be gone. The directory is locked, so no other process can be at work on one,
-    /// and what began before a seal has ended.
+    /// Makes every reservation due now, after unsealing. The calls that made the reservations are
+    /// gone: the directory is locked, so no other process works on them, and every call from before
+    /// a seal has ended.
     ///
     /// # Errors
-    /// 503 when the store cannot be read or written. A reservation that does not open is told and
+    /// 503 if the store cannot be read or written. A reservation that does not open is logged and
     /// left.
     pub(crate) async fn undo_all(&self) -> Result<(), Failure> {
         let mut scan = self.store.scan(Space::Reservation, "").by(UNDONE);
         while let Some(page) = scan.page().await? {
-            // One row that does not open must not keep everything else sealed.
+            // A single row that does not open must not keep everything else sealed.
             self.make_due(&page, OnFailure::Stays, |reservation| reservation).await?;
         }
         Ok(())

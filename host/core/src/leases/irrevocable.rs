@@ -1,7 +1,7 @@
-//! Irrevocable leases: those whose plugin refused to end them so often that an operator has to look
+//! Irrevocable leases: their plugin refused to end them so often that an operator has to look
 //! (decision P13).
 //!
-//! They are found by their owner's column, so that counting them does not walk the others.
+//! The owner column marks these rows, so counting them does not scan other leases.
 
 use super::record::{IRREVOCABLE, LEASE_SPACES, Opened, read_tolerantly};
 use super::table::Leases;
@@ -10,7 +10,7 @@ use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 
 impl Leases {
-    /// How many there are on each mount, by its accessor; by its uuid where the mount is gone.
+    /// Counts irrevocable leases by mount accessor, or by mount uuid if the mount is gone.
     ///
     /// # Errors
     /// The store's failure.
@@ -31,7 +31,8 @@ impl Leases {
         Ok(by_uuid.into_iter().map(|(uuid, count)| (named(uuid), count)).collect())
     }
 
-    /// The first `most` of them. One that does not open is told and left out.
+    /// Returns the first `most` irrevocable leases. A lease that does not open is logged and left
+    /// out.
     ///
     /// # Errors
     /// The store's failure.
@@ -61,10 +62,10 @@ impl Leases {
     }
 }
 
-/// One of them.
+/// An irrevocable lease.
 pub(crate) struct Irrevocable {
-    /// Its id, by which it can be revoked.
+    /// Lease id, with which the lease can be revoked.
     pub(crate) id: String,
-    /// Why the last attempt failed, at most 240 characters.
+    /// Reason of the last failure, at most 240 characters.
     pub(crate) error: String,
 }

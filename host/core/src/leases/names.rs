@@ -1,9 +1,9 @@
-//! The names one step below a path of the lease book: mounts and folders, which end in a slash, and
-//! the last parts of the leases there.
+//! Names directly below a path of the lease book: mounts and folders, which end in a slash, and the
+//! last parts of leases.
 //!
-//! Keys hold the paths of leases but not their last part. Folders are found from keys alone, each
-//! by one step over all that is in it; only leases that lie in the listed folder itself are read.
-//! As many names are held as are asked for.
+//! Keys hold the paths of leases without their last part. A folder is found from keys alone, with a
+//! single skip over its content; only leases directly in the listed folder are read. At most the
+//! requested number of names is held in memory.
 
 use super::reach::{Reach, is_below};
 use super::record::{Opened, read_tolerantly};
@@ -14,17 +14,15 @@ use crate::paging::SortedNames;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 
-/// Behind every key that a path may begin: no path has this character in it, because it cannot be
-/// printed.
+/// Sorts after every key of a folder: paths never contain this unprintable character.
 const LAST: char = char::MAX;
 
 impl Leases {
-    /// Adds the names one step below `path`, which has no slash at its ends and is empty for all
+    /// Adds the names directly below `path`, which has no slash at its ends and is empty for all
     /// mounts.
     ///
     /// # Errors
-    /// The store's failure, or that there are too many. A lease that does not open is told and left
-    /// out.
+    /// The store's failure, or too many names. A lease that does not open is logged and left out.
     pub(crate) async fn add_names(
         &self,
         path: &str,
@@ -36,7 +34,7 @@ impl Leases {
         }
     }
 
-    /// Mounts that have leases, by the next segment of their paths.
+    /// Adds the next path segment of each mount that has leases.
     async fn above(
         &self,
         path: &str,
@@ -73,7 +71,7 @@ impl Leases {
                     Some((folder, _)) => {
                         scan.skip_to(format!("{prefix}{folder}/{LAST}"));
                         names.add(format!("{folder}/")).await?;
-                        // The rest of the page is most likely of the same folder.
+                        // The rest of the page is most likely in the same folder.
                         break;
                     }
                     None => {

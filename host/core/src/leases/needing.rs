@@ -1,17 +1,17 @@
-//! The leases that need a plugin of the catalog for their end.
+//! Leases whose end needs a given plugin of the catalog.
 
 use super::record::{LEASE_SPACES, Opened, read_tolerantly};
 use super::table::Leases;
 use crate::log::cause;
 use bulkhead_wire::failure::Failure;
 
-/// Where counting stops: so many are as good a reason as more.
+/// Maximum number of leases that are counted.
 const COUNTED: usize = 10_000;
 
 impl Leases {
-    /// How many leases and reservations there are whose end needs the database plugin of that own
-    /// name, counted up to 10,000. Reads every lease: for what an operator asks seldom. One that
-    /// does not open is told and left out.
+    /// Counts the leases and reservations whose end needs the database plugin with that name, up to
+    /// 10,000. Reads every lease, so only for requests that operators make seldom. A lease that
+    /// does not open is logged and left out.
     ///
     /// # Errors
     /// The store's failure.

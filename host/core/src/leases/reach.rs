@@ -1,30 +1,29 @@
-//! What the path prefix of an operator reaches: everything at and below the path, at the borders of
-//! its segments.
+//! Resolves an operator's path prefix to everything at and below the path, at segment borders.
 //!
-//! The mistake this file stops: `database/creds/reader` that also ends the leases of
+//! Prevents a request for `database/creds/reader` from also ending the leases of
 //! `database/creds/reader2`.
 
 use super::below::Below;
 use super::table::Leases;
 use crate::mounts::Holder;
 
-/// Where a path stands among the mounts.
+/// Position of a path among the mounts.
 pub(crate) enum Reach {
-    /// In one of them.
+    /// In a mount.
     Within {
         mount: Holder,
-        /// The beginning of what is below the path there: empty for the mount itself, or ending in
-        /// a slash.
+        /// Prefix of everything below the path in the mount: empty for the mount itself, or ending
+        /// in a slash.
         folder: String,
-        /// The key below the mount of the one lease whose id the path may be.
+        /// Key below the mount of the lease whose id the path may be.
         lease: Option<String>,
     },
-    /// Above these, or beside all of them when there is none. They are in the order of their paths.
+    /// Above these mounts, sorted by path, or beside all mounts if the list is empty.
     Above(Vec<Holder>),
 }
 
 impl Leases {
-    /// What `path`, without slashes at its ends, reaches. The empty path is above all.
+    /// Resolves `path`, without slashes at its ends. The empty path is above all mounts.
     pub(crate) fn resolve(&self, path: &str) -> Reach {
         let Some((mount, below)) = self.mounts.holder(path) else {
             let mut all = self.mounts.holders();
@@ -41,7 +40,7 @@ impl Leases {
 }
 
 impl Reach {
-    /// The leases at and below the path.
+    /// Returns the leases at and below the path.
     pub(crate) fn leases(&self) -> Vec<Below<'_>> {
         match self {
             Self::Above(mounts) => {
@@ -55,7 +54,7 @@ impl Reach {
     }
 }
 
-/// Is `path` below `above`? Everything is below the empty path.
+/// Returns whether `path` is below `above`. Everything is below the empty path.
 pub(super) fn is_below(path: &str, above: &str) -> bool {
     above.is_empty() || path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
 }

@@ -1,4 +1,4 @@
-//! A lease or reservation as it is stored, and how a failed attempt to end it changes it.
+//! The stored record of a lease or reservation, and its changes after a failed attempt to end it.
 
 use crate::background::backoff;
 use bulkhead_sandbox::contract;
@@ -9,30 +9,29 @@ use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Refusals after which a lease is irrevocable.
+/// Number of refusals after which a lease is irrevocable.
 const MOST_REFUSALS: u32 = 6;
-/// Characters of a failure that are kept.
+/// Maximum number of characters of a failure that are stored.
 const ERROR_CHARACTERS: usize = 240;
-/// Milliseconds until an irrevocable lease is tried again, at least.
+/// Minimum pause before an irrevocable lease is tried again, in milliseconds.
 const DAY: u64 = 86_400_000;
-/// Owner of the rows of irrevocable leases, by which they are found. No token is stored under a key
-/// like this one.
+/// Owner in the rows of irrevocable leases, for finding them. No token has such a key.
 pub(super) const IRREVOCABLE: &str = "irrevocable";
-/// Where the things are written down that may exist outside: in this order, because what is
-/// reserved becomes a lease.
+/// Spaces of leases and reservations. Scan them in this order, because a reservation becomes a
+/// lease.
 pub(crate) const LEASE_SPACES: [Space; 2] = [Space::Reservation, Space::Lease];
 
-/// Why a lease ends: the words of the plugin contract.
+/// Reason for the end of a lease, in the words of the plugin contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum End {
-    /// Its time is over.
+    /// The lifetime is over.
     Expired,
-    /// An operator or its owner revoked it.
+    /// An operator or the owner revoked the lease.
     Requested,
-    /// Its token ended.
+    /// The owning token ended.
     TokenEnded,
-    /// The call that reserved it did not confirm it.
+    /// The call did not confirm its reservation.
     Undo,
 }
 
@@ -47,17 +46,17 @@ impl End {
     }
 }
 
-/// A lease or reservation as it is stored. Times are milliseconds of store time.
+/// The stored record of a lease or reservation. Times are milliseconds of store time.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct LeaseRecord {
     /// `database/creds/readonly/<24 letters and digits>`.
     pub(crate) id: String,
-    /// uuid of its mount.
+    /// uuid of the mount.
     pub(crate) mount: String,
-    /// Key of the token that owns it; empty when it stands alone.
+    /// Key of the owning token; empty without an owner.
     pub(crate) token: String,
-    /// When it ends at the latest although its owner lives on: with the batch token that asked for
-    /// it.
+    /// Latest end of the lease even if its owner lives on: the end of the batch token that asked
+    /// for the lease.
     pub(crate) longest: Option<u64>,
     pub(crate) tag: String,
     pub(crate) lane: String,
@@ -67,18 +66,18 @@ pub(crate) struct LeaseRecord {
     pub(crate) expires: u64,
     pub(crate) renewable: bool,
     pub(crate) last_renewal: Option<u64>,
-    /// Why it ends, once that was decided.
+    /// Reason for the end, once decided.
     pub(crate) reason: Option<End>,
     /// Failed attempts to end it.
     pub(crate) attempts: u32,
-    /// Attempts that were refused for good, rather than unanswered.
+    /// Attempts that the plugin refused for good, rather than left unanswered.
     pub(crate) refusals: u32,
-    /// The last failure, already scrubbed, and the code of its kind; empty while none failed.
+    /// The last failure, already scrubbed, and the code of its kind; empty before any failure.
     pub(crate) error: String,
     pub(crate) error_code: String,
-    /// The next attempt is the last one: also if it fails, the lease goes.
+    /// The next attempt is the last: the lease goes even if that attempt fails.
     pub(crate) forced: bool,
-    /// Database plugins that the call which made it had reached, by their own names: its end needs
+    /// Own names of the database plugins that the creating call had reached; the lease's end needs
     /// them. Empty in leases of earlier releases.
     #[serde(default)]
     pub(crate) plugins: BTreeSet<String>,
@@ -91,7 +90,7 @@ impl LeaseRecord {
         Self::from_bytes(&record.body).map_err(|unreadable| unreadable.of("the record of a lease"))
     }
 
-    /// As its plugin sees it.
+    /// Returns the lease as its plugin sees it.
     pub(crate) fn for_plugin(&self) -> contract::Lease {
         contract::Lease {
             tag: self.tag.clone(),
@@ -102,27 +101,28 @@ impl LeaseRecord {
         }
     }
 
-    /// Index columns: found when due, by lane, by the token that owns it. An irrevocable lease is
-    /// ending even if its token lives on, so that its owner's column is free to say what it is.
+    /// Returns the index columns: due time, lane and owning token. An irrevocable lease is ending
+    /// even if its token lives on, so its owner column holds [`IRREVOCABLE`] instead.
     fn index(&self, due: u64) -> Index {
         let owner = if self.is_irrevocable() { IRREVOCABLE } else { &self.token };
         Index { due: Some(due), lane: self.full_lane(), owner: owner.to_owned() }
     }
 
-    /// Its lane, told apart from those of other mounts. What is given up has one beside it, which
-    /// does not rest: it is tried once, whether its target answers or not.
+    /// Returns the lane, distinct from the lanes of other mounts. A lease that is given up has a
+    /// lane of its own that never rests: it is tried once, even if the target does not answer.
     pub(crate) fn full_lane(&self) -> String {
         let beside = if self.forced { "given up/" } else { "" };
         format!("{}/{beside}{}", self.mount, self.lane)
     }
 
-    /// Its plugin refused to end it so often that only an operator's help will: it is tried once a
-    /// day.
+    /// Returns whether the plugin refused the end so often that an operator has to help. Such a
+    /// lease is tried once a day.
     pub(crate) fn is_irrevocable(&self) -> bool {
         self.refusals >= MOST_REFUSALS
     }
 
-    /// Why it is not tried now: the last attempt, or those of others at the same target.
+    /// Returns why the lease is not tried now: its last failure, or the target does not answer
+    /// others.
     pub(super) fn unanswered(&self) -> Failure {
         if self.attempts > 0 {
             return self.failure();
@@ -131,14 +131,14 @@ impl LeaseRecord {
         Failure::new(Kind::Unreachable, message)
     }
 
-    /// Why the last attempt to end it failed.
+    /// Returns the failure of the last attempt to end the lease.
     pub(super) fn failure(&self) -> Failure {
         Failure::new(Kind::of_code(&self.error_code), self.error.clone())
     }
 }
 
 impl LeaseRecord {
-    /// The lease after an attempt to end it that failed.
+    /// Returns the lease after a failed attempt to end it.
     pub(crate) fn after_failure(mut self, reason: End, failure: &Failure) -> Self {
         self.reason = Some(reason);
         self.attempts = self.attempts.saturating_add(1);
@@ -149,14 +149,14 @@ impl LeaseRecord {
         self
     }
 
-    /// The lease after an attempt that lost a race for records of our own store: it was not tried.
+    /// Returns the lease after a conflict in our own store. The plugin's attempt does not count.
     pub(crate) fn after_lost_race(mut self, reason: End, failure: &Failure) -> Self {
         self.reason = Some(reason);
         self.note(failure);
         self
     }
 
-    /// Whether the last attempt lost a race, and the next one follows soon.
+    /// Returns whether the last attempt ended in a conflict, so that the next attempt follows soon.
     pub(super) fn lost_a_race(&self) -> bool {
         self.error_code == Kind::Conflict.code()
     }
@@ -166,7 +166,7 @@ impl LeaseRecord {
         failure.kind.code().clone_into(&mut self.error_code);
     }
 
-    /// Milliseconds until the next attempt.
+    /// Returns the milliseconds until the next attempt.
     pub(crate) fn pause_after(&self, failure: &Failure) -> u64 {
         if self.is_irrevocable() {
             return backoff::pause(
@@ -186,7 +186,7 @@ pub(crate) async fn read(
     unit.get(address).await?.as_ref().map(LeaseRecord::parse).transpose()
 }
 
-/// Writes a lease, to be ended at `due`.
+/// Writes a lease that ends at `due`.
 pub(crate) fn put(
     unit: &mut Unit,
     address: &Address,
@@ -197,15 +197,15 @@ pub(crate) fn put(
     Ok(())
 }
 
-/// What is at the address of a lease.
+/// The content at the address of a lease.
 pub(super) enum Opened {
     Lease(Box<LeaseRecord>),
     Gone,
-    /// Damaged, or edited in the file: why it does not open.
+    /// The reason why a damaged or edited record does not open.
     Damaged(Failure),
 }
 
-/// Reads a lease, also one that does not open.
+/// Reads a lease; a record that does not open is no error.
 ///
 /// # Errors
 /// The store's failure.

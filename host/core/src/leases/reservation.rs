@@ -1,4 +1,4 @@
-//! Leases that a call writes down: reserved before the thing exists, confirmed with the answer.
+//! Leases that a call writes: reserved before the credential exists, confirmed with the answer.
 
 use super::record::{End, LEASE_SPACES, LeaseRecord, put, read};
 use super::table::address;
@@ -12,18 +12,18 @@ use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Letters and digits of a lease id after its path: 143 bits.
+/// Number of letters and digits of a lease id after its path: 143 bits.
 const SUFFIX: usize = 24;
 
-/// Where leases of a request are written: who asks, on which mount and path, until when.
+/// Caller, mount, path and deadline of a request that writes leases.
 pub(crate) struct LeaseContext<'a> {
     pub(crate) store: &'a Store,
     pub(crate) mount: &'a Mount,
-    /// The request's path, which the lease id begins with.
+    /// The request's path, with which the lease id begins.
     pub(crate) path: &'a str,
-    /// Who asks: whose token owns the leases, and how long they may be.
+    /// The caller: its token owns the leases and bounds their lifetime.
     pub(crate) caller: &'a Caller,
-    /// Store time, in milliseconds, at which the call ends at the latest.
+    /// Latest end of the call, in milliseconds of store time.
     pub(crate) deadline: u64,
 }
 
@@ -38,28 +38,28 @@ impl LeaseContext<'_> {
 pub(crate) struct Reserved {
     pub(crate) tag: String,
     pub(crate) address: Address,
-    /// Its thing was certainly not made, so there is nothing to undo.
+    /// The credential was certainly not made, so there is nothing to undo.
     pub(crate) withdrawn: bool,
     record: LeaseRecord,
-    /// Store time, in milliseconds, at which it is undone at the latest.
+    /// Latest time of the undo, in milliseconds of store time.
     due: u64,
-    /// So that due work leaves it alone while the call runs, also when clocks jump.
+    /// Keeps due work away from the reservation while the call runs, even if clocks jump.
     _claim: Option<Claim>,
 }
 
 impl Reserved {
-    /// Adds the database plugins that the call reached after it had made the reservation.
+    /// Adds the database plugins that the call reached after making the reservation.
     pub(crate) fn note_plugins(&mut self, plugins: &BTreeSet<String>) {
         self.record.plugins.extend(plugins.iter().cloned());
     }
 
-    /// What a later call of the mount ends the lease by: where its row is, below the mount. The id
-    /// cannot be made from it.
+    /// Returns the handle with which a later call of the mount ends the lease: its key below the
+    /// mount. The lease id cannot be derived from the handle.
     pub(crate) fn handle(&self) -> &str {
         self.address.key.split_once('/').map_or("", |(_mount, handle)| handle)
     }
 
-    /// Writes it once more, with what its end needs to know from now on.
+    /// Writes the reservation again, with the data that its end needs from now on.
     pub(crate) fn amend(&mut self, unit: &mut Unit, internal: String) -> Result<(), Failure> {
         self.record.internal = internal;
         put(unit, &self.address, &self.record, self.due)
@@ -113,29 +113,29 @@ fn blank(
     })
 }
 
-/// What a call is told of a reservation that is gone, or whose end was asked for.
+/// Returns the failure for a reservation that is gone or whose end was asked for.
 pub(crate) fn ended_meanwhile() -> Failure {
-    // What was made is being ended, or was.
+    // The credential was ended, or is being ended.
     Failure::new(Kind::Unavailable, "the reservation ended while the request ran; try again")
 }
 
-/// May the call still hand out what it reserved at `address`? Not when due work was quicker,
-/// because clocks jumped, and not when everything below its path was revoked meanwhile.
+/// Returns whether the call may still hand out its reservation at `address`. It may not if due work
+/// was quicker because clocks jumped, or if everything below its path was revoked meanwhile.
 pub(crate) async fn is_reserved(unit: &mut Unit, address: &Address) -> Result<bool, Failure> {
     Ok(read(unit, address).await?.is_some_and(|record| record.reason.is_none()))
 }
 
-/// Removes the lease of another call of `mount`, which has the handle, or its reservation. Nothing
-/// is read: a renewal or revocation that is under way finds at its commit that the lease is gone.
+/// Removes the lease with that handle, which another call of `mount` issued, or its reservation.
+/// Reads nothing: a renewal or revocation under way finds at its commit that the lease is gone.
 pub(crate) fn end_issued(unit: &mut Unit, mount: &str, handle: &str) {
     for space in LEASE_SPACES {
         unit.delete(Address::new(space, format!("{mount}/{handle}")));
     }
 }
 
-/// Ends reservations whose call did not confirm them: due now, or gone where there is nothing to
-/// undo. What is due is written from memory, also where it is gone from the store: ending twice
-/// does no harm.
+/// Ends reservations that their call did not confirm. A withdrawn reservation is deleted; any other
+/// becomes due now and is written from memory even if it is gone from the store, because ending a
+/// credential twice does no harm.
 pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<(), Failure> {
     let mut unit = store.begin();
     for one in reserved {
@@ -151,8 +151,8 @@ pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<()
     Ok(())
 }
 
-/// Turns the answered secret into a lease, in the call's unit of work: the reservation it names
-/// goes, the lease comes. `ttl` is in seconds and already capped.
+/// Turns the answered secret into a lease, in the call's unit of work, and deletes the reservation
+/// that the secret names. `ttl` is in seconds and already capped.
 pub(crate) fn confirm(
     page: &LeaseContext<'_>,
     unit: &mut Unit,
@@ -167,8 +167,8 @@ pub(crate) fn confirm(
         }
         None => blank(page, String::new(), String::new(), secret.internal.clone())?,
     };
-    // Counted from the reservation, as the plugin told its target: a slow call shortens the lease,
-    // and never leaves a lease without its thing.
+    // Counted from the reservation, like the expiry that the plugin gave its target: a slow call
+    // shortens the lease, and never leaves a lease without its credential.
     record.expires = record.issued.saturating_add(ttl.saturating_mul(1000));
     record.renewable = secret.renewable;
     let address = page.address(Space::Lease, &record.id);

@@ -1,4 +1,4 @@
-//! The leases of an open store, and where the row of each is.
+//! The leases of an open store, and the addresses of their rows.
 
 use super::record::{LEASE_SPACES, LeaseRecord, read};
 use crate::background::{Background, Claims};
@@ -16,7 +16,7 @@ pub(crate) struct Leases {
     pub(super) claims: Arc<Claims>,
     pub(super) sealing: Sealing,
     pub(super) log: Arc<dyn Log>,
-    /// Nothing is done because it is due, so that nothing that waits for it ends.
+    /// Due work is suspended, so no waiting request would see a lease end.
     pub(super) due_work_is_suspended: bool,
 }
 
@@ -32,9 +32,9 @@ impl Leases {
         })
     }
 
-    /// Tells the operator's log what became of a lease.
+    /// Logs an event of a lease for the operator.
     pub(crate) fn tell(&self, level: &str, event: &str, lease: &LeaseRecord, why: &impl Cause) {
-        // The id without its last part, which is as good as the lease.
+        // The id without its last part, because the last part is as good as the lease.
         let path = lease.id.rsplit_once('/').map_or("", |(path, _)| path);
         let pairs = [
             ("lease", path.to_owned()),
@@ -45,15 +45,15 @@ impl Leases {
         self.log.line(level, event, &pairs);
     }
 
-    /// The row of a lease id; `None` when no lease can have it. The path stays readable for listing
-    /// by prefix; the part that must not be guessed is hashed.
+    /// Returns the row address of a lease id; `None` if no lease can have the id. The path stays
+    /// readable for listing by prefix; the secret part is hashed.
     pub(crate) fn locate(&self, id: &str) -> Option<Address> {
         let (path, _) = id.rsplit_once('/')?;
         let (holder, below) = self.mounts.holder(path)?;
         Some(address(&self.store, Space::Lease, &holder.uuid, below, id))
     }
 
-    /// What bears the id: a lease, or a reservation whose end is still owed.
+    /// Finds the lease with the id, or the reservation whose end is still owed.
     pub(crate) async fn find(
         &self,
         unit: &mut Unit,
@@ -70,7 +70,7 @@ impl Leases {
     }
 }
 
-/// The row of the lease `id`, whose path goes on with `below` after that of its mount.
+/// Returns the row address of the lease `id`; `below` is its path below the mount.
 pub(super) fn address(store: &Store, space: Space, mount: &str, below: &str, id: &str) -> Address {
     let hash = store.keyed_hash("lease", id.as_bytes());
     let key = if below.is_empty() {

@@ -1,9 +1,9 @@
-//! Tidying the lease book: finding the leases that nothing would end any more, which no crash of
-//! ours leaves, but a restored or damaged data directory may.
+//! Tidying the lease book: finds leases that nothing would end any more. No crash of ours leaves
+//! such leases, but a restored or damaged data directory may.
 //!
-//! What it repairs: a lease whose token is gone ends as with its token; one that would never be due
-//! is due at its end; one whose mount is gone is given up, because no plugin is left that could end
-//! it. What does not open is only told: it is for `revoke-force`, or for a backup.
+//! Repairs: a lease whose token is gone ends as with its token; a lease without a due time becomes
+//! due at its end; a lease whose mount is gone is given up, because no plugin can end it. A lease
+//! that does not open is only logged: it needs `revoke-force` or a backup.
 
 use super::record::{End, LEASE_SPACES, LeaseRecord, Opened, put, read_tolerantly};
 use super::table::Leases;
@@ -17,9 +17,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Leases {
-    /// Begins to tidy; `false` when that is under way already.
+    /// Begins to tidy; `false` if tidying is under way already.
     pub(crate) fn begin_tidy(self: &Arc<Self>) -> bool {
-        // Not the address of any record: it stands for the work.
+        // Not the address of a record: the claim stands for the work.
         let Some(turn) = self.claims.claim(&Address::new(Space::Core, "lease-tidy")) else {
             return false;
         };
@@ -51,7 +51,7 @@ impl Leases {
         for space in LEASE_SPACES {
             let mut scan = self.store.scan(space, "");
             while let Some(page) = scan.page().await? {
-                // Page by page, so that a seal waits for one and no more.
+                // Entered per page, so that a seal waits for a single page at most.
                 let _in_flight = self.sealing.enter()?;
                 *done = self.tidy_page(&page, stored.as_ref(), *done).await?;
             }
@@ -59,9 +59,9 @@ impl Leases {
         Ok(())
     }
 
-    /// The mounts that are stored, whether they serve or not; `None` where one of them cannot be
-    /// known. Read by itself: a commit that writes could not rely on so many records. One that is
-    /// enabled since is served, and so is one that moves.
+    /// Returns the stored mounts, whether they serve or not; `None` if any of them cannot be read.
+    /// Read in a separate unit, because a writing commit could not assert so many records. A mount
+    /// that is enabled or moved meanwhile is served.
     async fn stored_mounts(&self) -> Result<Option<BTreeSet<String>>, Failure> {
         mounts::stored_uuids(&mut self.store.begin()).await
     }
@@ -117,21 +117,22 @@ impl Leases {
         Ok(())
     }
 
-    /// Asked of what is stored, too: a mount that does not serve at present is there.
+    /// Returns whether the mount neither serves nor is stored. A mount may be stored without
+    /// serving.
     fn mount_is_gone(&self, stored: Option<&BTreeSet<String>>, lease: &LeaseRecord) -> bool {
         let is_served = self.mounts.by_uuid(&lease.mount).is_some();
         !is_served && stored.is_some_and(|uuids| !uuids.contains(&lease.mount))
     }
 
     async fn token_is_gone(&self, unit: &mut Unit, lease: &LeaseRecord) -> Result<bool, Failure> {
-        // It ends already, or no token ends it.
+        // The lease ends already, or no token ends the lease.
         if lease.reason.is_some() || lease.token.is_empty() {
             return Ok(false);
         }
         match tokens::read(unit, &lease.token).await {
             Ok(token) => Ok(!token.is_some_and(|token| token.is_alive(self.store.now()))),
             Err(unreadable) => {
-                // It may be put back; until then its leases end at their time.
+                // The token may be restored; until then its leases end at their time.
                 self.log.line("error", "token-unreadable", &[cause(&unreadable)]);
                 Ok(false)
             }
@@ -139,7 +140,7 @@ impl Leases {
     }
 }
 
-/// What was found, and repaired where that is possible.
+/// Counts of the leases that were found and, if possible, repaired.
 #[derive(Clone, Copy, Default)]
 struct Done {
     looked_at: u64,

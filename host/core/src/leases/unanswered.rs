@@ -5,11 +5,11 @@ use super::table::Leases;
 use bulkhead_wire::failure::Failure;
 
 impl Leases {
-    /// Makes a confirmed lease due now; due work ends it. One that is gone, or ends already, is
-    /// left as it is.
+    /// Makes a confirmed lease due now; due work ends the lease. Does nothing if the lease is gone
+    /// or already ending.
     ///
     /// # Errors
-    /// That of the commit; 503 when the lease is changed at the same time.
+    /// The failure of the commit; 503 if the lease is changed at the same time.
     pub(crate) async fn end_unanswered(&self, id: &str) -> Result<(), Failure> {
         let Some(address) = self.locate(id) else { return Ok(()) };
         let mut unit = self.store.begin();
