@@ -1,4 +1,4 @@
-//! Which part of a listing is asked for (decision H5), and listings that are being made.
+//! Parameters for a part of a listing (decision H5), and listings under construction.
 
 mod listings;
 
@@ -7,24 +7,24 @@ pub(crate) use listings::{ListingText, Listings, SortedNames};
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value};
 
-/// The fields that ask for a part of a listing.
+/// Names of the fields that ask for a part of a listing.
 pub(crate) const FIELDS: [&str; 2] = ["after", "limit"];
 
-/// Part of a sorted listing.
+/// A part of a sorted listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Paging {
-    /// Only names greater than this one; empty is from the first.
+    /// Only names greater than this text; empty: from the first name.
     pub(crate) after: String,
-    /// At most so many names.
+    /// Maximum number of names.
     pub(crate) limit: usize,
 }
 
 impl Paging {
-    /// The part that the fields `after` and `limit` name. A limit that is missing, `max`, 0 or less
-    /// is none.
+    /// Reads the fields `after` and `limit`. A limit that is missing, `max`, 0 or less means no
+    /// limit.
     ///
     /// # Errors
-    /// 400 for a limit that is no number.
+    /// 400 for a limit that is not a number.
     pub(crate) fn of(fields: &Map<String, Value>) -> Result<Self, Failure> {
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
         let limit = match text("limit") {

@@ -28,22 +28,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// What of a request's body is read: its head decides, before anything is parsed for a stranger.
+/// Part of a request's body that is read. The head decides, before anything of a stranger is
+/// parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyAdmission {
-    /// All of it. The sender's token holds.
+    /// The whole body: the sender's token is valid.
     Whole,
-    /// Members of these names, and few bytes. The endpoint asks for no token.
+    /// Members of these names, and few bytes: the endpoint needs no token.
     Fields(Vec<String>),
-    /// Nothing. No token of the sender's holds, and the endpoint asks for one.
+    /// Nothing: the endpoint needs a token and the sender has no valid token.
     Nothing,
-    /// Nothing, not even to throw it away: no token of the sender's holds, and it had too many
-    /// answers. What it is answered.
+    /// Nothing, not even to discard: the sender has no valid token and exceeded the rate limit.
+    /// Holds the failure that answers the request.
     Refused(Box<Failure>),
 }
 
 impl BodyAdmission {
-    /// What a row without a token takes.
+    /// Returns the admission of a row that needs no token.
     fn fields_of(route: &Route) -> Self {
         let fields = route.fields.iter();
         let names = fields.flat_map(|field| std::iter::once(&field.name).chain(&field.aliases));
@@ -51,7 +52,7 @@ impl BodyAdmission {
     }
 }
 
-/// Largest body of plain HTTP, in bytes, where the component says nothing else.
+/// Default limit for a body of plain HTTP, in bytes.
 const RAW_BODY: u64 = 1 << 20;
 
 fn stopping() -> Failure {
@@ -128,7 +129,7 @@ impl Service {
         self.seal.core().map(|core| Tables::of(self.table.rows(), &core.catalog))
     }
 
-    /// Decides what of the body of a request is read. No use of a token is taken for it.
+    /// Decides how much of a request's body is read. Takes no use of the token.
     pub async fn admit_body(&self, head: &Head<'_>) -> BodyAdmission {
         match self.admission_of(head).await {
             BodyAdmission::Whole => BodyAdmission::Whole,
@@ -139,10 +140,10 @@ impl Service {
         }
     }
 
-    /// Returns whether a request has a token that holds. No use of the token is taken.
+    /// Returns whether a request has a valid token. Takes no use of the token.
     pub async fn has_token(&self, head: &Head<'_>) -> bool {
         let Some((core, _in_flight)) = self.seal.enter().await else { return false };
-        // What cannot be looked up now is told by the request itself, which looks again.
+        // If the look-up fails, the request itself looks again and reports the failure.
         core.tokens.is_held(head.token, head.remote).await.unwrap_or(true)
     }
 
@@ -161,7 +162,7 @@ impl Service {
         {
             return BodyAdmission::fields_of(&row);
         }
-        // What cannot be looked up now is told by the request itself, which looks again.
+        // If the look-up fails, the request itself looks again and reports the failure.
         match core.tokens.is_held(head.token, head.remote).await {
             Ok(true) => BodyAdmission::Whole,
             Ok(false) | Err(_) => BodyAdmission::Nothing,
@@ -181,7 +182,7 @@ impl Service {
             && let Answers::WhileSealed(handler) = &found.endpoint.answers
         {
             let route = &found.endpoint.route;
-            // What only reads costs nothing and is recorded nowhere, and balancers ask for it.
+            // Reads cost nothing and are not audited, and load balancers send them: no rate limit.
             if request.verb == Verb::Write
                 && let Err(refused) = self.seal.admit_stranger(request.remote).await
             {
@@ -219,8 +220,7 @@ impl Service {
         Some(RawPlace { mount: mount.record.path.clone(), base, body_limit: body_limit(access) })
     }
 
-    /// Returns whether a row of a component's table answers on `path`, which is canonical, to any
-    /// verb.
+    /// Returns whether a row of a component's table answers on the canonical `path`, for any verb.
     #[must_use]
     pub fn is_row(&self, path: &str) -> bool {
         let Some(core) = self.seal.core() else { return false };
@@ -261,17 +261,17 @@ impl Service {
         }
     }
 
-    /// Goes over to the audit files that are now at the places of the devices, after an operator
-    /// moved the old ones away: for SIGHUP. What cannot be opened is told in the log, and its old
-    /// file is kept. While sealed there is nothing to do: unsealing opens the files.
+    /// Opens the audit files anew at the paths of the devices, after log rotation: for SIGHUP. If a
+    /// file cannot be opened, logs the failure and keeps the old file. Does nothing while sealed,
+    /// because unsealing opens the files.
     pub async fn reopen_audit(&self) {
         if let Some(core) = self.seal.core() {
             core.audit.reopen().await;
         }
     }
 
-    /// Seals the service: for the end of the process, and for `sys/seal`. Answers nothing more at
-    /// once; requests in flight get a few seconds to end.
+    /// Seals the service: for the end of the process, and for `sys/seal`. New requests are refused
+    /// at once; requests in flight get a few seconds to end.
     pub async fn stop(&self) {
         self.seal.close_if(|_| true).await;
     }

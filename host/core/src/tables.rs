@@ -1,7 +1,7 @@
-//! The tables of everything that is served, as one document: what `bulkhead plugin inspect` prints,
-//! and what the suite demands tests for.
+//! The tables of everything that is served, as one document for `bulkhead plugin inspect` and for
+//! the test suite, which demands tests for each row.
 //!
-//! Nothing is written twice: these are the very rows that requests are dispatched by.
+//! Nothing is written twice: requests are dispatched by these very rows.
 
 use crate::catalog::Catalog;
 use bulkhead_sandbox::component::Identity;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// What is served.
+/// The served rows of the host and of all plugins.
 #[derive(Serialize)]
 pub struct Tables {
     /// Endpoints of the host, with whole paths.
@@ -26,12 +26,12 @@ pub struct Tables {
 pub struct Plugin {
     /// SHA-256 of the component's bytes, hexadecimal.
     pub sha256: String,
-    /// What it said.
+    /// The plugin's description of itself.
     #[serde(flatten)]
     pub described: Described,
 }
 
-/// What a plugin said of itself, by its kind.
+/// A plugin's description of itself, by its kind.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Described {
@@ -42,7 +42,7 @@ pub enum Described {
 }
 
 impl Described {
-    /// Its canonical name.
+    /// Returns the plugin's canonical name.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -53,22 +53,22 @@ impl Described {
 }
 
 impl Tables {
-    /// Of the host and of every plugin in the catalog.
+    /// Collects the tables of the host and of every plugin in the catalog.
     pub(crate) fn of(host: &Table, catalog: &Catalog) -> Self {
         Self { host: host.routes().to_vec(), plugins: plugins(catalog) }
     }
 }
 
-/// Documents that are kept.
+/// Maximum number of cached documents.
 const DOCUMENTS_MAX: usize = 16;
 
-/// Documents made of tables, each once for the tables that it is of: strangers ask for them.
+/// Cache of documents, each made once for its tables, because callers without a token may ask.
 #[derive(Default)]
 pub(crate) struct Documents(Mutex<VecDeque<(String, Arc<Vec<u8>>)>>);
 
 impl Documents {
-    /// The document of the tables that `version` names, which `make` makes where it is not there.
-    /// Those who ask for one that is being made wait for it.
+    /// Returns the document of the tables that `version` names; `make` makes a missing document.
+    /// Concurrent requests wait while a document is made.
     pub(crate) fn get(&self, version: String, make: impl FnOnce() -> Vec<u8>) -> Arc<Vec<u8>> {
         let mut documents = sync::lock(&self.0);
         if let Some((_, found)) = documents.iter().find(|(made, _)| *made == version) {
