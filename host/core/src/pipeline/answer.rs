@@ -1,4 +1,4 @@
-//! From what a component answered to what leaves: lease or token, commit, envelope.
+//! Turns a component's answer into the response: lease or token, commit, envelope.
 
 use super::permitted_request::PermittedRequest;
 use crate::api::{self, respond_enveloped};
@@ -18,7 +18,7 @@ use bulkhead_wire::ttl::{self, Bounds};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Words the response and commits the unit with the host's part, in this order: an answer that
+/// Builds the response and commits the unit with the host's part, in this order: an answer that
 /// cannot leave commits nothing.
 pub(super) async fn commit(
     permitted: &PermittedRequest<'_>,
@@ -77,7 +77,7 @@ pub(super) async fn commit(
     }
 }
 
-/// The tag of the reservation that the answer confirms.
+/// Returns the tag of the reservation that the answer confirms.
 pub(super) fn confirmed_tag(answered: &Answer) -> Option<&str> {
     match &answered.outcome {
         Outcome::Secret(secret) => secret.tag.as_deref(),
@@ -92,7 +92,8 @@ struct Leased {
     warning: Option<String>,
 }
 
-/// Ends the unit of a call without a lease. One that wrote asserts that its token still holds.
+/// Commits a call without a lease. If the call wrote anything, the commit also asserts that the
+/// caller's token is still valid.
 async fn commit_unit(permitted: &PermittedRequest<'_>, unit: Unit) -> Result<(), Failure> {
     if !unit.wrote() {
         unit.commit().await?;
@@ -110,7 +111,7 @@ async fn commit_unit(permitted: &PermittedRequest<'_>, unit: Unit) -> Result<(),
     }
 }
 
-/// Ends the unit of a call that answered a login: with its token.
+/// Commits a call that answered a login, with the new token.
 async fn commit_login(
     permitted: &PermittedRequest<'_>,
     mount: &Mount,
@@ -121,7 +122,7 @@ async fn commit_login(
         return Err(bad_answer(mount, "answered a login on a row that is not marked login"));
     }
     let proven = ProvenLogin::of(mount, login)?;
-    // After the proof, so that guesses take no place from those who log in.
+    // Taken after the proof, so that guesses take no place from valid logins.
     let place = place_for_a_token(permitted, mount, &proven).await?;
     let signed_in = commit_token(permitted, mount, unit, &proven).await;
     if let Some(place) = place.filter(|_| signed_in.is_err()) {
@@ -130,8 +131,8 @@ async fn commit_login(
     signed_in
 }
 
-/// The place of the token among what the quotas of the auth mount count; a batch token is not
-/// stored, and takes none.
+/// Takes the token's place in the quotas of the auth mount. A batch token is not stored and takes
+/// no place.
 async fn place_for_a_token(
     permitted: &PermittedRequest<'_>,
     mount: &Mount,
@@ -162,7 +163,7 @@ async fn commit_token(
     }
 }
 
-/// Ends the unit of a call that answered a secret: with its lease.
+/// Commits a call that answered a secret, with the lease.
 async fn commit_with_lease(
     permitted: &PermittedRequest<'_>,
     context: &LeaseContext<'_>,
@@ -180,7 +181,7 @@ async fn commit_with_lease(
     }
 }
 
-/// Writes the lease of an answered secret, if the token that asked still holds.
+/// Writes the lease of an answered secret, if the caller's token is still valid.
 async fn write_lease(
     permitted: &PermittedRequest<'_>,
     context: &LeaseContext<'_>,
@@ -228,7 +229,7 @@ async fn write_lease(
     Ok(Leased { id: record.id, ttl: granted.ttl, warning: granted.warning })
 }
 
-/// 200 with data.
+/// Returns 200 with data.
 pub(super) fn respond(
     id: &str,
     mount: &Mount,
@@ -238,7 +239,7 @@ pub(super) fn respond(
     respond_enveloped(Envelope { data: Some(data), ..envelope(id, mount, warnings) })
 }
 
-/// No data: 204, or 200 with warnings, and 404 where something was to be read.
+/// Returns 204 without data, 200 with warnings, and 404 for a read.
 fn respond_without_data(
     permitted: &PermittedRequest<'_>,
     mount: &Mount,
@@ -273,8 +274,8 @@ pub(super) fn envelope(id: &str, mount: &Mount, warnings: Vec<String>) -> Envelo
     }
 }
 
-/// As strict as with bodies of requests: of a key that is given twice, the audit line and the
-/// caller might read one each.
+/// Parses JSON as strictly as a request body: with a duplicate key, the audit line and the caller
+/// might read different values.
 fn parse_object(mount: &Mount, text: &str) -> Result<Map<String, Value>, Failure> {
     match json::value(text.as_bytes()) {
         Ok(Value::Object(object)) => Ok(object),
@@ -286,7 +287,7 @@ fn parse_object(mount: &Mount, text: &str) -> Result<Map<String, Value>, Failure
     }
 }
 
-/// An answer that cannot leave, told without a word of it.
+/// Returns the failure for an answer that cannot leave, without quoting the answer.
 fn bad_answer(mount: &Mount, what: &str) -> Failure {
     Failure::internal(format!(
         "{} {what}; nothing was stored",

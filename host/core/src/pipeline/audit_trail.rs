@@ -1,9 +1,10 @@
-//! What a request leaves behind: one line before it is entered, one before its answer leaves.
+//! The audit trail of a request: a line before the request is entered, and a line before the answer
+//! leaves.
 //!
-//! The attack this file stops: an act without a trace. Where there is a device and none recorded
-//! the request, nothing is entered; where none recorded the answer, nothing of it leaves, and what
-//! it would have handed out is ended again. What closes the service is done all the same, and told
-//! in the log: a stranger who fills the disk of the audit must not keep it open.
+//! Prevents an act without a trace. If devices exist and none recorded the request, nothing is
+//! entered; if none recorded the answer, nothing of the answer leaves, and its lease or token is
+//! ended. Sealing goes ahead regardless and is logged: a stranger who fills the audit disk must not
+//! keep the service open.
 
 use super::destination::{Destination, Place};
 use super::operation::operation;
@@ -24,7 +25,7 @@ use bulkhead_wire::response::{Body, Response};
 use bulkhead_wire::secret::Secret;
 use std::sync::Arc;
 
-/// Attempts to end what no caller was given, where others change it at the same time.
+/// Maximum attempts to end a lease or token that no caller received, in case of conflicts.
 const ATTEMPTS: u32 = 8;
 
 /// The trail of one request.
@@ -34,33 +35,33 @@ pub(super) struct AuditTrail<'a> {
     request: &'a Request,
     destination: Option<&'a Destination<'a>>,
     caller: Option<&'a Caller>,
-    /// Of the caller's entity and its groups, once they were looked up.
+    /// Policies of the caller's entity and its groups, once looked up.
     identity_policies: Vec<String>,
-    /// Those that were there when the request came, to the end. None: nothing is recorded.
+    /// The devices from when the request came, used to the end. Empty: nothing is recorded.
     devices: Devices,
-    /// One a device, once the request was to be recorded.
+    /// An entry per device, once the request was to be recorded.
     entries: Vec<Entry>,
     operation: Operation,
     /// `None` until policy was asked.
     verdict: Option<Verdict>,
-    /// The part of the server that serves, where no mount does.
+    /// The part of the server that serves, if no mount does.
     builtin: Arc<MountRecord>,
     step: Step,
 }
 
-/// How far a trail is.
+/// Progress of a trail.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Begun,
     /// The request is recorded.
     Entered,
-    /// The request could not be recorded, and goes on all the same.
+    /// The request could not be recorded, and is served regardless.
     Unrecorded,
     /// The request could not be recorded.
     Lost,
 }
 
-/// A request and who it is from and for, as far as that was found.
+/// A request with its caller and destination, as far as known.
 pub(super) struct Subject<'a> {
     pub(super) core: &'a Arc<Core>,
     pub(super) table: &'a HostTable,
@@ -94,22 +95,22 @@ impl<'a> AuditTrail<'a> {
         }
     }
 
-    /// The caller's token stands for that entity and its groups.
+    /// Records the policies of the caller's entity and groups.
     pub(super) fn stand(&mut self, standing: &Standing) {
         if !self.devices.is_empty() {
             self.identity_policies = standing.policies();
         }
     }
 
-    /// Policy allows the request.
+    /// Notes that policy allows the request.
     pub(super) fn permit(&mut self, permit: &Permit) {
         self.verdict = Some(Verdict::Allowed(Arc::clone(permit.granting())));
     }
 
-    /// Records the request before anything is entered, once, however often it runs.
+    /// Records the request before anything is entered, once, regardless of retries.
     ///
     /// # Errors
-    /// 500 when no device recorded it.
+    /// 500 if no device recorded the request.
     pub(super) async fn enter(&mut self, operation: Operation) -> Result<(), Failure> {
         if self.step == Step::Begun {
             self.operation = operation;
@@ -122,7 +123,7 @@ impl<'a> AuditTrail<'a> {
         if self.step == Step::Lost { Err(unrecorded()) } else { Ok(()) }
     }
 
-    /// Tells in the log of an act that no device recorded.
+    /// Logs an act that no device recorded.
     fn tell_unrecorded(&self) {
         let name = self.caller.map(|caller| caller.record.display_name.clone());
         let pairs = [
@@ -168,7 +169,7 @@ impl<'a> AuditTrail<'a> {
         Response::failed(&unrecorded())
     }
 
-    /// Records the request on every device, with the reason where it is refused.
+    /// Records the request on every device, with the reason of a refusal.
     async fn record(&mut self, refusal: Option<&Refusal>) {
         if self.devices.is_empty() {
             self.step = Step::Entered;
@@ -186,7 +187,7 @@ impl<'a> AuditTrail<'a> {
         self.step = if recorded { Step::Entered } else { Step::Lost };
     }
 
-    /// The request as audit lines word it.
+    /// Returns the request as audit lines word it.
     fn line_subject(&self, is_refused: bool) -> subject::Subject<'_> {
         let route = self.destination.map(|destination| {
             let (captures, route) = (destination.captures.as_slice(), destination.route());
@@ -216,12 +217,12 @@ impl<'a> AuditTrail<'a> {
         }
     }
 
-    /// Ends the lease or token of an answer that does not leave. Due work does it; the answer does
-    /// not wait.
+    /// Ends the lease or token of an answer that does not leave. Due work does the ending; the
+    /// answer does not wait.
     async fn end_what_was_made(&self, response: &Response) {
         let (Body::Envelope(envelope) | Body::Copied(envelope)) = &response.body else { return };
         let is_of_a_mount = matches!(self.destination.map(|to| &to.place), Some(Place::Mount(..)));
-        // The host renews leases, and makes none.
+        // The host renews leases, but makes none.
         if is_of_a_mount && !envelope.lease_id.is_empty() {
             self.end(Made::Lease(&envelope.lease_id)).await;
         }
@@ -242,7 +243,7 @@ impl<'a> AuditTrail<'a> {
                 Err(failure) if failure.kind == Kind::Conflict && attempts < ATTEMPTS => {
                     attempts += 1
                 }
-                // It ends when its time is over.
+                // The lease or token ends when its time is over.
                 Err(failure) => {
                     return self.core.log.line("error", "unanswered-not-ended", &[cause(&failure)]);
                 }
@@ -250,14 +251,14 @@ impl<'a> AuditTrail<'a> {
         }
     }
 
-    /// Does `path` name what this request made? A token role may add a suffix to its own.
+    /// Returns whether `path` names something that this request made. A token role may add a
+    /// suffix.
     fn made(&self, path: &str) -> bool {
         let rest = path.strip_prefix(&self.request.path);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Ends a token that this very request made; one that it renewed was in a caller's hands
-    /// before.
+    /// Ends a token that this very request made. A renewed token was in a caller's hands before.
     async fn end_token(&self, token: &Secret) -> Result<(), Failure> {
         let store = &self.core.store;
         let mut unit = store.begin();
@@ -272,7 +273,7 @@ impl<'a> AuditTrail<'a> {
     }
 }
 
-/// What an answer hands out.
+/// A lease or token that an answer hands out.
 #[derive(Clone, Copy)]
 enum Made<'a> {
     /// A lease, by its id.
@@ -280,7 +281,7 @@ enum Made<'a> {
     Token(&'a Secret),
 }
 
-/// Says nothing of what was asked or done.
+/// Returns the failure, which tells nothing about the request.
 fn unrecorded() -> Failure {
     Failure::internal("internal error")
 }

@@ -1,9 +1,9 @@
-//! Logins for names that are locked: refused before they are proved, and after.
+//! Lockout: refuses logins for locked names, both before and after their proof.
 //!
-//! A success costs nothing here while no login at the mount has failed of late. Afterwards the
-//! component is asked beforehand whose login this would be, and a locked name goes no further. A
-//! login that was on its way when its name was locked is refused in the same words whether its
-//! proof holds or not, so that no answer tells a right guess from a wrong one.
+//! Costs a successful login nothing while no login at the mount has failed lately. Otherwise the
+//! component first tells the name of the login, and a locked name is refused without a proof. If a
+//! name is locked while its login is under way, that login gets the same refusal whether its proof
+//! holds or not, so that no answer tells a right guess from a wrong guess.
 
 use super::permitted_request::PermittedRequest;
 use crate::host_services::CallServices;
@@ -15,7 +15,7 @@ use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 
-/// Pause of a client that locked too many names, in milliseconds.
+/// Pause for a client that locked too many names, in milliseconds.
 const RETRY_AFTER: u64 = 60_000;
 
 /// A login on its way to a component.
@@ -23,13 +23,13 @@ pub(super) struct LoginAttempt<'a> {
     permitted: &'a PermittedRequest<'a>,
     mount: &'a Arc<Mount>,
     policy: LockoutPolicy,
-    /// What it takes to ask the component whose login it would be.
+    /// The engine, for asking the component for the name of the login.
     engine: &'a Engine,
     scope: Scope,
 }
 
 impl<'a> LoginAttempt<'a> {
-    /// The attempt, where the request is a login and its mount locks names.
+    /// Returns the attempt if the request is a login and its mount locks names.
     pub(super) fn of(
         permitted: &'a PermittedRequest<'a>,
         mount: &'a Arc<Mount>,
@@ -41,11 +41,10 @@ impl<'a> LoginAttempt<'a> {
         is_counted.then(|| Self { permitted, mount, policy, engine, scope: scope.clone() })
     }
 
-    /// Refuses a locked name, and a name for which there is no counter left, before anything is
-    /// proved.
+    /// Refuses a locked name, and a name without a free counter, before any proof.
     ///
     /// # Errors
-    /// 403; 429 where the client has locked as many names as it may.
+    /// 403; 429 if the client has locked as many names as it may.
     pub(super) async fn refuse_locked(&self, call: &contract::Call) -> Result<(), Failure> {
         let core = self.permitted.core;
         if !core.lockouts.is_asked(&self.mount.record.uuid, self.client(), core.store.now()) {
@@ -66,8 +65,8 @@ impl<'a> LoginAttempt<'a> {
         LoginName { mount: &self.mount.record.uuid, name, client: self.client() }
     }
 
-    /// Counts a failure against the name, and lets a proof end its count: what leaves is what the
-    /// component answered, or that the name was locked meanwhile.
+    /// Counts a failed login against the name; a successful login resets the count. Returns the
+    /// component's answer, or a refusal if the name was locked meanwhile.
     ///
     /// # Errors
     /// The component's failure; 403.
@@ -122,7 +121,7 @@ impl<'a> LoginAttempt<'a> {
         }
     }
 
-    /// Logs without the name, because users type passwords in its place.
+    /// Logs without the name, because users type passwords into that field.
     fn warn(&self, event: &str, more: &[(&str, String)]) {
         let mount = ("mount", self.mount.record.path.to_string());
         let remote = ("remote", self.permitted.request.remote.to_string());
@@ -136,8 +135,8 @@ impl<'a> LoginAttempt<'a> {
         core.lockouts.is_locked(&self.mount.record.uuid, alias, core.store.now())
     }
 
-    /// Whose login it would be, in a unit of its own that is never committed. A component that
-    /// cannot tell locks no name.
+    /// Asks the component for the name of the login, in a unit that is never committed. A component
+    /// without an answer locks no name.
     async fn alias(&self, call: &contract::Call) -> Option<String> {
         let core = self.permitted.core;
         let services = CallServices::new(core, self.mount, None, "");

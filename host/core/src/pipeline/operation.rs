@@ -1,4 +1,4 @@
-//! Which operation a request is: the word that policies allow and audit lines show.
+//! The operation of a request: the word that policies allow and audit lines show.
 
 use super::destination::{Destination, Place};
 use bulkhead_store::{Address, Space, Unit};
@@ -6,7 +6,7 @@ use bulkhead_wire::description::{Operation, Route, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::route;
 
-/// The operation of a verb; a write `creates` or updates.
+/// Returns the operation of a verb; a write `creates` or updates.
 pub(super) fn operation(verb: Verb, creates: bool) -> Operation {
     match verb {
         Verb::Read => Operation::Read,
@@ -18,8 +18,7 @@ pub(super) fn operation(verb: Verb, creates: bool) -> Operation {
     }
 }
 
-/// Does this write make an object that does not exist? Read in the unit, so that it is checked
-/// again.
+/// Returns whether a write creates an object. Read in the unit, so that the commit checks it again.
 pub(super) async fn creates(
     unit: &mut Unit,
     destination: &Destination<'_>,

@@ -1,4 +1,4 @@
-//! A request that policy allowed, with what is known of it: what each way of serving begins with.
+//! A request that policy allowed: the common input of all ways of serving.
 
 use super::destination::Destination;
 use crate::core::Core;
@@ -13,40 +13,40 @@ use bulkhead_wire::request::Request;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// Everything that is known of a permitted request.
+/// A permitted request, with everything that serving it needs.
 pub(super) struct PermittedRequest<'a> {
     pub(super) core: &'a Arc<Core>,
     pub(super) request: &'a Request,
     pub(super) destination: &'a Destination<'a>,
     pub(super) route: &'a Route,
-    /// `None` for a login, which asks for none.
+    /// `None` for a login, which needs no caller.
     pub(super) caller: Option<&'a Caller>,
-    /// For whom the caller's token stands.
+    /// The identity of the caller's token.
     pub(super) standing: Standing,
     pub(super) permit: Permit,
     pub(super) folded: Folded,
     pub(super) creates: bool,
-    /// Whether it is the first attempt, and not one after a conflict.
+    /// Whether this is the first attempt, and not a retry after a conflict.
     pub(super) is_first: bool,
-    /// When the first attempt began: a deadline is the request's, and not an attempt's.
+    /// Start of the first attempt: a deadline belongs to the request, not to an attempt.
     pub(super) began: Instant,
 }
 
 impl<'a> PermittedRequest<'a> {
-    /// Who calls.
+    /// Returns the caller.
     ///
     /// # Errors
-    /// 500 for a login, which comes from a caller of whom nothing is known.
+    /// 500 for a login, which has no known caller.
     pub(super) fn known_caller(&self) -> Result<&'a Caller, Failure> {
         self.caller.ok_or_else(|| Failure::internal("a login was served as if it had a token"))
     }
 
-    /// Counts the request against the rate of its mount: once, however often it is attempted.
+    /// Counts the request against the mount's rate limit: once, regardless of retries.
     pub(super) fn count(&self, mount: &Mount) -> Result<(), Failure> {
         if self.is_first { count_request(mount) } else { Ok(()) }
     }
 
-    /// Warnings about what the caller sent and no endpoint read.
+    /// Returns warnings about parameters that the endpoint did not read.
     pub(super) fn warn_of_unread(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if !self.folded.unknown.is_empty() {
@@ -64,7 +64,7 @@ impl<'a> PermittedRequest<'a> {
     }
 }
 
-/// Refuses a request of a mount that has had as many as it may.
+/// Refuses a request over the mount's rate limit.
 pub(super) fn count_request(mount: &Mount) -> Result<(), Failure> {
     mount.compartment.count_request(Instant::now()).map_err(|wait| {
         let (path, rate) =

@@ -1,7 +1,7 @@
-//! Holding a request against the caller's policies.
+//! Checks a request against the caller's policies.
 //!
-//! The attack this file stops: learning by asking what exists. What is wrong with a request is told
-//! only to callers whose policies allow it.
+//! Prevents callers from learning which paths and objects exist: faults of a request are told only
+//! to callers whose policies allow the request.
 
 use super::destination::Destination;
 use super::operation::operation;
@@ -15,13 +15,14 @@ use bulkhead_wire::request::Request;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Bytes of a body whose parameters are held against policies in place. Those of a longer one are
-/// compared beside the runtime's workers, so that no other request waits for that.
+/// Maximum body length, in bytes, for comparing parameters in place. Longer bodies are compared on
+/// a blocking thread, so that no other request waits.
 const COMPARED_IN_PLACE_BYTES: u64 = 16 << 10;
 
-/// Asks whether the policies allow the request as `operation`. They see the raw fields only where
-/// those do not fold, which is not told to a caller who may not call. The parameters of a body that
-/// the route does not take are not looked at: it is refused for that, if the caller may call.
+/// Checks whether the policies allow the request as `operation`. Policies see the raw fields only
+/// if the fields do not fold, which is not told to a caller without permission. If the route does
+/// not take the body, its parameters are not checked: the request is refused for its body if the
+/// caller may call.
 ///
 /// # Errors
 /// 403.
@@ -57,8 +58,8 @@ pub(super) async fn permit(
     comparing.await.map_err(|_| Failure::internal("holding a request against policies panicked"))?
 }
 
-/// What the caller sent, also what no endpoint reads, without what the path carried: policies name
-/// parameters, not paths, twice.
+/// Returns the parameters that the caller sent, including unknown parameters but without the
+/// captures: policies already see those in the path.
 fn sent_fields(
     destination: &Destination<'_>,
     folded: Option<&Folded>,
@@ -74,7 +75,8 @@ fn sent_fields(
     sent.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// That there is nothing on the path is told only to callers whose policies would have allowed it.
+/// Tells that the path does not exist only to callers whose policies would have allowed the
+/// request.
 pub(super) fn refuse_unknown(acl: &Acl, request: &Request, unknown: Failure) -> Failure {
     let ask = |operation| {
         let question = Question {
@@ -84,7 +86,7 @@ pub(super) fn refuse_unknown(acl: &Acl, request: &Request, unknown: Failure) -> 
             fields: &request.fields,
             schema: &[],
         };
-        // What is asked of nothing is compared no longer than in place.
+        // A long body is not worth comparing for a path that does not exist.
         if request.body_bytes > COMPARED_IN_PLACE_BYTES {
             return Permit::ask_apart_from_parameters(acl, &question);
         }

@@ -1,4 +1,4 @@
-//! Requests and answers of plain HTTP, as the audit, the component and the client get them.
+//! Requests and answers of plain HTTP, as seen by the audit, the component and the client.
 
 use crate::mounts::Mount;
 use crate::tokens::keys::bears_our_prefix;
@@ -10,7 +10,7 @@ use bulkhead_wire::request::Request;
 use serde_json::Map;
 use std::sync::Arc;
 
-/// Headers of an answer that are the listener's.
+/// Headers of an answer that only the listener may set.
 const OF_THE_CONNECTION: [&str; 8] = [
     "connection",
     "content-encoding",
@@ -22,7 +22,8 @@ const OF_THE_CONNECTION: [&str; 8] = [
     "upgrade",
 ];
 
-/// The request as audit lines show it: without headers and body, which hold secrets of others.
+/// Returns the request as audit lines show it: without headers and body, which hold others'
+/// secrets.
 pub(super) fn as_recorded(request: &RawRequest) -> Request {
     let verb = match request.method.as_str() {
         "POST" | "PUT" => Verb::Write,
@@ -46,7 +47,7 @@ pub(super) fn as_recorded(request: &RawRequest) -> Request {
     }
 }
 
-/// The headers that the component reads, without those that bear a token of the host.
+/// Returns the headers for the component, without headers that bear a token of the host.
 pub(super) fn handed_on(access: &RawAccess, request: &RawRequest) -> Vec<RawHeader> {
     let headers = request.headers.iter().filter(|(name, value)| {
         access.headers.contains(name)
@@ -55,10 +56,10 @@ pub(super) fn handed_on(access: &RawAccess, request: &RawRequest) -> Vec<RawHead
     headers.map(|(name, value)| RawHeader { name: name.clone(), value: value.clone() }).collect()
 }
 
-/// The component's answer as it leaves.
+/// Checks the component's answer and returns it as it leaves.
 ///
 /// # Errors
-/// 500 that names the component, for an answer that HTTP does not know.
+/// 500 that names the component, for an answer that is not valid HTTP.
 pub(super) fn respond(mount: &Mount, reply: RawReply) -> Result<RawResponse, Failure> {
     let wrong = |what: &str| {
         let title = mount.plugin.engine.identity().title();
