@@ -205,7 +205,7 @@ fn a_version_that_is_not_there_or_not_free_is_refused_and_nothing_changes() {
         assert!(refused.errors().contains(why), "{refused:?}");
     }
     assert_eq!(versions(root), both("1.0.0"));
-    swap(root, "1.0.0").expect(204);
+    swap(root, "1.0.0").expect(200);
     let other_bytes = [in_version("probe", "2.0.0"), vec![0, 2, 1, b'x']].concat();
     let refused = root.upload(PROBE, &other_bytes).expect(400);
     assert!(refused.errors().contains("the bytes of a version never change"), "{refused:?}");
@@ -238,4 +238,188 @@ fn the_catalog_shows_every_version_and_a_version_in_use_stays() {
     let refused = root.delete(PROBE).expect(400);
     assert!(refused.errors().contains("in use by the mount third/"), "{refused:?}");
     assert_eq!(versions(root), both("2.0.0"));
+}
+
+/// The hostile guest in that version, with data of schema 2. The guest also reads schema 3.
+fn tolerant(version: &str) -> Vec<u8> {
+    let more = ",\"reads_schema_up_to\":3";
+    let room = format!("{OF_HOSTILE}{}", " ".repeat(more.len()));
+    let other = format!("\"version\":\"{version}\",\"schema\":2{more}");
+    with_text(guest("hostile"), &room, &other)
+}
+
+#[test]
+fn a_version_that_reads_the_newer_schema_takes_the_mount_back() {
+    let world = World::empty();
+    let root = &world.root;
+    root.upload(HOSTILE, &tolerant("1.0.0")).expect(204);
+    root.upload(HOSTILE, &hostile("2.0.0", 3)).expect(204);
+    enable(root, "hostile", "1.0.0");
+    swap(root, "2.0.0").expect(204);
+    swap(root, "1.0.0").expect(204);
+    assert_eq!(root.read("third/acts").expect(200).body["data"]["migrated"], json!(true));
+    swap(root, "2.0.0").expect(204);
+}
+
+#[test]
+fn a_pin_decides_for_every_mount_that_does_not_override_the_pin() {
+    const PIN: &str = "sys/plugins/pins/secret/probe";
+    let world = two_probes();
+    let root = &world.root;
+    let pinned = json!({ "version": "v1.0.0" });
+    root.write(PIN, &pinned).expect(204);
+    assert_eq!(root.read(PIN).expect(200).text("version"), "1.0.0");
+    let all = root.read("sys/plugins/pins").expect(200);
+    let expected = json!([{ "name": "probe", "type": "secret", "version": "1.0.0" }]);
+    assert_eq!(all.body["data"]["pinned_versions"], expected);
+
+    let mount = |path: &str, config: Value| {
+        let fields = json!({ "type": "probe", "config": config });
+        root.write(&format!("sys/mounts/{path}"), &fields)
+    };
+    let running = |path: &str| {
+        let mount = root.read(&format!("sys/mounts/{path}")).expect(200);
+        mount.text("running_plugin_version").to_owned()
+    };
+    mount("open", json!({})).expect(204);
+    assert_eq!(running("open"), "1.0.0", "the pin, and not the newest version");
+    let refused = mount("other", json!({ "plugin_version": "2.0.0" })).expect(400);
+    assert!(refused.errors().contains("override_pinned_version=true"), "{refused:?}");
+    let refused = mount("other", json!({ "override_pinned_version": true })).expect(400);
+    assert!(refused.errors().contains("give plugin_version"), "{refused:?}");
+    let over = json!({ "plugin_version": "2.0.0", "override_pinned_version": true });
+    mount("other", over.clone()).expect(204);
+    assert_eq!(running("other"), "2.0.0");
+    let refused = swap(root, "2.0.0").expect(400);
+    assert!(refused.errors().contains("version 1.0.0 of probe is pinned"), "{refused:?}");
+    root.write("sys/mounts/third/tune", &over).expect(204);
+    assert_eq!(versions(root), both("2.0.0"));
+
+    root.write(PIN, &json!({ "version": "2.0.0" })).expect(204);
+    assert_eq!(running("open"), "1.0.0", "a pin waits for the reload");
+    let reload = root.write("sys/plugins/reload/secret/probe", &json!({})).expect(200);
+    assert_eq!(running("open"), "2.0.0");
+    let id = reload.text("reload_id");
+    let status = format!("sys/plugins/reload/backend/status?reload_id={id}");
+    assert_eq!(root.read(&status).expect(200).body["data"]["results"]["local"]["error"], json!(""));
+
+    root.write(PIN, &pinned).expect(204);
+    let named = json!({ "mounts": ["open", "sys/other/"] });
+    root.write("sys/plugins/reload/backend", &named).expect(200);
+    assert_eq!((running("open"), running("other")), ("1.0.0".to_owned(), "2.0.0".to_owned()));
+    root.delete(PIN).expect(204);
+    root.read(PIN).expect(404);
+    root.write("sys/plugins/reload/backend", &json!({ "plugin": "probe" })).expect(200);
+    assert_eq!(running("open"), "2.0.0", "the newest version, without a pin");
+}
+
+#[test]
+fn a_pin_survives_a_restart_and_keeps_its_version_in_the_catalog() {
+    let (mut server, operators) = open();
+    let root = operators.root(&server);
+    root.upload(PROBE, &guest("probe")).expect(204);
+    root.upload(PROBE, &in_version("probe", "2.0.0")).expect(204);
+    root.write("sys/plugins/pins/secret/probe", &json!({ "version": "1.0.0" })).expect(204);
+    server.kill();
+    server.start_again();
+    operators.unseal(&server);
+    let root = operators.root(&server);
+    root.write("sys/mounts/third", &json!({ "type": "probe" })).expect(204);
+    assert_eq!(versions(&root), (String::new(), "1.0.0".to_owned()));
+    swap(&root, "1.0.0").expect(204);
+    root.delete("sys/mounts/third").expect(204);
+    let refused = root.delete(&format!("{PROBE}?version=1.0.0")).expect(400);
+    assert!(refused.errors().contains("is pinned"), "{refused:?}");
+    root.delete("sys/plugins/pins/secret/probe").expect(204);
+    root.delete(&format!("{PROBE}?version=1.0.0")).expect(204);
+}
+
+#[test]
+fn pins_and_reloads_that_make_no_sense_are_refused_with_the_remedy() {
+    let world = two_probes();
+    let root = &world.root;
+    for (path, fields, why) in [
+        ("pins/secret/probe", json!({}), "version is required"),
+        ("pins/secret/probe", json!({ "version": "3.0.0" }), "1.0.0, 2.0.0"),
+        ("pins/secret/absent", json!({ "version": "1.0.0" }), "register the plugin"),
+        ("pins/secret/database", json!({ "version": "1.0.0" }), "database"),
+        ("pins/engine/probe", json!({ "version": "1.0.0" }), "secret, database and auth"),
+        ("reload/backend", json!({}), "give plugin or mounts"),
+        ("reload/backend", json!({ "plugin": "probe", "mounts": ["third"] }), "not both"),
+        ("reload/backend", json!({ "plugin": "database" }), "built in"),
+        ("reload/backend", json!({ "plugin": "absent" }), "\"absent\""),
+        ("reload/backend", json!({ "mounts": ["third", "nowhere"] }), "\"nowhere\""),
+        ("reload/backend", json!({ "mounts": ["third"], "scope": "galaxy" }), "\"galaxy\""),
+        ("runtimes/catalog/container/x", json!({}), "no container runtime"),
+    ] {
+        let refused = root.write(&format!("sys/plugins/{path}"), &fields).expect(400);
+        assert!(refused.errors().contains(why), "{path} {fields}: {refused:?}");
+    }
+    let absent = root.write("sys/plugins/reload/secret/absent", &json!({})).expect(200);
+    assert!(absent.body["warnings"][0].as_str().unwrap().contains("nothing was reloaded"));
+    root.read("sys/plugins/reload/backend/status?reload_id=x").expect(404);
+    assert_eq!(
+        root.read("sys/plugins/runtimes/catalog").expect(200).body["data"]["runtimes"],
+        json!([])
+    );
+    for tuned in [
+        json!({ "plugin_rollback": "later" }),
+        json!({ "plugin_probation": "0s" }),
+        json!({ "plugin_probation": "25h" }),
+    ] {
+        root.write("sys/mounts/third/tune", &tuned).expect(400);
+    }
+    assert_eq!(versions(root), both("1.0.0"));
+    let same = swap(root, "1.0.0").expect(200);
+    assert!(same.body["warnings"][0].as_str().unwrap().contains("serves the mount already"));
+}
+
+#[test]
+fn a_rollback_is_shown_at_the_mount() {
+    let world = World::empty();
+    let root = &world.root;
+    for version in ["1.0.0", "2.0.0"] {
+        root.upload(HOSTILE, &hostile(version, 2)).expect(204);
+    }
+    root.upload(HOSTILE, &hostile("3.0.0", 3)).expect(204);
+    enable(root, "hostile", "1.0.0");
+    let state = || {
+        let mount = root.read("sys/mounts/third").expect(200);
+        mount.body["data"]["plugin_rollback_state"].clone()
+    };
+    assert_eq!(state(), Value::Null);
+    let crash_until = |status: &str| {
+        until_true("the rollback is shown", SOON, || {
+            root.attempt("GET", "third/panic", b"").unwrap();
+            state()["status"] == json!(status)
+        });
+    };
+    swap(root, "2.0.0").expect(204);
+    crash_until("rolled-back");
+    let rolled_back = state();
+    assert_eq!((&rolled_back["from"], &rolled_back["to"]), (&json!("2.0.0"), &json!("1.0.0")));
+    assert!(rolled_back["reason"].as_str().unwrap().contains("crashed 4 times"), "{rolled_back}");
+    swap(root, "3.0.0").expect(204);
+    assert_eq!(state(), Value::Null, "the next swap forgets the last rollback");
+    crash_until("failed");
+    assert_eq!(versions(root), both("3.0.0"));
+    assert!(state()["reason"].as_str().unwrap().contains("schemas up to 2"), "{}", state());
+}
+
+#[test]
+fn a_mount_without_rollback_keeps_the_version_that_crashes() {
+    let world = World::empty();
+    let root = &world.root;
+    for version in ["1.0.0", "2.0.0"] {
+        root.upload(HOSTILE, &hostile(version, 2)).expect(204);
+    }
+    enable(root, "hostile", "1.0.0");
+    let tuned = json!({ "plugin_rollback": "off", "plugin_version": "2.0.0" });
+    root.write("sys/mounts/third/tune", &tuned).expect(204);
+    until_true("the mount rests", SOON, || {
+        root.attempt("GET", "third/panic", b"").unwrap().status == 503
+    });
+    assert_eq!(versions(root), both("2.0.0"));
+    root.write("sys/plugins/reload/backend", &json!({ "mounts": ["third"] })).expect(200);
+    root.read("third/acts").expect(200);
 }

@@ -23,7 +23,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// All commands, in the order of the help.
-const ALL: [&Command; 41] = [
+const ALL: [&Command; 44] = [
     &read::READ,
     &write::WRITE,
     &list::LIST,
@@ -56,6 +56,9 @@ const ALL: [&Command; 41] = [
     &plugin::LIST,
     &plugin::INFO,
     &plugin::DEREGISTER,
+    &plugin::PIN,
+    &plugin::UNPIN,
+    &plugin::RELOAD,
     &audit::LIST,
     &audit::ENABLE,
     &audit::HASH,

@@ -40,6 +40,9 @@ mod sys_locked_users;
 mod sys_metrics;
 mod sys_mounts;
 mod sys_plugins_catalog;
+mod sys_plugins_pins;
+mod sys_plugins_reload;
+mod sys_plugins_runtimes;
 mod sys_policies;
 mod sys_policies_password;
 mod sys_quotas_lease_count;
@@ -92,6 +95,9 @@ fn endpoints() -> Vec<Endpoint> {
         sys_policies_password::rows(),
         sys_quotas_lease_count::rows(),
         sys_plugins_catalog::rows(),
+        sys_plugins_pins::rows(),
+        sys_plugins_reload::rows(),
+        sys_plugins_runtimes::rows(),
         sys_capabilities::rows(),
         identity_entity::rows(),
         identity_entity_alias::rows(),

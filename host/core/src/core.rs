@@ -8,6 +8,7 @@ use crate::background::{Background, Claims};
 use crate::catalog::{Catalog, PluginLoader};
 use crate::identity::Standing;
 use crate::leases::Leases;
+use crate::lifecycle::Reloads;
 use crate::lifetimes::Lifetimes;
 use crate::lockouts::Lockouts;
 use crate::log::{Log, cause};
@@ -45,6 +46,8 @@ pub(crate) struct Core {
     pub(crate) quotas: Quotas,
     pub(crate) listings: Arc<Listings>,
     pub(crate) parking: Parking,
+    /// Outcomes of the last reloads of plugins.
+    pub(crate) reloads: Reloads,
     pub(crate) background: Arc<Background>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) sealing: Sealing,
@@ -105,6 +108,7 @@ impl Core {
             quotas: Quotas::new(&settings.log),
             listings: Listings::new(settings.request_timeout),
             parking: Parking::default(),
+            reloads: Reloads::default(),
             claims: Arc::clone(&background.claims),
             sealing: background.sealing.clone(),
             lifetimes: Lifetimes {

@@ -1,5 +1,5 @@
 //! What lives and ends over time: the service's opening and seal, the ends of leases and tokens,
-//! mounts that are disabled, moved, migrated, revived and swapped, and what takes effect after a
+//! mounts that are disabled, moved, migrated, reloaded, revived and swapped, and what takes effect after a
 //! commit.
 //!
 //! Knows every noun through [`Core`](crate::core::Core), and the order in which they change. Never
@@ -19,6 +19,7 @@ mod leave_groups;
 mod migrate;
 mod open;
 mod provision_dev;
+mod reload;
 pub(crate) mod remount;
 mod renew_lease;
 mod renew_login;
@@ -35,6 +36,7 @@ pub(crate) use end_lease::end_lease;
 pub(crate) use leave_groups::let_members_leave;
 pub(crate) use open::{begin_due_work, open, stop};
 pub(crate) use provision_dev::provision_dev;
+pub(crate) use reload::{Reload, Reloads, reload};
 pub(crate) use renew_lease::renew_lease;
 pub(crate) use renew_login::renew_login;
 pub(crate) use swap::check_schema;

@@ -16,6 +16,7 @@ mod rights;
 mod settings;
 mod table;
 mod unavailable;
+mod version;
 
 pub(crate) use breaker::Pass;
 pub(crate) use builtin::Builtin;
@@ -32,3 +33,4 @@ pub(crate) use record::{
 pub(crate) use rights::usual;
 pub(crate) use settings::{Settings, TokenType, Visibility};
 pub(crate) use table::{Entrance, Mounts};
+pub(crate) use version::{Rollback, RollbackMode, Swap, VersionBefore};

@@ -26,6 +26,9 @@ pub trait AuthMethod {
     const VERSION: &'static str;
     /// Version of the stored data's shape. A change needs [`migrate`](Self::migrate).
     const SCHEMA: u32;
+    /// Newest schema of stored data that this version reads, if later versions change the data in a
+    /// way that this version tolerates. A mount can go back to this version from such a version.
+    const READS_SCHEMA_UP_TO: Option<u32> = None;
     /// One sentence for people.
     const ABOUT: &'static str;
     /// What it wants to do beyond its own mount, as lines of grants, as in
@@ -47,6 +50,7 @@ pub trait AuthMethod {
             aliases: Self::ALIASES.iter().map(|name| (*name).to_owned()).collect(),
             version: Self::VERSION.to_owned(),
             schema: Self::SCHEMA,
+            reads_schema_up_to: Self::READS_SCHEMA_UP_TO,
             indexed: Self::INDEXED,
             asks: Self::ASKS.iter().map(|line| (*line).to_owned()).collect(),
             metrics: Self::METRICS.iter().map(Metric::described).collect(),

@@ -83,7 +83,7 @@ pub(super) const MOUNT: [Opt; 2] = [
 ];
 
 /// Options of `enable` and `tune` for the mount's configuration.
-pub(super) const CONFIG: [Opt; 10] = [
+pub(super) const CONFIG: [Opt; 13] = [
     Opt::text(
         "default-lease-ttl",
         "TIME",
@@ -120,6 +120,12 @@ pub(super) const CONFIG: [Opt; 10] = [
         .fills("allowed_response_headers"),
     Opt::text("plugin-version", "VERSION", "the version of the plugin that is run")
         .fills("plugin_version"),
+    Opt::switch("override-pinned-version", "run -plugin-version although another one is pinned")
+        .fills("override_pinned_version"),
+    Opt::text("plugin-rollback", "auto|off", "whether a new version that crashes is taken back")
+        .fills("plugin_rollback"),
+    Opt::text("plugin-probation", "TIME", "how long after a swap it may be taken back: 60s")
+        .fills("plugin_probation"),
     Opt::text("identity-token-key", "KEY", "signs the identity tokens of the plugin")
         .fills("identity_token_key"),
     Opt::switch("force-no-cache", "kept with the mount and shown; changes nothing")

@@ -1,4 +1,4 @@
-//! `bulkhead plugin register · list · info · deregister`.
+//! `bulkhead plugin register · list · info · deregister · pin · unpin · reload`.
 
 use crate::client::Call;
 use crate::command::Command;
@@ -8,10 +8,12 @@ use crate::output;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 
 const CATALOG: &str = "sys/plugins/catalog";
+const PINS: &str = "sys/plugins/pins";
+const RELOADS: &str = "sys/plugins/reload";
 
 pub(crate) const REGISTER: Command = Command {
     words: "plugin register",
@@ -40,7 +42,7 @@ pub(crate) const INFO: Command = Command {
     words: "plugin info",
     takes: "NAME",
     about: "show a plugin of the server",
-    options: &[&[TYPE]],
+    options: &[&[TYPE, SHOWN_VERSION]],
     run: info,
 };
 
@@ -52,6 +54,43 @@ pub(crate) const DEREGISTER: Command = Command {
     run: deregister,
 };
 
+pub(crate) const PIN: Command = Command {
+    words: "plugin pin",
+    takes: "NAME VERSION",
+    about: "pin a version of a plugin for every mount that does not override the pin\n\n\
+            New mounts get the version at once, the others when they are reloaded \
+            (`bulkhead plugin reload`).",
+    options: &[&[TYPE]],
+    run: pin,
+};
+
+pub(crate) const UNPIN: Command = Command {
+    words: "plugin unpin",
+    takes: "NAME",
+    about: "remove the pin of a plugin",
+    options: &[&[TYPE]],
+    run: unpin,
+};
+
+pub(crate) const RELOAD: Command = Command {
+    words: "plugin reload",
+    takes: "",
+    about: "let mounts serve the version that pins and their settings choose now\n\n\
+            Give -plugin for all mounts of a plugin, or -mounts. No request is refused meanwhile, \
+            and a mount\n\
+            whose new version fails is served as before.",
+    options: &[&[TYPE, PLUGIN, MOUNTS]],
+    run: reload,
+};
+
+const PLUGIN: Opt = Opt::text("plugin", "NAME", "the plugin whose mounts are reloaded");
+const MOUNTS: Opt = Opt::names(
+    "mounts",
+    "PATH",
+    "mounts to reload, auth methods with their auth/; several with commas, may be repeated",
+)
+.fills("mounts");
+const SHOWN_VERSION: Opt = Opt::text("version", "V", "the version to show; the newest unless told");
 const TYPE: Opt =
     Opt::text("type", "secret|auth|database", "what the plugin is; secret unless told");
 const NAME: Opt = Opt::text("name", "NAME", "the plugin's name");
@@ -107,7 +146,10 @@ fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 
 fn info(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [name] = session.words()?;
-    let call = Call::new(Method::GET, path(session, &name)?);
+    let version =
+        session.options.value("version").map(|version| ("version".to_owned(), version.to_owned()));
+    let query = version.into_iter().collect();
+    let call = Call { query, ..Call::new(Method::GET, path(session, &name)?) };
     let answer = session.ask(&format!("reading plugin {name}"), &call)?;
     session.show(&answer)
 }
@@ -124,6 +166,52 @@ fn deregister(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let answer = session.ask(&format!("deregistering plugin {name}"), &call)?;
     let done = format!("deregistered the {} plugin {name}", kind(session));
     session.show_or(&answer, &done)
+}
+
+fn pin(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [name, version] = session.words()?;
+    let fields = json!({ "version": version });
+    let call = Call::new(Method::POST, pin_path(session, &name)?).with_fields(fields);
+    let answer = session.ask(&format!("pinning plugin {name}"), &call)?;
+    session.show_or(
+        &answer,
+        &format!("pinned version {version} of the {} plugin {name}", kind(session)),
+    )
+}
+
+fn unpin(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [name] = session.words()?;
+    let call = Call::new(Method::DELETE, pin_path(session, &name)?);
+    let answer = session.ask(&format!("removing the pin of plugin {name}"), &call)?;
+    session.show_or(&answer, &format!("the {} plugin {name} has no pin", kind(session)))
+}
+
+fn reload(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    let plugin = session.options.value("plugin").map(str::to_owned);
+    let mounts = session.options.fields(&[MOUNTS]);
+    let (call, reloaded) = match (plugin, mounts.is_empty()) {
+        (Some(name), true) => {
+            let path = below(&below(RELOADS, kind(session), "the type")?, &name, "the plugin")?;
+            (Call::new(Method::POST, path), format!("the mounts of {name}"))
+        }
+        (None, false) => {
+            let path = format!("{RELOADS}/backend");
+            let call = Call::new(Method::POST, path).with_fields(Value::Object(mounts));
+            (call, "the mounts".to_owned())
+        }
+        _ => {
+            return Err(Problem::usage(
+                "say what to reload: -plugin=NAME, or -mounts=PATH,PATH".to_owned(),
+            ));
+        }
+    };
+    let answer = session.ask(&format!("reloading {reloaded}"), &call)?;
+    session.show_or(&answer, &format!("reloaded {reloaded}"))
+}
+
+fn pin_path(session: &Session<'_, '_>, name: &str) -> Result<String, Problem> {
+    below(&below(PINS, kind(session), "the type")?, name, "the plugin")
 }
 
 fn kind<'a>(session: &'a Session<'_, '_>) -> &'a str {

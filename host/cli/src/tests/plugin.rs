@@ -55,3 +55,28 @@ fn a_plugin_that_live_leases_need_is_deregistered_by_force() {
     let forced = sent(&["plugin", "deregister", "-type=database", "-force", "x"]);
     assert_eq!(forced, (gone, Value::Null));
 }
+
+#[test]
+fn pin_unpin_and_reload_name_the_plugin_and_the_version() {
+    assert_eq!(
+        sent(&["plugin", "pin", "-type=auth", "login", "1.2.0"]),
+        ("POST /v1/sys/plugins/pins/auth/login".to_owned(), json!({ "version": "1.2.0" }))
+    );
+    assert_eq!(
+        sent(&["plugin", "unpin", "notes"]),
+        ("DELETE /v1/sys/plugins/pins/secret/notes".to_owned(), Value::Null)
+    );
+    let (line, _) = sent(&["plugin", "reload", "-type=database", "-plugin=x"]);
+    assert_eq!(line, "POST /v1/sys/plugins/reload/database/x");
+    assert_eq!(
+        sent(&["plugin", "reload", "-mounts=a,auth/b"]),
+        ("POST /v1/sys/plugins/reload/backend".to_owned(), json!({ "mounts": ["a", "auth/b"] }))
+    );
+    assert_eq!(
+        sent(&["plugin", "info", "-version=1.0.0", "x"]).0,
+        "GET /v1/sys/plugins/catalog/secret/x?version=1.0.0"
+    );
+    assert_wrong(&["plugin", "reload"], "-plugin=NAME");
+    assert_wrong(&["plugin", "reload", "-plugin=x", "-mounts=a"], "-plugin=NAME");
+    assert_wrong(&["plugin", "pin", "x"], "type it like this");
+}

@@ -53,7 +53,7 @@ impl Reply {
 }
 
 /// Formats seconds since 1970 as RFC 3339 in UTC.
-pub(super) fn timestamp(seconds: u64) -> Value {
+pub(in crate::api) fn timestamp(seconds: u64) -> Value {
     let moment = i64::try_from(seconds)
         .ok()
         .and_then(|seconds| time::OffsetDateTime::from_unix_timestamp(seconds).ok());

@@ -59,8 +59,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// The type in the path.
-fn kind(fields: Fields<'_>) -> Result<PluginType, Failure> {
+/// Returns the type in the path.
+///
+/// # Errors
+/// 400 that names the types.
+pub(super) fn plugin_type(fields: Fields<'_>) -> Result<PluginType, Failure> {
     let word = fields.text("type");
     PluginType::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| {
         Failure::invalid(format!(
@@ -85,7 +88,7 @@ async fn list_all(call: Call<'_>) -> Result<Reply, Failure> {
 
 /// `LIST sys/plugins/catalog/:type`.
 async fn list(call: Call<'_>) -> Result<Reply, Failure> {
-    let kind = kind(call.fields)?;
+    let kind = plugin_type(call.fields)?;
     let listed = call.core.catalog.list();
     let names = names(&listed, kind);
     if names.is_empty() {
@@ -119,7 +122,7 @@ fn brief(plugin: &Listed) -> Map<String, Value> {
 /// `GET sys/plugins/catalog/:type/:name`.
 async fn read(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
-    let (kind, name) = (kind(fields)?, fields.text("name"));
+    let (kind, name) = (plugin_type(fields)?, fields.text("name"));
     let version = fields.text("version").trim_start_matches('v');
     let is_asked = |plugin: &Listed| version.is_empty() || plugin.version == version;
     let found = core.catalog.versions(kind, name).into_iter().rfind(is_asked);
@@ -135,7 +138,7 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
 /// `POST sys/plugins/catalog/:type/:name`.
 async fn register(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, request, fields, .. } = call;
-    let kind = kind(fields)?;
+    let kind = plugin_type(fields)?;
     let raw = request
         .raw
         .as_ref()
@@ -186,7 +189,7 @@ fn ceiling(fields: Fields<'_>) -> Result<Option<Vec<Ask>>, Failure> {
 /// `DELETE sys/plugins/catalog/:type/:name`.
 async fn deregister(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
-    let kind = kind(fields)?;
+    let kind = plugin_type(fields)?;
     let name = fields.text("name");
     let Some(version) = version_to_remove(&core.catalog.versions(kind, name), fields)? else {
         return Ok(follow(None));

@@ -27,6 +27,7 @@ impl Catalog {
             catalog.add_official(loader, *official).await?;
         }
         uploaded::load_all(&catalog, loader).await?;
+        catalog.load_pins(loader.store).await?;
         Ok(catalog)
     }
 

@@ -1,6 +1,7 @@
 //! A plugin as the catalog holds it, and what loading one takes.
 
 use super::entry::PluginType;
+use super::pins::Pin;
 use crate::log::Log;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_sandbox::component::Identity;
@@ -30,6 +31,10 @@ pub(crate) enum Change {
     Registered(Plugin),
     /// The version of a plugin is not there any more: type, name and version.
     Removed(PluginType, String, String),
+    /// Mounts of a plugin get a pinned version from now on.
+    Pinned(Pin),
+    /// A plugin has no pin any more: type and name.
+    Unpinned(PluginType, String),
 }
 
 /// What loading a plugin takes.

@@ -82,6 +82,14 @@ pub(super) fn engine(description: &Description) -> Result<(), String> {
         return Err("it has aliases: only components of the server are mounted under other names"
             .to_owned());
     }
+    if let Some(newest) = description.reads_schema_up_to
+        && newest < description.schema
+    {
+        return Err(format!(
+            "reads_schema_up_to is {newest}, and its own schema {}: it reads its own at least",
+            description.schema
+        ));
+    }
     asks(&description.asks)?;
     metric::check(&description.metrics)?;
     if let Some(access) = &description.raw {
@@ -270,6 +278,7 @@ mod tests {
             aliases: aliases.iter().map(|name| (*name).to_owned()).collect(),
             version: "1.0.0".to_owned(),
             schema: 1,
+            reads_schema_up_to: None,
             indexed: false,
             asks: Vec::new(),
             metrics: Vec::new(),

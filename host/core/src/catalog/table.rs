@@ -1,6 +1,7 @@
 //! All plugins, by type and name.
 
 use super::entry::{self, Entry, PluginType};
+use super::pins::{Pins, VersionChoice};
 use super::plugin::{EnginePlugin, Plugin};
 use super::versions::PluginVersions;
 use bulkhead_sandbox::component::Identity;
@@ -15,6 +16,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[derive(Default)]
 pub(crate) struct Catalog {
     plugins: RwLock<Plugins>,
+    pub(super) pins: Pins,
 }
 
 #[derive(Default)]
@@ -130,18 +132,18 @@ impl Catalog {
         })
     }
 
-    /// As [`Catalog::select`], for a mount that `unit` writes: the removal of the version meanwhile
+    /// As [`Catalog::choose`], for a mount that `unit` writes: the removal of the version meanwhile
     /// is a conflict.
     ///
     /// # Errors
-    /// As [`Catalog::select`]; 400 if the version is being removed.
-    pub(crate) async fn select_for(
+    /// As [`Catalog::choose`]; 400 if the version is being removed.
+    pub(crate) async fn choose_for(
         &self,
         unit: &mut Unit,
-        kind: PluginType,
-        (name, version): (&str, &str),
+        (kind, name): (PluginType, &str),
+        choice: VersionChoice<'_>,
     ) -> Result<Arc<EnginePlugin>, Failure> {
-        let plugin = self.select(kind, name, version)?;
+        let plugin = self.choose(kind, name, choice)?;
         let identity = plugin.engine.identity();
         if identity.maker == Maker::Uploaded {
             let row = entry::address(kind, &identity.name, &identity.version);

@@ -1,9 +1,10 @@
 //! What takes effect in this process once it is committed: changes of mounts and of the catalog.
 
+use super::ending::in_background;
 use super::{remount, revive, swap};
 use crate::catalog::{self, PluginType};
 use crate::core::Core;
-use crate::mounts::Change;
+use crate::mounts::{Change, Swap};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use std::sync::Arc;
 pub(crate) async fn apply_mount_change(core: &Arc<Core>, change: Change) -> Result<(), Failure> {
     match change {
         Change::Enabled(record) => core.mounts.serve(*record, &core.catalog),
-        Change::Tuned { record, version } => {
+        Change::Tuned { record, swap } => {
             let uuid = record.uuid.clone();
             let before =
                 core.mounts.by_uuid(&uuid).map(|mount| mount.record.settings.grants.clone());
@@ -24,8 +25,8 @@ pub(crate) async fn apply_mount_change(core: &Arc<Core>, change: Change) -> Resu
                 // They were opened by what the mount was granted before.
                 core.sandbox.close_mount(&uuid);
             }
-            match version {
-                Some(version) => swap_to(core, &uuid, &version).await,
+            match swap {
+                Some(swap) => swap_to(core, &uuid, &swap).await,
                 None => Ok(()),
             }
         }
@@ -43,13 +44,19 @@ pub(crate) async fn apply_mount_change(core: &Arc<Core>, change: Change) -> Resu
 }
 
 /// Swaps the mount to the version that the operator asked for.
-async fn swap_to(core: &Arc<Core>, uuid: &str, version: &str) -> Result<(), Failure> {
-    swap::swap(core, uuid, version).await.map_err(|failure| Failure {
-        message: format!(
-            "{}; the mount is served as before, and the other settings are stored",
-            failure.message
-        ),
-        ..failure
+async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failure> {
+    let (owner, uuid, swap) = (Arc::clone(core), uuid.to_owned(), swap.clone());
+    // In a task, so that the exchange is completed when the client does not wait.
+    let work = async move { swap::swap(&owner, &uuid, &swap).await };
+    let swapped = in_background(core, work)?.await;
+    swapped.unwrap_or_else(|_| Err(Failure::internal("the swap ended early"))).map_err(|failure| {
+        Failure {
+            message: format!(
+                "{}; the mount is served as before, and the other settings are stored",
+                failure.message
+            ),
+            ..failure
+        }
     })
 }
 
@@ -74,6 +81,8 @@ pub(crate) async fn apply_catalog_change(
         catalog::Change::Removed(kind, name, version) => {
             core.catalog.remove(kind, &name, &version);
         }
+        catalog::Change::Pinned(pin) => core.catalog.set_pin(&pin),
+        catalog::Change::Unpinned(kind, name) => core.catalog.remove_pin(kind, &name),
     }
     Ok(())
 }

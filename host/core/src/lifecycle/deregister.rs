@@ -2,7 +2,7 @@
 //!
 //! Prevents the removal of a component that a mount or a live lease needs.
 
-use crate::catalog::{self, Change, PluginType};
+use crate::catalog::{self, Change, Pin, PluginType};
 use crate::core::Core;
 use crate::mounts;
 use bulkhead_store::{StoreFault, Unit};
@@ -38,8 +38,8 @@ pub(crate) struct Deregistered {
 /// next.
 ///
 /// # Errors
-/// 400 for a plugin of this binary, for a version that serves a mount, and for a database plugin
-/// that live leases need, unless those are abandoned.
+/// 400 for a plugin of this binary, for a version that serves a mount or is pinned, and for a
+/// database plugin that live leases need, unless those are abandoned.
 pub(crate) async fn deregister(
     core: &Core,
     unit: &mut Unit,
@@ -65,6 +65,15 @@ pub(crate) async fn deregister(
             "version {version} of the {} {name} is in use by the mount {path}: tune the mount to \
              another version, or disable the mount first",
             kind.title()
+        )));
+    }
+    let pin = Pin::read(unit, kind, name).await?;
+    if pin.is_some_and(|pin| pin.version == version) {
+        return Err(Failure::invalid(format!(
+            "version {version} of the {} {name} is pinned: pin another version, or remove the pin \
+             with DELETE sys/plugins/pins/{}/{name}",
+            kind.title(),
+            kind.word()
         )));
     }
     let waiting = match kind {

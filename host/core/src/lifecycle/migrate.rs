@@ -38,9 +38,10 @@ pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
 /// # Errors
 /// The component's failure, or data written by a newer component.
 pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), Failure> {
-    let wanted = mount.plugin.engine.description().schema;
-    let stored = mount.record.schema;
-    if stored == wanted || mount.record.phase == Phase::Erasing {
+    let description = mount.plugin.engine.description();
+    let (wanted, stored) = (description.schema, mount.record.schema);
+    let is_read = (wanted..=description.newest_schema()).contains(&stored);
+    if is_read || mount.record.phase == Phase::Erasing {
         return Ok(());
     }
     let path = &mount.record.path;

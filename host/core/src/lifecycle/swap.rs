@@ -15,7 +15,9 @@ use crate::catalog::EnginePlugin;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::log::cause;
-use crate::mounts::{Mount, MountRecord, Mounts, Phase};
+use crate::mounts::{
+    Mount, MountRecord, Mounts, Phase, Rollback, RollbackMode, Swap, VersionBefore,
+};
 use crate::permit::Permit;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -25,25 +27,30 @@ use tokio::time::{Instant, timeout};
 
 /// Longest wait for requests and due work in flight before a migration.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time after a swap in which a breaker that opens brings the version before back.
-const PROBATION: Duration = Duration::from_secs(60);
-
-/// Lets `version` of its plugin serve the mount `uuid`, unless that version serves already.
+/// Carries out a swap of the mount `uuid`, and watches the new version in its probation.
 ///
 /// # Errors
 /// The reason for which the version before serves on: 400 for a version that is not in the catalog
-/// or reads an older schema, the failure of the migration, 503 for a swap that is under way or for
-/// requests in flight that do not end.
-pub(super) async fn swap(core: &Arc<Core>, uuid: &str, version: &str) -> Result<(), Failure> {
-    let before = exchange(core, uuid, version).await?;
-    if let Some(before) = before {
-        tokio::spawn(watch_probation(Arc::clone(core), uuid.to_owned(), before));
+/// or cannot read the stored data, the failure of the migration, 503 for a swap that is under way
+/// or for requests in flight that do not end.
+pub(super) async fn swap(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failure> {
+    if exchange(core, uuid, swap).await? == Exchange::Done {
+        watch_probation(core, uuid);
     }
     Ok(())
 }
 
-/// Exchanges the version. Returns the version before, or `None` if nothing changed.
-async fn exchange(core: &Arc<Core>, uuid: &str, version: &str) -> Result<Option<String>, Failure> {
+/// The outcome of an exchange that did not fail.
+#[derive(PartialEq, Eq)]
+enum Exchange {
+    /// Another version serves.
+    Done,
+    /// The version serves already.
+    Same,
+}
+
+/// Exchanges the version.
+async fn exchange(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<Exchange, Failure> {
     let gone = || Failure::invalid("the mount was disabled or moved meanwhile");
     let address = core.mounts.by_uuid(uuid).ok_or_else(gone)?.record.address();
     let Some(claim) = core.claims.claim(&address) else {
@@ -52,20 +59,20 @@ async fn exchange(core: &Arc<Core>, uuid: &str, version: &str) -> Result<Option<
     };
     let before = core.mounts.by_uuid(uuid).ok_or_else(gone)?;
     let record = &before.record;
-    let is_same = record.version == version;
-    if is_same && record.settings.plugin_version == version {
-        return Ok(None);
+    let is_same = record.version == swap.version;
+    if is_same && record.settings.selection == swap.selection {
+        return Ok(Exchange::Same);
     }
-    let after = Mounts::with_version(&before, version, &core.catalog)?;
+    let after = Mounts::with_version(&before, &swap.version, &core.catalog)?;
     check_schema(record, &after.plugin)?;
-    let is_migrated = record.schema != after.plugin.engine.description().schema;
+    let is_migrated = needs_migration(&after);
     let began = Instant::now();
     let paused = if is_migrated { Some(pause(&before).await?) } else { None };
-    let stored = store_version(core, &claim, &after).await?;
+    let stored = store_version(core, &claim, (&before, &after, swap)).await?;
     core.mounts.update(stored, &core.catalog)?;
     drop(paused);
     if is_same {
-        return Ok(None);
+        return Ok(Exchange::Same);
     }
     // The sessions and the cache were those of the version before.
     core.sandbox.close_mount(uuid);
@@ -73,26 +80,31 @@ async fn exchange(core: &Arc<Core>, uuid: &str, version: &str) -> Result<Option<
     let pairs = [
         ("mount", record.path.to_string()),
         ("from", record.version.clone()),
-        ("to", version.to_owned()),
+        ("to", swap.version.clone()),
         ("held_back", format!("{held_back}ms")),
     ];
     core.log.line("info", "plugin-swapped", &pairs);
-    Ok(Some(record.version.clone()))
+    Ok(Exchange::Done)
 }
 
-/// Refuses a version that reads an older schema than the schema of the mount's data.
+/// Reports whether the data of the mount have an older schema than its plugin writes.
+fn needs_migration(mount: &Mount) -> bool {
+    mount.record.schema < mount.plugin.engine.description().schema
+}
+
+/// Refuses a version that cannot read the schema of the mount's data.
 ///
 /// # Errors
 /// 400 with both schemas.
 pub(crate) fn check_schema(record: &MountRecord, plugin: &EnginePlugin) -> Result<(), Failure> {
-    let (stored, wanted) = (record.schema, plugin.engine.description().schema);
-    if wanted >= stored {
+    let (stored, newest) = (record.schema, plugin.engine.description().newest_schema());
+    if newest >= stored {
         return Ok(());
     }
     let version = &plugin.engine.identity().version;
     Err(Failure::invalid(format!(
         "the data of {} have schema {stored}, and version {version} of {} reads schemas up to \
-         {wanted}: choose a newer version",
+         {newest}: choose a newer version",
         record.path, record.kind
     )))
 }
@@ -115,21 +127,21 @@ async fn pause(mount: &Mount) -> Result<[crate::mounts::Paused; 2], Failure> {
 async fn store_version(
     core: &Arc<Core>,
     claim: &Claim,
-    after: &Arc<Mount>,
+    (before, after, swap): (&Mount, &Arc<Mount>, &Swap),
 ) -> Result<MountRecord, Failure> {
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(after, &permit);
     let work = BackgroundServices::for_caller(core, after);
     let mut attempts = Attempts::for_caller(core, work.deadline());
+    let way_back = way_back(core, before, swap);
     let stored = loop {
         let unit = attempts.begin(after.begin(&core.store)).whole();
-        let is_migrated = after.record.schema != after.plugin.engine.description().schema;
-        let migrated = match is_migrated {
+        let migrated = match needs_migration(after) {
             true => migrate::call(&work, &opened, unit, after.record.schema).await,
             false => Ok(unit),
         };
         let stored = match migrated {
-            Ok(unit) => put_version(unit, after).await,
+            Ok(unit) => put_version(unit, after, (swap, &way_back)).await,
             Err(failure) => Err(failure),
         };
         if !attempts.continue_after(&stored).await {
@@ -140,50 +152,124 @@ async fn store_version(
     stored
 }
 
+/// Returns the way back from a swap: `None` for a rollback, for a swap to the version that serves,
+/// and where the operator tuned rollbacks off.
+fn way_back(core: &Core, before: &Mount, swap: &Swap) -> Option<VersionBefore> {
+    let MountRecord { version, settings, .. } = &before.record;
+    let is_watched = swap.rollback.is_none()
+        && *version != swap.version
+        && settings.probation.plugin_rollback == RollbackMode::Auto;
+    is_watched.then(|| VersionBefore {
+        version: version.clone(),
+        selection: settings.selection.clone(),
+        until: core.store.now().saturating_add(settings.probation.plugin_probation),
+    })
+}
+
 /// Commits the unit with the record of the mount, as other requests have changed it by now.
-async fn put_version(mut unit: Unit, after: &Mount) -> Result<MountRecord, Failure> {
+async fn put_version(
+    mut unit: Unit,
+    after: &Mount,
+    (swap, way_back): (&Swap, &Option<VersionBefore>),
+) -> Result<MountRecord, Failure> {
     let path = &after.record.path;
-    let found = MountRecord::read(&mut unit, path).await?;
-    let serves =
-        |record: &MountRecord| record.uuid == after.record.uuid && record.phase == Phase::Serving;
-    let mut record = found.filter(serves).ok_or_else(|| {
+    let mut record = read_serving(&mut unit, &after.record).await?.ok_or_else(|| {
         Failure::invalid(format!("the mount at {path} was disabled or moved meanwhile"))
     })?;
-    record.version.clone_from(&after.record.version);
-    record.settings.plugin_version.clone_from(&after.record.version);
-    record.schema = after.plugin.engine.description().schema;
+    if record.version != swap.version {
+        record.before_swap.clone_from(way_back);
+        record.rollback.clone_from(&swap.rollback);
+    }
+    record.version.clone_from(&swap.version);
+    record.settings.selection.clone_from(&swap.selection);
+    record.schema = record.schema.max(after.plugin.engine.description().schema);
     record.put(&mut unit)?;
     unit.commit().await?;
     Ok(record)
 }
 
-/// Brings the version before back if the breaker of the new version opens soon after the swap.
-async fn watch_probation(core: Arc<Core>, uuid: String, before: String) {
-    let Some(mount) = core.mounts.by_uuid(&uuid) else { return };
-    tokio::select! {
-        () = mount.breaker_opens() => {}
-        () = tokio::time::sleep(PROBATION) => return,
-        () = core.sealing.begun() => return,
-    }
-    let failed = mount.record.version.clone();
-    if core.mounts.by_uuid(&uuid).is_none_or(|now| now.record.version != failed) {
+/// Returns the stored record of a mount that serves; `None` if the mount was disabled or moved.
+async fn read_serving(
+    unit: &mut Unit,
+    known: &MountRecord,
+) -> Result<Option<MountRecord>, Failure> {
+    let found = MountRecord::read(unit, &known.path).await?;
+    Ok(found.filter(|record| record.uuid == known.uuid && record.phase == Phase::Serving))
+}
+
+/// Watches the version of the mount until its probation ends, in a task of its own, and brings the
+/// version before back if the breaker of the new version opens. Does nothing for a mount whose
+/// version is not on probation.
+pub(super) fn watch_probation(core: &Arc<Core>, uuid: &str) {
+    let Some(mount) = core.mounts.by_uuid(uuid) else { return };
+    let Some(before) = mount.record.before_swap.clone() else { return };
+    let left = Duration::from_secs(before.until.saturating_sub(core.store.now()));
+    if left.is_zero() {
         return;
     }
-    let pairs = |more: (&'static str, String)| {
+    mount.begin_probation(left);
+    let core = Arc::clone(core);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = mount.breaker_opens() => roll_back(&core, &mount, before).await,
+            () = tokio::time::sleep(left) => {}
+            () = core.sealing.begun() => {}
+        }
+    });
+}
+
+/// Brings the version before back, unless the mount was swapped again since.
+async fn roll_back(core: &Arc<Core>, mount: &Mount, before: VersionBefore) {
+    let uuid = &mount.record.uuid;
+    let failed = mount.record.version.clone();
+    if core.mounts.by_uuid(uuid).is_none_or(|now| now.record.version != failed) {
+        return;
+    }
+    let VersionBefore { version, selection, .. } = before;
+    let mut rollback = Rollback {
+        from: failed,
+        to: version.clone(),
+        time: core.store.now(),
+        is_done: true,
+        reason: format!(
+            "version {} crashed {} times in a row within its probation",
+            mount.record.version,
+            mount.crashes_that_open()
+        ),
+    };
+    let pairs = |rollback: &Rollback| {
         [
             ("mount", mount.record.path.to_string()),
-            ("from", failed.clone()),
-            ("to", before.clone()),
-            more,
+            ("from", rollback.from.clone()),
+            ("to", rollback.to.clone()),
+            ("reason", rollback.reason.clone()),
         ]
     };
-    match exchange(&core, &uuid, &before).await {
-        Ok(_) => {
-            let after = format!("{}s", PROBATION.as_secs());
-            core.log.line("error", "plugin-rolled-back", &pairs(("crashed-within", after)));
-        }
-        Err(failure) => {
-            core.log.line("error", "plugin-not-rolled-back", &pairs(cause(&failure)));
-        }
+    let swap = Swap { version, selection, rollback: Some(rollback.clone()) };
+    let Err(failure) = exchange(core, uuid, &swap).await else {
+        core.log.line("error", "plugin-rolled-back", &pairs(&rollback));
+        return;
+    };
+    rollback.is_done = false;
+    rollback.reason =
+        format!("{}; the version before cannot serve: {}", rollback.reason, failure.message);
+    core.log.line("error", "plugin-not-rolled-back", &pairs(&rollback));
+    if let Err(failure) = store_rollback(core, mount, rollback).await {
+        let pairs = [("mount", mount.record.path.to_string()), cause(&failure)];
+        core.log.line("warn", "rollback-state-not-stored", &pairs);
     }
+}
+
+/// Stores the state of a rollback that failed, for the operator to read.
+async fn store_rollback(
+    core: &Arc<Core>,
+    mount: &Mount,
+    rollback: Rollback,
+) -> Result<(), Failure> {
+    let mut unit = core.store.begin();
+    let Some(mut record) = read_serving(&mut unit, &mount.record).await? else { return Ok(()) };
+    record.rollback = Some(rollback);
+    record.put(&mut unit)?;
+    unit.commit().await?;
+    core.mounts.update(record, &core.catalog)
 }

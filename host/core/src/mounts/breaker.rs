@@ -14,6 +14,8 @@ use tokio::time::Instant;
 
 /// Crashes in a row after which a mount rests.
 pub(super) const CRASHES: u32 = 16;
+/// Crashes in a row after which a mount rests while the version of its plugin is on probation.
+pub(super) const CRASHES_ON_PROBATION: u32 = 4;
 /// Time in which they must happen.
 const WINDOW: Duration = Duration::from_secs(60);
 /// First rest. Each further one, without an answer in between, is twice as long.
@@ -35,6 +37,8 @@ pub(crate) struct Breaker {
 
 #[derive(Default)]
 struct Trouble {
+    /// End of the probation of the component.
+    probation: Option<Instant>,
     in_a_row: u32,
     since: Option<Instant>,
     rest: Option<Rest>,
@@ -92,6 +96,23 @@ impl Breaker {
                 Ok(Pass { breaker: self, is_trial: true })
             }
         }
+    }
+
+    /// Lets fewer crashes open the breaker until then.
+    pub(super) fn begin_probation(&self, until: Instant) {
+        self.lock().probation = Some(until);
+    }
+
+    /// Crashes in a row that open the breaker at that time.
+    pub(super) fn threshold(&self, now: Instant) -> u32 {
+        self.lock().threshold(now)
+    }
+
+    /// Forgets all crashes.
+    pub(super) fn close(&self) {
+        let mut trouble = self.lock();
+        (trouble.in_a_row, trouble.rest) = (0, None);
+        self.is_troubled.store(false, Ordering::Relaxed);
     }
 
     /// Waits until the breaker opens.
@@ -157,7 +178,7 @@ impl Trouble {
                     (self.in_a_row, self.since) = (0, Some(now));
                 }
                 self.in_a_row += 1;
-                if self.in_a_row < CRASHES {
+                if self.in_a_row < self.threshold(now) {
                     return None;
                 }
                 FIRST_REST
@@ -165,6 +186,13 @@ impl Trouble {
         };
         self.rest = Some(Rest { until: now + length, length, is_tried: false });
         Some(Change::Opened(length))
+    }
+
+    fn threshold(&self, now: Instant) -> u32 {
+        match self.probation {
+            Some(until) if now < until => CRASHES_ON_PROBATION,
+            _ => CRASHES,
+        }
     }
 
     fn not_tried(&mut self, is_trial: bool) {

@@ -148,6 +148,8 @@ impl Builtin {
             settings: tuned.settings,
             version: String::new(),
             schema: 0,
+            before_swap: None,
+            rollback: None,
             phase: Phase::Serving,
             revision: tuned.revision,
         }

@@ -35,8 +35,8 @@ impl Mounts {
         new: NewMount,
     ) -> Result<MountRecord, Failure> {
         let kind = Class::of(&new.path).plugin_type();
-        let wanted = (new.kind.as_str(), new.settings.plugin_version.as_str());
-        let plugin = catalog.select_for(unit, kind, wanted).await?;
+        let choice = new.settings.selection.choice();
+        let plugin = catalog.choose_for(unit, (kind, &new.kind), choice).await?;
         self.check_free(unit, &new.path).await?;
         let of_class = if new.path.is_auth() { "auth_" } else { "" };
         let mut record = MountRecord {
@@ -47,6 +47,8 @@ impl Mounts {
             settings: new.settings,
             version: plugin.recorded_version(),
             schema: plugin.engine.description().schema,
+            before_swap: None,
+            rollback: None,
             phase: Phase::Serving,
             path: new.path,
             revision: 0,

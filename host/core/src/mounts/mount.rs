@@ -15,6 +15,7 @@ use bulkhead_sandbox::{Ask, Compartment, Ended, Engine, Grant, Grants, Maker, Re
 use bulkhead_store::{Store, StoredLimit, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// The part of the limit that calls which end leases may store in addition: an eighth.
@@ -213,6 +214,21 @@ impl Mount {
             let retry_after = u64::try_from(left.as_millis()).ok();
             Failure { retry_after, ..Failure::new(Kind::Unavailable, message) }
         })
+    }
+
+    /// Lets fewer crashes in a row open the breaker while the version is on probation.
+    pub(crate) fn begin_probation(&self, length: Duration) {
+        self.breaker.begin_probation(Instant::now() + length);
+    }
+
+    /// Lets calls in again at once, as if the component had never crashed.
+    pub(crate) fn close_breaker(&self) {
+        self.breaker.close();
+    }
+
+    /// Crashes in a row that open the breaker now.
+    pub(crate) fn crashes_that_open(&self) -> u32 {
+        self.breaker.threshold(Instant::now())
     }
 
     /// Waits until the component crashed so often that the mount rests.

@@ -2,6 +2,7 @@
 
 use super::class::Class;
 use super::settings::Settings;
+use super::version::{Rollback, VersionBefore};
 use crate::catalog::PluginType;
 use crate::identity::AliasMount;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
@@ -43,6 +44,12 @@ pub(crate) struct MountRecord {
     pub(crate) version: String,
     /// Version of the stored data's shape.
     pub(crate) schema: u32,
+    /// The way back while the version that serves is on probation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) before_swap: Option<VersionBefore>,
+    /// The last automatic rollback, for the operator to read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rollback: Option<Rollback>,
     #[serde(default)]
     pub(crate) phase: Phase,
     /// Counts the writes of this record, so that an older one never takes the place of a newer one

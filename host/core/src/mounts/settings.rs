@@ -1,5 +1,6 @@
 //! What can be tuned at a mount, and how long its leases may live.
 
+use super::version::{Probation, Selection};
 use crate::lifetimes::Lifetimes;
 use crate::lockouts::LockoutPolicy;
 use bulkhead_sandbox::Grant;
@@ -34,9 +35,10 @@ pub(crate) struct Settings {
     pub(crate) identity_token_key: String,
     /// Stored and shown: no component delegates its authentication.
     pub(crate) delegated_auth_accessors: Vec<String>,
-    /// Version of the plugin that the operator asked for; empty if the operator left it open.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) plugin_version: String,
+    #[serde(flatten)]
+    pub(crate) selection: Selection,
+    #[serde(flatten)]
+    pub(crate) probation: Probation,
     /// What its plugin may do; `None` where the operator did not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) grants: Option<Vec<Grant>>,

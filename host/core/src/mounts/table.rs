@@ -122,6 +122,11 @@ impl Mounts {
         self.read().by_path.values().map(Arc::clone).collect()
     }
 
+    /// Every mount of a plugin, in the order of paths and in any phase.
+    pub(crate) fn of_plugin(&self, kind: PluginType, name: &str) -> Vec<Arc<Mount>> {
+        self.all().into_iter().filter(|mount| mount.record.is_of(kind, name)).collect()
+    }
+
     /// The part of the server that looks like a mount.
     pub(crate) fn builtin(&self, which: Builtin) -> Arc<MountRecord> {
         let [system, token, identity] = &*sync::read(&self.builtins);

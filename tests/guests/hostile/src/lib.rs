@@ -143,7 +143,11 @@ impl engine::Guest for Hostile {
         let rows: Vec<String> =
             ACTS.iter().map(|act| row(act.name, act.marks)).chain([row("acts", "")]).collect();
         let rows = rows.join(",");
-        let head = r#""kind":"secrets-engine","name":"hostile","version":"1.0.0","schema":2"#;
+        // The blanks are room for a member that a test adds to the built component.
+        let head = concat!(
+            r#""kind":"secrets-engine","name":"hostile","version":"1.0.0","schema":2"#,
+            "                        "
+        );
         format!(r#"{{{head},"about":"Does harm.","asks":["database"],"routes":[{rows}]}}"#)
     }
 

@@ -12,6 +12,16 @@ use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 
+/// Settings that clients send beside `config`.
+const OUTSIDE: [&str; 6] = [
+    "description",
+    "options",
+    "plugin_name",
+    "plugin_version",
+    "override_pinned_version",
+    "grants",
+];
+
 /// The fields of enabling.
 pub(crate) fn enabling_fields() -> Vec<Field> {
     vec![
@@ -24,6 +34,7 @@ pub(crate) fn enabling_fields() -> Vec<Field> {
         grants::whole(),
         settings::plugin_name(),
         settings::plugin_version(),
+        settings::override_pinned_version(),
         field("local", FieldKind::Bool, "stored, without effect"),
         field("seal_wrap", FieldKind::Bool, "stored, without effect"),
         field("external_entropy_access", FieldKind::Bool, "stored, without effect"),
@@ -37,15 +48,14 @@ pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Fai
     let (mut config, unknown) = settings::of_config(fields.get("config"))?;
     // What is said outside of the config counts, where it says anything.
     let outside = settings::said(fields.all(), &request.fields);
-    for name in ["description", "options", "plugin_name", "plugin_version", "grants"] {
+    for name in OUTSIDE {
         let said = outside.get(name).filter(|value| value.as_str() != Some(""));
         config.extend(said.map(|value| (name.to_owned(), value.clone())));
     }
     let mut settings = Settings::default();
     let kind = kind(fields, &config)?;
     let mut warnings: Vec<String> = unknown.into_iter().collect();
-    let wanted = config.get("plugin_version").and_then(Value::as_str).unwrap_or_default();
-    let plugin = core.catalog.select(class.plugin_type(), &kind, wanted)?;
+    let plugin = core.catalog.choose(class.plugin_type(), &kind, settings::choice(&config))?;
     let usual = mounts::usual(&plugin.engine);
     let running = Running::of(&plugin.engine, &usual);
     let subject = Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };

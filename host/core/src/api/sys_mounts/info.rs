@@ -1,6 +1,7 @@
 //! A mount as listings and reads show it: the object of decision H13, every member always
 //! there.
 
+use crate::api::reply::timestamp;
 use crate::lifetimes::Lifetimes;
 use crate::mounts::{Class, MountRecord, Running};
 use serde_json::{Map, Value, json};
@@ -15,14 +16,27 @@ pub(super) fn info(record: &MountRecord, running: Running<'_>) -> Map<String, Va
         ("local", json!(record.marks.local)),
         ("seal_wrap", json!(record.marks.seal_wrap)),
         ("external_entropy_access", json!(record.marks.external_entropy_access)),
-        ("plugin_version", json!(record.settings.plugin_version)),
+        ("plugin_version", json!(record.settings.selection.plugin_version)),
         ("running_plugin_version", json!(running.version)),
         ("running_sha256", json!(running.digest)),
         ("deprecation_status", json!("supported")),
+        ("plugin_rollback_state", rollback_state(record)),
         ("config", Value::Object(config(record, running, own))),
     ];
     info.extend(more.map(|(name, value)| (name.to_owned(), value)));
     info
+}
+
+/// The last automatic rollback of the plugin's version; null if there was none since the last swap.
+fn rollback_state(record: &MountRecord) -> Value {
+    let Some(rollback) = &record.rollback else { return Value::Null };
+    json!({
+        "status": if rollback.is_done { "rolled-back" } else { "failed" },
+        "from": rollback.from,
+        "to": rollback.to,
+        "time": timestamp(rollback.time),
+        "reason": rollback.reason,
+    })
 }
 
 /// What every caller may see of a mount that is listed without a token.
@@ -60,7 +74,10 @@ fn config(record: &MountRecord, running: Running<'_>, lifetimes: Lifetimes) -> M
         ("allowed_response_headers", json!(settings.allowed_response_headers)),
         ("identity_token_key", json!(settings.identity_token_key)),
         ("delegated_auth_accessors", json!(settings.delegated_auth_accessors)),
-        ("plugin_version", json!(settings.plugin_version)),
+        ("plugin_version", json!(settings.selection.plugin_version)),
+        ("override_pinned_version", json!(settings.selection.override_pinned_version)),
+        ("plugin_rollback", json!(settings.probation.plugin_rollback.word())),
+        ("plugin_probation", json!(settings.probation.plugin_probation)),
         // What holds, so that writing back what was read changes nothing.
         ("grants", json!(settings.grants.as_deref().unwrap_or(running.usual))),
     ];

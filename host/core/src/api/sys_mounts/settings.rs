@@ -6,9 +6,10 @@
 
 use super::grants;
 use crate::api::row::field;
+use crate::catalog::VersionChoice;
 use crate::lifetimes::Lifetimes;
 use crate::mounts::instance_reuse;
-use crate::mounts::{Builtin, Class, Running, Settings, TokenType, Visibility};
+use crate::mounts::{Builtin, Class, RollbackMode, Running, Settings, TokenType, Visibility};
 use crate::oidc;
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
@@ -79,6 +80,17 @@ pub(super) fn fields() -> Vec<Field> {
         ),
         plugin_name(),
         plugin_version(),
+        override_pinned_version(),
+        field(
+            "plugin_rollback",
+            FieldKind::String,
+            "auto, or off: whether the version before comes back if a new version crashes",
+        ),
+        field(
+            "plugin_probation",
+            FieldKind::Any,
+            "time after a swap in which the version before may come back, e.g. 60s",
+        ),
         field(
             "identity_token_key",
             FieldKind::String,
@@ -124,6 +136,19 @@ pub(super) fn plugin_name() -> Field {
 pub(super) fn plugin_version() -> Field {
     let about = "version of the plugin from the catalog, e.g. 1.2.0; empty leaves the choice open";
     field("plugin_version", FieldKind::String, about)
+}
+
+/// Whether the version counts although another version is pinned.
+pub(super) fn override_pinned_version() -> Field {
+    let about = "whether plugin_version counts although another version is pinned";
+    field("override_pinned_version", FieldKind::Bool, about)
+}
+
+/// Returns the version that `values` choose.
+pub(super) fn choice(values: &Map<String, Value>) -> VersionChoice<'_> {
+    let asked = values.get("plugin_version").and_then(Value::as_str).unwrap_or_default();
+    let overrides_pin = values.get("override_pinned_version").and_then(Value::as_bool);
+    VersionChoice { asked, overrides_pin: overrides_pin.unwrap_or_default() }
 }
 
 /// The texts of which an empty one is a value like any other: no description, and the visibility
@@ -191,12 +216,18 @@ pub(super) fn change(
     subject: &Subject<'_>,
 ) -> Result<Vec<String>, Failure> {
     check_tunable(values, subject)?;
-    replace(&mut settings.plugin_version, plugin_version_of(values, subject)?);
+    replace(&mut settings.selection.plugin_version, plugin_version_of(values, subject)?);
+    let is_set = |name: &str| values.get(name).and_then(Value::as_bool);
+    replace(&mut settings.selection.override_pinned_version, is_set("override_pinned_version"));
     let text = |name: &str| values.get(name).and_then(Value::as_str);
     let list = |name: &str| {
         let items = values.get(name)?.as_array()?.iter();
         Some(items.filter_map(Value::as_str).map(str::to_owned).collect::<Vec<String>>())
     };
+    let mode = text("plugin_rollback").map(RollbackMode::of_word).transpose()?;
+    replace(&mut settings.probation.plugin_rollback, mode);
+    replace(&mut settings.probation.plugin_probation, probation(values)?);
+    settings.probation.check()?;
     replace(&mut settings.default_ttl, lifetime(values, "default_lease_ttl")?);
     replace(&mut settings.max_ttl, lifetime(values, "max_lease_ttl")?);
     settings.check(subject.system)?;
@@ -240,6 +271,12 @@ fn lifetime(values: &Map<String, Value>, name: &str) -> Result<Option<u64>, Fail
             .map(Some)
             .map_err(|why| Failure::invalid(format!("{name}: {why}, or \"system\""))),
     }
+}
+
+/// Returns the length of the probation in seconds, if `values` name a length.
+fn probation(values: &Map<String, Value>) -> Result<Option<u64>, Failure> {
+    let given = values.get("plugin_probation").map(duration::seconds).transpose();
+    given.map_err(|why| Failure::invalid(format!("plugin_probation: {why}")))
 }
 
 /// Adds to what is there: a client that sets one option does not know the others.

@@ -7,10 +7,10 @@ use super::settings::{self, Subject};
 use crate::api::after_commit::AfterCommit;
 use crate::api::call::Call;
 use crate::api::reply::{Body, Reply};
-use crate::catalog::EnginePlugin;
+use crate::catalog::{EnginePlugin, VersionChoice};
 use crate::core::Core;
 use crate::lifecycle;
-use crate::mounts::{self, Change, Class, MountRecord, Phase, Running};
+use crate::mounts::{self, Change, Class, MountRecord, Phase, Running, Swap};
 use bulkhead_wire::description::Field;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
@@ -54,11 +54,19 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
     };
     let subject =
         Subject { class, builtin, kind: &serving.record().kind, running, system: core.lifetimes };
-    let asked_before = record.settings.plugin_version.clone();
-    let warnings = settings::change(&mut record.settings, &values, &subject)?;
-    // The swap after the commit stores the version, so that a swap that fails leaves no trace.
-    let asked = mem::replace(&mut record.settings.plugin_version, asked_before);
-    let version = (asked != record.settings.plugin_version).then_some(asked);
+    let selected_before = record.settings.selection.clone();
+    let mut warnings = settings::change(&mut record.settings, &values, &subject)?;
+    let swap = wanted.and_then(|plugin| {
+        // The swap after the commit stores the choice, so that a swap that fails leaves no trace.
+        let selection = mem::replace(&mut record.settings.selection, selected_before);
+        let version = plugin.recorded_version();
+        if version == record.version && selection == record.settings.selection {
+            let number = &plugin.engine.identity().version;
+            warnings.push(format!("version {number} serves the mount already"));
+            return None;
+        }
+        Some(Swap { version, selection, rollback: None })
+    });
     if values.contains_key("identity_token_key") {
         settings::check_identity_token_key(unit, &record.settings).await?;
     }
@@ -69,7 +77,7 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
         }
         None => {
             record.put(unit)?;
-            Change::Tuned { record: Box::new(record), version }
+            Change::Tuned { record: Box::new(record), swap }
         }
     };
     let reply = Reply::from(Body::Nothing).with_warnings(warnings);
@@ -79,18 +87,24 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
 /// Returns the version of the plugin that `values` ask for.
 ///
 /// # Errors
-/// 400 if the catalog has no such version, or the version cannot read the data of the mount.
+/// 400 if another version is pinned, the catalog has no such version, or the version cannot read
+/// the data of the mount.
 fn wanted_plugin(
     core: &Core,
     class: Class,
     record: &MountRecord,
     values: &Map<String, Value>,
 ) -> Result<Option<Arc<EnginePlugin>>, Failure> {
-    let wanted = values.get("plugin_version").and_then(Value::as_str).unwrap_or_default();
-    if wanted.is_empty() {
+    let choice = settings::choice(values);
+    if choice.asked.is_empty() {
         return Ok(None);
     }
-    let plugin = core.catalog.select(class.plugin_type(), &record.kind, wanted)?;
+    let overrides_pin = match values.contains_key("override_pinned_version") {
+        true => choice.overrides_pin,
+        false => record.settings.selection.override_pinned_version,
+    };
+    let choice = VersionChoice { overrides_pin, ..choice };
+    let plugin = core.catalog.choose(class.plugin_type(), &record.kind, choice)?;
     lifecycle::check_schema(record, &plugin)?;
     Ok(Some(plugin))
 }

@@ -19,6 +19,8 @@ fn mount(path: &str, kind: &str) -> MountRecord {
         settings: Settings::default(),
         version: String::new(),
         schema: 1,
+        before_swap: None,
+        rollback: None,
         phase: Phase::Serving,
         revision: 0,
     }

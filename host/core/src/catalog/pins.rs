@@ -1,0 +1,160 @@
+//! Pins: the version of a plugin for every mount that does not override the pin.
+//!
+//! Prevents a new version from reaching a mount because the version was uploaded: with a pin, the
+//! newest version is used only by mounts that name the version and override the pin.
+
+use super::entry::PluginType;
+use super::plugin::EnginePlugin;
+use super::table::Catalog;
+use bulkhead_store::{Address, Index, Space, Store, StoreFault, Unit};
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
+use bulkhead_wire::sync;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+
+/// Prefix of the keys of pins; type and name follow.
+const PREFIX: &str = "pin/";
+
+/// A pin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pin {
+    #[serde(rename = "type")]
+    pub(crate) kind: PluginType,
+    pub(crate) name: String,
+    pub(crate) version: String,
+}
+
+stored!(Pin, "pin", reads_stored_pins);
+
+impl Pin {
+    /// Writes the pin into the unit.
+    pub(crate) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
+        unit.put(address(self.kind, &self.name), self.to_bytes()?, Index::default());
+        Ok(())
+    }
+
+    /// Deletes the pin of a plugin in the unit.
+    pub(crate) fn delete(unit: &mut Unit, kind: PluginType, name: &str) {
+        unit.delete(address(kind, name));
+    }
+
+    /// Reads the pin of a plugin. The unit relies on the row.
+    ///
+    /// # Errors
+    /// 500 for a row that cannot be read, 503 when the store cannot be read.
+    pub(crate) async fn read(
+        unit: &mut Unit,
+        kind: PluginType,
+        name: &str,
+    ) -> Result<Option<Self>, Failure> {
+        let found = unit.get(&address(kind, name)).await?;
+        let pin = found.map(|row| Self::from_bytes(&row.body)).transpose();
+        pin.map_err(|unreadable| unreadable.of(format_args!("the pin of {name}")))
+    }
+}
+
+fn address(kind: PluginType, name: &str) -> Address {
+    Address::new(Space::Core, format!("{PREFIX}{}/{name}", kind.word()))
+}
+
+/// The pins in memory, by type and name of the plugin.
+#[derive(Default)]
+pub(super) struct Pins(RwLock<BTreeMap<(PluginType, String), String>>);
+
+/// The version of a plugin that an operator asks for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct VersionChoice<'a> {
+    /// Semantic version, with or without a leading `v`; empty leaves the choice to the server.
+    pub(crate) asked: &'a str,
+    /// Whether `asked` counts although another version is pinned.
+    pub(crate) overrides_pin: bool,
+}
+
+impl Catalog {
+    /// Reads the stored pins. A row that cannot be read makes the service fail to open: without
+    /// the pin, a mount could get a version that the operator excluded.
+    ///
+    /// # Errors
+    /// 500 for a row that cannot be read, 503 when the store cannot be read.
+    pub(super) async fn load_pins(&self, store: &Arc<Store>) -> Result<(), Failure> {
+        let mut scan = store.scan(Space::Core, PREFIX);
+        while let Some(page) = scan.page().await? {
+            for address in page {
+                let unreadable = |fault: StoreFault| Failure {
+                    message: format!("the pin {}: {fault}", address.key),
+                    ..fault.into()
+                };
+                let Some(row) = store.begin().get(&address).await.map_err(unreadable)? else {
+                    continue;
+                };
+                let pin = Pin::from_bytes(&row.body)
+                    .map_err(|unreadable| unreadable.of(format_args!("the pin {}", address.key)))?;
+                self.set_pin(&pin);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a committed pin hold for later choices.
+    pub(crate) fn set_pin(&self, pin: &Pin) {
+        let Pin { kind, name, version } = pin.clone();
+        sync::write(&self.pins.0).insert((kind, name), version);
+    }
+
+    /// Forgets a pin after the deletion of its row was committed.
+    pub(crate) fn remove_pin(&self, kind: PluginType, name: &str) {
+        sync::write(&self.pins.0).remove(&(kind, name.to_owned()));
+    }
+
+    /// Returns every pin, in the order of types and names.
+    pub(crate) fn pins(&self) -> Vec<Pin> {
+        let pin = |((kind, name), version): (&(PluginType, String), &String)| Pin {
+            kind: *kind,
+            name: name.clone(),
+            version: version.clone(),
+        };
+        sync::read(&self.pins.0).iter().map(pin).collect()
+    }
+
+    /// Returns the pinned version of a plugin.
+    pub(crate) fn pinned(&self, kind: PluginType, name: &str) -> Option<String> {
+        sync::read(&self.pins.0).get(&(kind, name.to_owned())).cloned()
+    }
+
+    /// Returns the version of a secrets engine or auth method that a mount gets: the pinned
+    /// version, the version that the operator asks for, or the newest version, in this order. An
+    /// operator who overrides the pin gets the version that the operator asks for.
+    ///
+    /// # Errors
+    /// 400 for a version other than the pinned version, for an override without a version, and for
+    /// a plugin or version that is not in the catalog; 503 for a version that could not be loaded.
+    pub(crate) fn choose(
+        &self,
+        kind: PluginType,
+        name: &str,
+        choice: VersionChoice<'_>,
+    ) -> Result<Arc<EnginePlugin>, Failure> {
+        let VersionChoice { asked, overrides_pin } = choice;
+        let pinned = self.pinned(kind, name);
+        let Some(pinned) = pinned.filter(|_| !overrides_pin) else {
+            if overrides_pin && asked.is_empty() {
+                return Err(Failure::invalid(
+                    "override_pinned_version needs a version: give plugin_version as well",
+                ));
+            }
+            return self.select(kind, name, asked);
+        };
+        let number = asked.trim_start_matches('v');
+        if number.is_empty() || number == pinned {
+            return self.select(kind, name, &pinned);
+        }
+        Err(Failure::invalid(format!(
+            "plugin_version {} is refused because version {pinned} of {name} is pinned: leave \
+             plugin_version out, or send override_pinned_version=true",
+            quoted(asked)
+        )))
+    }
+}

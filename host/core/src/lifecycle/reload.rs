@@ -1,0 +1,88 @@
+//! Reloading mounts: each mount gets the version that pins and its settings choose now.
+//!
+//! Prevents one bad version from stopping the reload of other mounts: a mount whose version cannot
+//! be exchanged is served as before, and the reload goes on with the next mount.
+
+use super::ending::in_background;
+use super::swap;
+use crate::core::Core;
+use crate::mounts::{Class, Mount, Phase, Swap};
+use crate::random;
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::sync;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+/// Maximum number of reloads whose outcome is kept for the operator.
+const MOST_REMEMBERED: usize = 64;
+
+/// A reload that has ended.
+#[derive(Clone)]
+pub(crate) struct Reload {
+    pub(crate) id: String,
+    /// Seconds of store time.
+    pub(crate) time: u64,
+    /// The mounts that are served as before, each with the reason.
+    pub(crate) failed: Vec<(String, Failure)>,
+}
+
+/// The last reloads of this process, the oldest first.
+#[derive(Default)]
+pub(crate) struct Reloads(Mutex<VecDeque<Reload>>);
+
+impl Reloads {
+    fn remember(&self, reload: Reload) {
+        let mut reloads = sync::lock(&self.0);
+        if reloads.len() == MOST_REMEMBERED {
+            reloads.pop_front();
+        }
+        reloads.push_back(reload);
+    }
+
+    /// Returns the reload with that id, if the process remembers the reload.
+    pub(crate) fn find(&self, id: &str) -> Option<Reload> {
+        sync::lock(&self.0).iter().find(|reload| reload.id == id).cloned()
+    }
+}
+
+/// Reloads the mounts, in a task that goes on when the client is gone. Mounts that are being
+/// disabled or moved are left alone.
+///
+/// # Errors
+/// 503 when the service is being sealed.
+pub(crate) async fn reload(core: &Arc<Core>, mounts: Vec<Arc<Mount>>) -> Result<Reload, Failure> {
+    let id = random::uuid()?;
+    let work = reload_each(Arc::clone(core), id, mounts);
+    let ended_early = |_| Failure::internal("the reload ended early");
+    in_background(core, work)?.await.map_err(ended_early)
+}
+
+async fn reload_each(core: Arc<Core>, id: String, mounts: Vec<Arc<Mount>>) -> Reload {
+    let mut failed = Vec::new();
+    for mount in mounts.iter().filter(|mount| mount.record.phase == Phase::Serving) {
+        if let Err(failure) = reload_one(&core, mount).await {
+            failed.push((mount.record.path.to_string(), failure));
+        }
+    }
+    let reload = Reload { id, time: core.store.now(), failed };
+    core.reloads.remember(reload.clone());
+    reload
+}
+
+/// Swaps the mount to the version that is chosen for the mount now. A mount that keeps its version
+/// gets new sessions, an empty cache and a closed breaker.
+async fn reload_one(core: &Arc<Core>, mount: &Mount) -> Result<(), Failure> {
+    let record = &mount.record;
+    let selection = record.settings.selection.clone();
+    let kind = Class::of(&record.path).plugin_type();
+    let chosen = core.catalog.choose(kind, &record.kind, selection.choice())?;
+    let version = chosen.recorded_version();
+    let is_same = version == record.version;
+    swap::swap(core, &record.uuid, &Swap { version, selection, rollback: None }).await?;
+    if is_same {
+        core.sandbox.close_mount(&record.uuid);
+        mount.close_breaker();
+        core.log.line("info", "mount-reloaded", &[("mount", record.path.to_string())]);
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! The version of a mount's plugin: the operator's choice, the probation of a new version, and the
+//! version before.
+
+use crate::catalog::VersionChoice;
+use bulkhead_wire::failure::{Failure, quoted};
+use serde::{Deserialize, Serialize};
+
+/// The operator's choice of a version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Selection {
+    /// Semantic version; empty if the operator left the choice to the server.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) plugin_version: String,
+    /// Whether `plugin_version` counts although another version is pinned.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) override_pinned_version: bool,
+}
+
+impl Selection {
+    /// Returns the choice as the catalog takes it.
+    pub(crate) fn choice(&self) -> VersionChoice<'_> {
+        VersionChoice { asked: &self.plugin_version, overrides_pin: self.override_pinned_version }
+    }
+}
+
+/// A swap to carry out.
+#[derive(Clone, Debug)]
+pub(crate) struct Swap {
+    /// The version that is to serve; empty for a plugin of this binary.
+    pub(crate) version: String,
+    /// The choice that is stored with the version.
+    pub(crate) selection: Selection,
+    /// The rollback that the swap is; `None` for a swap that an operator asks for.
+    pub(crate) rollback: Option<Rollback>,
+}
+
+/// The time after a swap in which the version before comes back if the new version fails.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Probation {
+    #[serde(skip_serializing_if = "RollbackMode::is_usual")]
+    pub(crate) plugin_rollback: RollbackMode,
+    /// Seconds.
+    #[serde(skip_serializing_if = "is_usual_probation")]
+    pub(crate) plugin_probation: u64,
+}
+
+/// Seconds of probation unless the operator tunes another length.
+const USUAL_PROBATION: u64 = 60;
+/// Longest probation, in seconds: one day.
+const LONGEST_PROBATION: u64 = 86_400;
+
+impl Default for Probation {
+    fn default() -> Self {
+        Self { plugin_rollback: RollbackMode::default(), plugin_probation: USUAL_PROBATION }
+    }
+}
+
+impl Probation {
+    /// Refuses a length that is no use.
+    ///
+    /// # Errors
+    /// 400 with the range.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if (1..=LONGEST_PROBATION).contains(&self.plugin_probation) {
+            return Ok(());
+        }
+        Err(Failure::invalid(format!(
+            "plugin_probation is {} s; give 1 s to {LONGEST_PROBATION} s, or plugin_rollback=off \
+             to do without",
+            self.plugin_probation
+        )))
+    }
+}
+
+/// Whether a version that fails in its probation is replaced by the version before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RollbackMode {
+    #[default]
+    Auto,
+    Off,
+}
+
+impl RollbackMode {
+    /// The word of the API.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Off => "off",
+        }
+    }
+
+    /// Returns the mode with that word.
+    ///
+    /// # Errors
+    /// 400 that names both words.
+    pub(crate) fn of_word(word: &str) -> Result<Self, Failure> {
+        [Self::Auto, Self::Off].into_iter().find(|mode| mode.word() == word).ok_or_else(|| {
+            let word = quoted(word);
+            Failure::invalid(format!("plugin_rollback {word} is unknown: give auto or off"))
+        })
+    }
+
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The version that served a mount before its last swap, while the new version is on probation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct VersionBefore {
+    /// Empty for a plugin of this binary.
+    pub(crate) version: String,
+    #[serde(flatten)]
+    pub(crate) selection: Selection,
+    /// End of the probation, in seconds of store time.
+    pub(crate) until: u64,
+}
+
+/// The last automatic rollback of a mount, which the next swap forgets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Rollback {
+    /// The version that failed.
+    pub(crate) from: String,
+    pub(crate) to: String,
+    /// Seconds of store time.
+    pub(crate) time: u64,
+    /// Whether the version before serves again.
+    pub(crate) is_done: bool,
+    /// Cause of the rollback, or of its failure.
+    pub(crate) reason: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_usual_probation(seconds: &u64) -> bool {
+    *seconds == USUAL_PROBATION
+}
