@@ -1,10 +1,10 @@
-//! What a plugin is written with: the contract of `wit/` as Rust types and traits.
+//! SDK for plugins: the contract of `wit/` as Rust types and traits.
 //!
 //! # An engine in thirty lines
 //!
-//! An engine is a table and its handlers. The host has checked policy, folded aliases and checked
-//! types before a handler runs; it serves LIST from the table alone, and tells create from update
-//! by the row's existence key.
+//! An engine is a table of rows with their handlers. Before a handler runs, the host has checked
+//! the policy, resolved field aliases and checked the field types. The host serves LIST without the
+//! engine, and tells create from update by the row's existence key.
 //!
 //! ```
 //! use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
@@ -38,7 +38,7 @@
 //! #[derive(Default, Serialize, Deserialize)]
 //! struct Note { text: String, done: bool }
 //!
-//! // Records of earlier versions stand in `fixtures/records/note.jsonl`, and this test reads them.
+//! // This test reads the records of earlier versions in `fixtures/records/note.jsonl`.
 //! bulkhead_sdk::stored!(Note, "note", reads_stored_notes);
 //!
 //! fn show(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
@@ -81,68 +81,68 @@
 //! # }
 //! ```
 //!
-//! # Things that end
+//! # Leases
 //!
-//! What an engine makes outside has a lease, and the lease is written down first: see
-//! [`Reservation`](reservation::Reservation). The engine then implements [`SecretsEngine::renew`]
-//! and [`SecretsEngine::revoke`], and the latter is also what cleans up after a crash.
+//! A credential that an engine creates outside Bulkhead has a lease, and the lease is stored before
+//! the credential exists: see [`Reservation`](reservation::Reservation). The engine then implements
+//! [`SecretsEngine::renew`] and [`SecretsEngine::revoke`]; `revoke` also cleans up after a crash.
 //!
-//! # Things that roll forward
+//! # Rotations
 //!
-//! A password that is changed, a key that is replaced: the candidate is written down first and
-//! guarded, see [`Intent`](intent::Intent). The engine's [`SecretsEngine::wake`] then finishes what
-//! a crash left.
+//! Before an engine changes a password or replaces a key, the engine stores the candidate under a
+//! guard: see [`Intent`](intent::Intent). After a crash, [`SecretsEngine::wake`] completes the
+//! change.
 //!
-//! What comes again by itself has [`rotation::Settings`], with a period or a
-//! [`Schedule`](schedule::Schedule) in the words of cron.
+//! Automatic rotation has [`rotation::Settings`], with a period or a cron expression
+//! ([`Schedule`](schedule::Schedule)).
 //!
 //! # Plain HTTP
 //!
-//! An engine that stands in for another program's API answers its requests by
-//! [`RawEngine`](raw::RawEngine), and authenticates their callers itself.
+//! An engine that replaces the API of another product answers the requests to that API by
+//! [`RawEngine`](raw::RawEngine), and authenticates the callers.
 //!
 //! # Auth methods
 //!
-//! They implement [`AuthMethod`]: a table again, of which some rows are marked
-//! [`login`](table::Row::login), ask for no token and answer a [`Login`]. The host makes the token,
-//! finds the entity behind the alias, and asks [`AuthMethod::renew_login`] before the token lives
-//! longer. What roles say of tokens lives in [`token_params`]. One such method is
-//! `plugins/examples/passphrase`.
+//! Auth methods implement [`AuthMethod`]: again a table. Rows marked [`login`](table::Row::login)
+//! need no token and answer a [`Login`]. The host makes the token, finds the entity of the alias,
+//! and calls [`AuthMethod::renew_login`] before a renewal. [`token_params`] holds the token
+//! settings of roles. `plugins/examples/passphrase` is an example.
 //!
 //! # Database plugins
 //!
-//! They implement [`DatabasePlugin`](database_plugin::DatabasePlugin), with [`statements`] and
-//! [`template`] at hand.
+//! Database plugins implement [`DatabasePlugin`](database_plugin::DatabasePlugin), with the help of
+//! [`statements`] and [`template`].
 //!
 //! # Other servers
 //!
-//! What an engine asks of them is a [`Request`](http::Request) by [`Host::http`], to origins that
-//! it names in [`SecretsEngine::ASKS`] and that its mount was granted. What it wants again, such as
-//! a token of theirs, it keeps by [`Host::cache`], where one call makes it and others wait.
+//! An engine sends a [`Request`](http::Request) by [`Host::http`], only to origins that
+//! [`SecretsEngine::ASKS`] names and the mount's grants allow. An answer that is needed again, such
+//! as an access token, is kept in [`Host::cache`]: one call fetches the answer while others wait.
 //!
 //! # Directories
 //!
-//! They are searched and changed by [`Host::ldap`], with an [`ldap::Target`] that says where and as
-//! whom; a filter is put together of its parts and never written.
+//! [`Host::ldap`] searches and changes directories. An [`ldap::Target`] holds servers and login.
+//! Filters are built from parts and never parsed from text.
 //!
-//! # Tokens of others
+//! # JSON Web Tokens
 //!
-//! A [`jwt`] is read, proven by a key of its issuer, and held against what is expected of it, in
-//! this order; the cryptography is the host's, by [`Host::crypto`].
+//! A [`jwt`] is parsed, then verified with a key of its issuer, then checked against the expected
+//! claims. The host does the cryptography ([`Host::crypto`]).
 //!
 //! # Clouds
 //!
-//! An auth method of a cloud asks its [`provider`], keeps the keys of its tokens as [`issuer_keys`]
-//! and its own [`access_token`], and holds a login against a role as [`explain`] says.
+//! An auth method of a cloud calls the API of its [`provider`], caches the provider's token keys as
+//! [`issuer_keys`] and the method's own [`access_token`], and checks a login against a role as in
+//! [`explain`].
 //!
-//! # Figures
+//! # Metrics
 //!
-//! What an operator should see of a mount over time is a [`Metric`], named in
-//! [`SecretsEngine::METRICS`] with the few values of its label, and given by [`Host::metrics`].
+//! An engine declares each [`Metric`] in [`SecretsEngine::METRICS`] with the few values of its
+//! label, and reports values by [`Host::metrics`].
 //!
-//! # What it never knows
+//! # Out of reach
 //!
-//! Tokens, policies, sockets and files. A component has no way to reach them.
+//! Tokens, policies, sockets and files: a component has no access to these.
 
 pub mod access_token;
 pub mod answer;
@@ -213,13 +213,13 @@ pub use login::Login;
 pub use metric::Metric;
 pub use token_params::TokenParams;
 
-/// The allocator that a component has anyway. Said here, its functions become part of those that
-/// call them; left unsaid, each piece of memory is asked for through four functions.
+/// The default allocator of the target. Naming the allocator here lets the compiler inline its
+/// functions; otherwise each allocation passes through four functions.
 #[cfg(target_family = "wasm")]
 #[global_allocator]
 static ALLOCATOR: std::alloc::System = std::alloc::System;
 
-/// Makes the crate a secrets engine: the type is what answers. Does nothing outside a component.
+/// Exports the given type as the crate's secrets engine. Does nothing outside a component.
 #[macro_export]
 macro_rules! export_secrets_engine {
     ($engine:ty) => {
@@ -233,7 +233,7 @@ macro_rules! export_secrets_engine {
     };
 }
 
-/// Makes the crate an auth method: the type is what answers. Does nothing outside a component.
+/// Exports the given type as the crate's auth method. Does nothing outside a component.
 #[macro_export]
 macro_rules! export_auth_method {
     ($method:ty) => {
@@ -247,7 +247,7 @@ macro_rules! export_auth_method {
     };
 }
 
-/// Makes the crate a database plugin: the type is what answers. Does nothing outside a component.
+/// Exports the given type as the crate's database plugin. Does nothing outside a component.
 #[macro_export]
 macro_rules! export_database_plugin {
     ($plugin:ty) => {
