@@ -1,4 +1,4 @@
-//! Directories: who logs in where, what is searched for, and what a refusal means.
+//! Directories: servers and login, searches, changes, and the meaning of refusals.
 //!
 //! ```
 //! use bulkhead_sdk::ldap::{Fault, Filter, Search, Target};
@@ -20,109 +20,109 @@ mod fault;
 
 pub use fault::{Code, Fault};
 
-/// Where to log in, and as whom. No `Debug`: it holds a password.
+/// Servers and login. No `Debug`: contains a password.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Target {
-    /// `ldap://host:port` or `ldaps://host:port`, in their order; the next one is tried only where
-    /// there is no connection to the one before.
+    /// Servers in order of preference, each `ldap://host:port` or `ldaps://host:port`. The next
+    /// server is tried only if no session could be opened with the one before.
     pub urls: Vec<String>,
-    /// How the server is trusted, and who we are.
+    /// TLS settings.
     pub tls: Tls,
-    /// A DN, and in Active Directory `user@domain` or `DOMAIN\user` too.
+    /// Login name: a DN, or in Active Directory also `user@domain` or `DOMAIN\user`.
     pub bind_dn: String,
-    /// Never empty where there is a name.
+    /// Password; never empty if `bind_dn` is set.
     pub password: String,
-    /// Milliseconds; 0 is what the host takes.
+    /// Maximum time to connect and log in, in milliseconds; 0 means the host's default.
     pub connect_timeout: u32,
-    /// Milliseconds for each answer; 0 is what the host takes.
+    /// Maximum time for each answer, in milliseconds; 0 means the host's default.
     pub request_timeout: u32,
 }
 
 impl Target {
-    /// The same servers, and another login.
+    /// Returns the same servers with another login.
     #[must_use]
     pub fn log_in_as(&self, bind_dn: &str, password: &str) -> Self {
         Self { bind_dn: bind_dn.to_owned(), password: password.to_owned(), ..self.clone() }
     }
 }
 
-/// How a server is trusted, and who we are. No `Debug`: it holds a key.
+/// Trust in the server, and the client's certificate. No `Debug`: contains a private key.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// For `ldap://`: TLS before anything else is said.
+    /// With `ldap://`: TLS is negotiated before anything else is sent.
     pub starttls: bool,
-    /// Takes any certificate for any name.
+    /// Accepts any certificate for any name.
     pub insecure: bool,
-    /// PEM; the public roots unless set, and these alone where they are.
+    /// Trusted roots, PEM. `Some` replaces the public roots.
     pub root_certificates: Option<String>,
-    /// PEM, together with its key.
+    /// Client certificate, PEM; together with `client_key`.
     pub client_certificate: Option<String>,
-    /// PEM.
+    /// Private key of `client_certificate`, PEM.
     pub client_key: Option<String>,
-    /// The name that the certificate must bear, where it is not the URL's host.
+    /// Name that the server's certificate must have. `None` means the host of the URL.
     pub server_name: Option<String>,
-    /// `tls12`, `tls13`, or empty.
+    /// Lowest TLS version: `tls12`, `tls13`, or empty for the host's default.
     pub min_version: String,
-    /// `tls12`, `tls13`, or empty.
+    /// Highest TLS version: `tls12`, `tls13`, or empty for the host's default.
     pub max_version: String,
 }
 
-/// How far a search goes.
+/// Depth of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// The entry itself.
+    /// The base entry only.
     Base,
-    /// The entries right below it.
+    /// The direct children of the base entry.
     OneLevel,
-    /// It, and all below it.
+    /// The base entry and everything below.
     #[default]
     Subtree,
 }
 
-/// What an entry has to be: all of these, and of each at least one condition. A value is never read
-/// as a piece of a filter.
+/// Conditions on an entry: every group must match, and a group matches if at least one of its
+/// conditions does. A value is never parsed as filter syntax.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// All of: any of.
+    /// AND over groups, OR within a group.
     pub all_of: Vec<Vec<Condition>>,
 }
 
-/// One thing that holds of an entry.
+/// A condition on an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// The attribute's name.
+    /// Name of the attribute.
     pub attribute: String,
-    /// What it has to be, by the server's rule for it; `None`: it is there at all.
+    /// Value to equal, by the server's matching rule. `None`: the attribute must be present.
     pub value: Option<Vec<u8>>,
 }
 
 impl Filter {
-    /// Every entry.
+    /// Matches every entry.
     #[must_use]
     pub fn everything() -> Self {
         Self::default()
     }
 
-    /// Those of which the attribute has that value.
+    /// Matches entries whose attribute equals `value`.
     #[must_use]
     pub fn equal(attribute: &str, value: impl AsRef<[u8]>) -> Self {
         Self::default().and_any(&[(attribute, value)])
     }
 
-    /// Those that have the attribute.
+    /// Matches entries that have the attribute.
     #[must_use]
     pub fn present(attribute: &str) -> Self {
         let condition = Condition { attribute: attribute.to_owned(), value: None };
         Self { all_of: vec![vec![condition]] }
     }
 
-    /// Those of them of which the attribute has that value, too.
+    /// Requires, in addition, that the attribute equals `value`.
     #[must_use]
     pub fn and(self, attribute: &str, value: impl AsRef<[u8]>) -> Self {
         self.and_any(&[(attribute, value)])
     }
 
-    /// Those of them for which one of these holds, too.
+    /// Requires, in addition, at least one of `values`.
     #[must_use]
     pub fn and_any(mut self, values: &[(&str, impl AsRef<[u8]>)]) -> Self {
         let conditions = values.iter().map(|(attribute, value)| Condition {
@@ -134,48 +134,48 @@ impl Filter {
     }
 }
 
-/// What is searched for.
+/// A search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
-    /// A DN.
+    /// DN of the base entry.
     pub base: String,
-    /// How far below it.
+    /// Depth of the search.
     pub scope: Scope,
-    /// Of what.
+    /// Conditions on the entries.
     pub filter: Filter,
-    /// The only ones that are asked for.
+    /// Attributes to return; empty: none.
     pub attributes: Vec<String>,
-    /// Entries at most, of which more are left out; 0: 1,000, of which more are refused.
+    /// Maximum number of entries; more are left out. 0 means 1,000, and more are an error.
     pub limit: u32,
 }
 
 impl Search {
-    /// The one entry of that DN.
+    /// Returns a search for the entry `dn`.
     #[must_use]
     pub fn entry(dn: &str) -> Self {
         Self { base: dn.to_owned(), scope: Scope::Base, ..Self::default() }
     }
 
-    /// The server's own entry, by which it tells what it is.
+    /// Returns a search for the root DSE, the entry in which a server describes itself.
     #[must_use]
     pub fn root_dse() -> Self {
         Self::entry("")
     }
 
-    /// The entry of that DN, and all below it.
+    /// Returns a search of `dn` and everything below.
     #[must_use]
     pub fn below(dn: &str, filter: Filter) -> Self {
         Self { base: dn.to_owned(), filter, ..Self::default() }
     }
 
-    /// With these attributes.
+    /// Sets the attributes to return.
     #[must_use]
     pub fn attributes(mut self, names: &[&str]) -> Self {
         self.attributes = names.iter().map(|name| (*name).to_owned()).collect();
         self
     }
 
-    /// No more than so many entries.
+    /// Sets the maximum number of entries.
     #[must_use]
     pub fn limit(mut self, entries: u32) -> Self {
         self.limit = entries;
@@ -183,24 +183,25 @@ impl Search {
     }
 }
 
-/// An entry that was found. No `Debug`: what it holds may be a secret.
+/// An entry found by a search. No `Debug`: attributes may be secret.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Its DN, as the server spells it.
+    /// DN in the server's spelling.
     pub dn: String,
-    /// Names, as the server spells them, and values.
+    /// Attribute names in the server's spelling, with their values.
     pub attributes: Vec<(String, Vec<Vec<u8>>)>,
 }
 
 impl Entry {
-    /// The values of an attribute, whose name has no case; none where it is not there.
+    /// Returns the values of an attribute; none if the entry lacks the attribute. Case in the name
+    /// does not matter.
     #[must_use]
     pub fn values(&self, attribute: &str) -> &[Vec<u8>] {
         let found = self.attributes.iter().find(|(name, _)| name.eq_ignore_ascii_case(attribute));
         found.map_or(&[], |(_, values)| values)
     }
 
-    /// The only value of an attribute, where it has one that is text.
+    /// Returns the value of an attribute that has exactly one value, and that value is UTF-8.
     #[must_use]
     pub fn text(&self, attribute: &str) -> Option<&str> {
         match self.values(attribute) {
@@ -209,31 +210,31 @@ impl Entry {
         }
     }
 
-    /// The values of an attribute that are text.
+    /// Returns the values of an attribute that are UTF-8.
     pub fn texts(&self, attribute: &str) -> impl Iterator<Item = &str> {
         self.values(attribute).iter().filter_map(|value| std::str::from_utf8(value).ok())
     }
 }
 
-/// One change of an entry. No `Debug`: a value may be a password.
+/// A change of an entry. No `Debug`: a value may be a password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Change {
-    /// More values of an attribute.
+    /// Adds values to an attribute.
     Add(String, Vec<Vec<u8>>),
-    /// These values; without values the attribute.
+    /// Deletes these values of an attribute; without values, the whole attribute.
     Delete(String, Vec<Vec<u8>>),
-    /// These values instead of all others.
+    /// Replaces all values of an attribute.
     Replace(String, Vec<Vec<u8>>),
 }
 
 impl Change {
-    /// This value instead of all others.
+    /// Returns a change that replaces all values of the attribute by `value`.
     #[must_use]
     pub fn replace(attribute: &str, value: impl Into<Vec<u8>>) -> Self {
         Self::Replace(attribute.to_owned(), vec![value.into()])
     }
 
-    /// The attribute's name, and its values.
+    /// Returns the name of the attribute, and the values.
     #[must_use]
     pub fn attribute(&self) -> (&str, &[Vec<u8>]) {
         match self {

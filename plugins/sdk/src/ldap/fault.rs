@@ -1,44 +1,43 @@
-//! What a directory's refusal means to an engine, and what it becomes to the caller.
+//! Failures of directory operations, and the failure that the caller receives.
 
 use bulkhead_wire::failure::{Failure, Kind};
 
-/// Why something was not done in a directory. The words are the host's, and never those of an
-/// entry.
+/// Failure of a directory operation. The words are the host's; nothing of an entry is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What kind of refusal it is.
+    /// Kind of the failure.
     pub code: Code,
-    /// What was wrong, which server, what to do.
+    /// Message: the cause, the server, and the remedy.
     pub message: String,
-    /// The server's own code, where it answered (RFC 4511, appendix A).
+    /// Result code of the server, if it answered (RFC 4511, appendix A).
     pub result_code: Option<u32>,
-    /// Active Directory's own code for why it refused a login, where it told: `0x52e` is a wrong
+    /// Active Directory's own code for a refused login, if the answer has one: `0x52e` is a wrong
     /// password, `0x775` a locked account.
     pub data: Option<u32>,
-    /// A change that the server may have made all the same: its answer did not come.
+    /// The server may have made the change: the answer did not arrive.
     pub may_have_happened: bool,
 }
 
-/// What kind of refusal it is.
+/// Kind of a directory failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// No server answered, TLS failed, or the session broke.
     Unreachable,
-    /// The login was rejected.
+    /// The server rejected the login.
     Refused,
-    /// It took too long.
+    /// The operation timed out.
     TimedOut,
-    /// There is no such entry.
+    /// The entry does not exist.
     NotFound,
-    /// The server said no to a change.
+    /// The server refused a change.
     RefusedChange,
-    /// The server said no to a search.
+    /// The server refused a search.
     RefusedSearch,
-    /// Something of the arguments; nothing was dialled.
+    /// An argument is invalid; nothing was dialled.
     InvalidRequest,
-    /// The address is never dialled.
+    /// The host never dials this address.
     ForbiddenAddress,
-    /// A grant is missing; the message names it.
+    /// A grant is missing; the message names the grant.
     PermissionDenied,
 }
 
@@ -55,7 +54,7 @@ const CODES: [(Code, &str); 9] = [
 ];
 
 impl Code {
-    /// The code behind a word of the contract; one that is not known is as if no server answered.
+    /// Returns the code of a word of the contract. An unknown word counts as unreachable.
     #[must_use]
     pub fn of_word(word: &str) -> Self {
         let known = CODES.iter().find(|(_, known)| *known == word);
@@ -64,7 +63,7 @@ impl Code {
 }
 
 impl Fault {
-    /// A fault of which nothing happened.
+    /// Returns a fault of an operation that changed nothing.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
@@ -77,8 +76,8 @@ impl Fault {
     }
 }
 
-/// What a directory refuses, the caller has to solve (decision P4): only where no server answered
-/// does it help to ask again.
+/// The caller has to solve what a directory refuses (decision P4): a retry helps only if no server
+/// answered.
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         let kind = match fault.code {

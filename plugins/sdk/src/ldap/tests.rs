@@ -1,4 +1,4 @@
-//! What stands in filters and entries, and what refusals become.
+//! Filters, entries and the mapping of refusals.
 
 use super::*;
 use bulkhead_wire::failure::{Failure, Kind};
