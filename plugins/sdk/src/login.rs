@@ -1,4 +1,4 @@
-//! A login: who was proven, and what the token is to be.
+//! Login: the verified identity, and the settings of the token.
 
 use crate::internal::internal_text;
 use crate::token_params::TokenParams;
@@ -7,33 +7,33 @@ use bulkhead_wire::login as bounds;
 use bulkhead_wire::stored::Stored;
 use std::collections::BTreeMap;
 
-/// A login. The host makes the token, within the limits of the mount.
+/// Outcome of a successful login. The host makes the token, within the limits of the mount.
 ///
-/// Only what was verified belongs into its alias and metadata: policies are templated by them. No
-/// `Debug`: what it keeps may be a secret.
+/// Alias and metadata must contain verified values only, because policy templates use them. No
+/// `Debug`: `internal` may be secret.
 #[derive(Clone, PartialEq)]
 pub struct Login {
-    /// For people, behind the mount's name in the token's.
+    /// Display name; the host puts the mount's name in front.
     pub display_name: String,
-    /// The one identity that was proven, by a name that is its own on this mount.
+    /// Verified identity, by a name that is unique on this mount.
     pub alias: String,
-    /// What is known of the identity.
+    /// Metadata of the alias.
     pub alias_metadata: BTreeMap<String, String>,
-    /// The external groups that it is in; `None` leaves its groups as they are.
+    /// External groups of the identity; `None` leaves the groups unchanged.
     pub group_aliases: Option<Vec<String>>,
-    /// Shown with the token.
+    /// Metadata of the token, shown with the token.
     pub metadata: BTreeMap<String, String>,
-    /// What the role says of its tokens.
+    /// Token settings of the role.
     pub token: TokenParams,
-    /// Whether the token may be renewed, which asks
+    /// The token may be renewed; each renewal calls
     /// [`renew_login`](crate::auth_method::AuthMethod::renew_login).
     pub renewable: bool,
-    /// Comes back at renewal; no caller sees it.
+    /// JSON that a renewal receives; never shown to a caller.
     pub internal: String,
 }
 
 impl Login {
-    /// The login of `alias`, with a token as the role says.
+    /// Returns a login of `alias` whose token follows the role's settings.
     #[must_use]
     pub fn of(alias: impl Into<String>, token: &TokenParams) -> Self {
         let alias = alias.into();
@@ -49,13 +49,13 @@ impl Login {
         }
     }
 
-    /// With a name for people that is not the alias.
+    /// Sets a display name other than the alias.
     #[must_use]
     pub fn named(self, display_name: impl Into<String>) -> Self {
         Self { display_name: display_name.into(), ..self }
     }
 
-    /// With something that is known of the identity, and shown with the token.
+    /// Adds a pair to the metadata of the alias and of the token.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let (name, value) = (name.into(), value.into());
@@ -64,23 +64,23 @@ impl Login {
         self
     }
 
-    /// In these external groups and no others.
+    /// Sets the external groups; the identity leaves all others.
     #[must_use]
     pub fn in_groups(self, names: impl IntoIterator<Item = String>) -> Self {
         Self { group_aliases: Some(names.into_iter().collect()), ..self }
     }
 
-    /// With what its renewal needs to know.
+    /// Sets the data that a renewal receives.
     ///
     /// # Errors
-    /// Internal when it cannot be written as JSON.
+    /// Internal if `internal` cannot be serialised as JSON.
     pub fn keeping(self, internal: &impl Stored) -> Result<Self, Failure> {
         Ok(Self { internal: internal_text(internal)?, ..self })
     }
 
     /// Returns the login if the host accepts it. Every login and renewal passes this check before
-    /// the host sees it: odd claims that an issuer signed (control characters, 600 groups) are the
-    /// caller's error and no fault of the plugin.
+    /// the host sees the result: odd claims that an issuer signed (control characters, 600 groups)
+    /// are the caller's error and not a fault of the plugin.
     ///
     /// # Errors
     /// Invalid request that names the bound and repeats no claim.

@@ -1,4 +1,4 @@
-//! A figure about a mount, as a constant.
+//! Declaration of a mount's metric, as a constant.
 //!
 //! ```
 //! use bulkhead_sdk::Metric;
@@ -12,7 +12,7 @@
 
 use bulkhead_wire::metric::{self, MetricKind};
 
-/// Milliseconds, as store time has them, in the unit of a metric that ends with `_seconds`.
+/// Converts milliseconds of store time to seconds, for metrics whose name ends with `_seconds`.
 #[must_use]
 pub fn seconds(milliseconds: u64) -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "a time, and its milliseconds, fit exactly")]
@@ -20,8 +20,8 @@ pub fn seconds(milliseconds: u64) -> f64 {
     milliseconds / 1_000.0
 }
 
-/// One metric of [`SecretsEngine::METRICS`](crate::SecretsEngine::METRICS). It is shown by
-/// `sys/metrics` as `bulkhead_<plugin>_<name>`, with the mount's path and its label.
+/// Declaration of a metric, listed in [`SecretsEngine::METRICS`](crate::SecretsEngine::METRICS).
+/// `sys/metrics` shows it as `bulkhead_<plugin>_<name>`, with the mount's path and the label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
     name: &'static str,
@@ -36,34 +36,34 @@ impl Metric {
         Self { name, kind, label: "", values: &[], about }
     }
 
-    /// What only grows. Its name ends with `_total`.
+    /// Declares a counter, which only grows. The name ends with `_total`.
     #[must_use]
     pub const fn counter(name: &'static str, about: &'static str) -> Self {
         Self::new(name, MetricKind::Counter, about)
     }
 
-    /// What stands somewhere. Its name ends with its unit.
+    /// Declares a gauge. The name ends with the unit.
     #[must_use]
     pub const fn gauge(name: &'static str, about: &'static str) -> Self {
         Self::new(name, MetricKind::Gauge, about)
     }
 
-    /// How long, how old, how many: shown as the number of observations and their sum. Its name
-    /// ends with its unit.
+    /// Declares a summary, shown as the number of observations and their sum. The name ends with
+    /// the unit.
     #[must_use]
     pub const fn summary(name: &'static str, about: &'static str) -> Self {
         Self::new(name, MetricKind::Summary, about)
     }
 
-    /// With a series for each of a label's values. They are words of lower-case letters, digits,
-    /// `_` and `-`.
+    /// Adds a label, with one series for each of its values. The values are words of lower-case
+    /// letters, digits, `_` and `-`.
     #[must_use]
     pub const fn by(mut self, label: &'static str, values: &'static [&'static str]) -> Self {
         (self.label, self.values) = (label, values);
         self
     }
 
-    /// As the description has it.
+    /// Returns the metric as the plugin's description carries it.
     #[must_use]
     pub fn described(&self) -> metric::Metric {
         metric::Metric {
@@ -75,7 +75,7 @@ impl Metric {
         }
     }
 
-    /// Without the plugin's name.
+    /// Returns the name, without the plugin's name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
