@@ -1,10 +1,10 @@
-//! What an auth method asks of a cloud's provider: requests to its JSON API, tried again where that
-//! may help, and one reading of its refusals.
+//! Client of a cloud provider's JSON API for auth methods: requests with retries, and one mapping
+//! of refusals.
 //!
-//! The attacks this module stops: a token whose words lead a request elsewhere (a [`Url`] is put
-//! together of parts, and each of them is encoded); a provider, or what stands in its place, that
-//! answers a redirect, nonsense or megabytes; and one that keeps a caller waiting without end. Of
-//! its words only a code is repeated.
+//! Prevents three attacks: a token whose claims redirect a request elsewhere (a [`Url`] is built
+//! from parts, each of them encoded); a provider, or an impostor, that answers with a redirect,
+//! nonsense or megabytes; and a provider that keeps a caller waiting without end. Of the provider's
+//! answer, an error repeats only a code.
 //!
 //! ```
 //! use bulkhead_sdk::http::Request;
@@ -38,21 +38,21 @@ use crate::http::{Request, Response};
 use bulkhead_wire::failure::Failure;
 use serde::de::DeserializeOwned;
 
-/// Milliseconds that one try may take.
+/// Maximum duration of one attempt, in milliseconds.
 const TRY: u64 = 10_000;
-/// Milliseconds that must be left behind a pause, so that the try after it is worth it.
+/// Minimum time that must remain after a pause for another attempt, in milliseconds.
 const LEAST_TRY: u64 = 1_000;
-/// Bytes of an answer.
+/// Maximum size of an answer's body, in bytes.
 const ANSWER_BYTES: usize = 1 << 20;
 
-/// How often and when what failed is tried again.
+/// Number of retries, and the pauses between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// Tries behind the first.
+    /// Maximum number of retries after the first attempt.
     pub most: u32,
-    /// Milliseconds before the second try; each pause is about twice the one before it.
+    /// Pause before the first retry, in milliseconds. Later pauses are 3, 7, 15, … times as long.
     pub delay: u64,
-    /// Milliseconds of the longest pause.
+    /// Maximum pause, in milliseconds.
     pub longest: u64,
 }
 
@@ -63,11 +63,11 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// No second try.
+    /// No retry.
     pub const NONE: Self = Self { most: 0, delay: 0, longest: 0 };
 
-    /// Milliseconds before the try that follows `failed` tries, where `spread` of 256 moves it
-    /// between 0.8 and 1.3 of what it is due, so that many callers do not come at once.
+    /// Returns the pause after `failed` attempts, in milliseconds. `spread` (0 to 255) scales the
+    /// pause by 0.8 to 1.3, so that many callers do not retry at the same moment.
     fn pause(&self, failed: u32, spread: u8) -> u64 {
         let doubled = 2_u64.saturating_pow(failed).saturating_sub(1);
         let due = u128::from(self.delay.saturating_mul(doubled)) * (410 + u128::from(spread)) / 512;
@@ -75,7 +75,7 @@ impl Retries {
     }
 }
 
-/// A provider's API, asked within the time of one call.
+/// API of a provider, used within the time of one call.
 #[derive(Clone, Copy)]
 pub struct Provider<'a> {
     host: &'a dyn Host,
@@ -84,31 +84,32 @@ pub struct Provider<'a> {
 }
 
 impl<'a> Provider<'a> {
-    /// The provider through `host`, until `deadline`.
+    /// Returns the provider, reached through `host` until `deadline`.
     #[must_use]
     pub fn new(host: &'a dyn Host, retries: Retries, deadline: StoreTime) -> Self {
         Self { host, retries, deadline }
     }
 
-    /// The host through which it is asked.
+    /// Returns the host that sends the requests.
     #[must_use]
     pub fn host(&self) -> &'a dyn Host {
         self.host
     }
 
-    /// Sends the request, and reads the answer.
+    /// Sends the request and parses the answer.
     ///
     /// # Errors
-    /// As [`ask`](Self::ask); nonsense where the answer has not the shape of `T`.
+    /// As [`ask`](Self::ask); [`Refusal::Nonsense`] if the answer does not parse as `T`.
     pub fn json<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Refusal> {
         let answer = self.ask(request)?;
         serde_json::from_slice(&answer.body).map_err(|_| Refusal::shapeless(request))
     }
 
-    /// Sends the request. One that changes nothing is tried again where that may help.
+    /// Sends the request. Retries only a request that changes nothing, and only after a failure
+    /// that may be temporary.
     ///
     /// # Errors
-    /// Why there is no answer with a status of success.
+    /// The [`Refusal`] of the last attempt: no answer, a status other than 2xx, or more than 1 MiB.
     pub fn ask(&self, request: &Request) -> Result<Response, Refusal> {
         let is_safe = request.safe || ["GET", "HEAD"].contains(&request.method.as_str());
         let most = if is_safe { self.retries.most } else { 0 };
@@ -137,7 +138,8 @@ impl<'a> Provider<'a> {
         }
     }
 
-    /// Milliseconds until the next try; `None` where none would help, or the time is too short.
+    /// Returns the pause before the next attempt, in milliseconds; `None` if a retry would not
+    /// help, or the remaining time is too short.
     fn pause(&self, refusal: &Refusal, failed: u32) -> Option<u64> {
         let spread = self.host.random().bytes(1).first().copied().unwrap_or_default();
         let own = self.retries.pause(failed, spread);
@@ -148,7 +150,7 @@ impl<'a> Provider<'a> {
     }
 }
 
-/// The failure of an answer that is not what the provider's documents say.
+/// Returns the failure for an answer that contradicts the provider's documentation.
 #[must_use]
 pub fn nonsense(what: &str) -> Failure {
     Failure::new(

@@ -1,36 +1,38 @@
-//! Why a provider did not do what it was asked, and what that is to the caller (decision P4).
+//! Failures of requests to a provider, and the failure that the caller receives (decision P4).
 
 use crate::http::{Request, Response};
 use bulkhead_wire::failure::{Failure, Kind};
 use serde_json::Value;
 
-/// Longest code of a provider that is repeated, in characters.
+/// Maximum length of a provider's code that an error repeats, in characters.
 const CODE: usize = 64;
 
-/// Why a provider did not do what it was asked. No text holds more of its words than a code.
+/// Failure of a request to a provider. Of the provider's answer, no text contains more than a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It said no, and nothing was done.
+    /// The provider refused; nothing changed.
     Said {
-        /// The status of its answer: 4xx.
+        /// HTTP status, 4xx.
         status: u16,
-        /// Its own word for why, such as `ResourceNotFound`; empty where it gave none.
+        /// Code of the provider, such as `ResourceNotFound`; empty if the answer has none.
         code: String,
-        /// The server, and what it said.
+        /// Server, status and code.
         message: String,
-        /// Milliseconds after which it wants to be asked again.
+        /// Milliseconds until the provider allows a retry.
         retry_after: Option<u64>,
     },
-    /// It was never asked: the host refused.
+    /// The host refused to send the request.
     Unasked(Failure),
-    /// It cannot be reached, or does not work now. What it did is not known.
+    /// The provider is unreachable or out of order. The request may have had an effect.
     Down(Failure),
-    /// What answered is not the provider's API, or not as it should be. What it did is not known.
+    /// The answer is not as documented, or not from the provider's API. The request may have had an
+    /// effect.
     Nonsense(Failure),
 }
 
 impl Refusal {
-    /// The failure, beginning with what was tried: `look up the virtual machine`.
+    /// Returns the failure. The message begins with the attempted action, such as
+    /// `look up the virtual machine`.
     #[must_use]
     pub fn about(self, tried: &str) -> Failure {
         let (kind, message, retry_after) = match self {
@@ -45,19 +47,20 @@ impl Refusal {
         Failure { retry_after, ..Failure::new(kind, format!("failed to {tried}: {message}")) }
     }
 
-    /// Whether the provider said so by that status.
+    /// Returns true if the provider refused with this status.
     #[must_use]
     pub fn is(&self, wanted: u16) -> bool {
         matches!(self, Self::Said { status, .. } if *status == wanted)
     }
 
-    /// Whether it is certain that nothing was done.
+    /// Returns true if the request certainly changed nothing.
     #[must_use]
     pub fn is_certain(&self) -> bool {
         matches!(self, Self::Said { .. } | Self::Unasked(_))
     }
 
-    /// Whether it may pass by itself, and after how many milliseconds where the provider says so.
+    /// Returns `Some` if the failure may be temporary, with the provider's delay before a retry in
+    /// milliseconds, if known.
     pub(super) fn passes(&self) -> Option<Option<u64>> {
         match self {
             Self::Said { status: 408 | 429, retry_after, .. } => Some(*retry_after),
@@ -66,7 +69,7 @@ impl Refusal {
         }
     }
 
-    /// The request got no answer.
+    /// Returns the refusal for a request without an answer.
     pub(super) fn unsent(why: Failure, request: &Request) -> Self {
         match why.kind {
             Kind::Unreachable | Kind::TimedOut => Self::Down(Failure {
@@ -79,7 +82,7 @@ impl Refusal {
         }
     }
 
-    /// The answer has a status other than success.
+    /// Returns the refusal for an answer whose status is not a success.
     pub(super) fn answered(answer: &Response, request: &Request) -> Self {
         let seconds = answer.header("retry-after").and_then(|after| after.parse::<u64>().ok());
         let retry_after = seconds.map(|seconds| seconds.saturating_mul(1_000));
@@ -111,14 +114,14 @@ impl Refusal {
     }
 }
 
-/// The name of the server that is asked.
+/// Returns host and port of the request's URL.
 fn server(request: &Request) -> &str {
     let behind = request.url.split_once("://").map_or("", |(_, behind)| behind);
     behind.split(['/', '?']).next().unwrap_or_default()
 }
 
-/// The provider's own word for a refusal: `error.status` of Google, `error.code` of Azure, `error`
-/// of OAuth with the number that Azure puts at the beginning of its description.
+/// Returns the provider's code for a refusal: Google's `error.status`, Azure's `error.code`, or
+/// OAuth's `error` with the number at the beginning of Azure's description.
 fn code(answer: &Response) -> String {
     let Ok(body) = serde_json::from_slice::<Value>(&answer.body) else { return String::new() };
     let error = body.get("error").unwrap_or(&Value::Null);
@@ -131,7 +134,7 @@ fn code(answer: &Response) -> String {
     }
 }
 
-/// A word that cannot forge a line, and is no sentence.
+/// Returns the text if it is a single word of bounded length, which cannot forge a log line.
 fn word(value: Option<&Value>) -> Option<&str> {
     let text = value?.as_str()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);

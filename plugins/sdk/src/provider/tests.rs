@@ -1,4 +1,4 @@
-//! Providers that are slow, refuse, redirect, flood or talk nonsense.
+//! Providers that are slow, refuse, redirect, flood or answer nonsense.
 
 use super::*;
 use crate::testbed::TestHost;
@@ -6,7 +6,7 @@ use bulkhead_wire::failure::Kind;
 use serde_json::{Value, json};
 
 const ASKED: &str = "GET https://api.example/things/a";
-/// Milliseconds that a call has.
+/// Time of a call, in milliseconds.
 const TIME: u64 = 90_000;
 
 fn answer(status: u16, body: &Value) -> Response {
@@ -24,7 +24,7 @@ fn ask(host: &TestHost, retries: Retries) -> Result<Value, Failure> {
     provider.json(&request).map_err(|why| why.about("find the thing"))
 }
 
-/// What is asked and paused, in order.
+/// Returns requests and pauses, in order.
 fn steps(host: &TestHost) -> Vec<String> {
     host.steps().into_iter().map(|step| step.replace(ASKED, "thing")).collect()
 }

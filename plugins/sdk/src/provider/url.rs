@@ -1,4 +1,4 @@
-//! A URL of a provider, put together of parts that cannot leave their place.
+//! URL of a provider, built from parts that cannot change the meaning of other parts.
 
 use crate::http::encoded;
 use bulkhead_wire::failure::{Failure, quoted};
@@ -11,17 +11,17 @@ pub struct Url {
 }
 
 impl Url {
-    /// The root of an origin such as `https://compute.example.com`, that a program or an operator
-    /// names.
+    /// Returns the root of an origin such as `https://compute.example.com`, which comes from the
+    /// program or an operator.
     #[must_use]
     pub fn of(origin: &str) -> Self {
         Self { text: origin.trim_end_matches('/').to_owned(), has_query: false }
     }
 
-    /// With these segments at its end, each of them encoded.
+    /// Appends path segments, each of them encoded.
     ///
     /// # Errors
-    /// Invalid request for a segment that is empty, or leads to where the path came from.
+    /// Invalid request if a segment is empty, `.` or `..`.
     pub fn path(mut self, segments: &[&str]) -> Result<Self, Failure> {
         for segment in segments {
             if matches!(*segment, "" | "." | "..") {
@@ -34,7 +34,7 @@ impl Url {
         Ok(self)
     }
 
-    /// With what is to be done to the resource, behind a colon as Google spells it: a word of the
+    /// Appends a custom method after a colon, as in Google's APIs. `word` is a constant of the
     /// program.
     #[must_use]
     pub fn verb(mut self, word: &'static str) -> Self {
@@ -43,7 +43,7 @@ impl Url {
         self
     }
 
-    /// With one more parameter, encoded.
+    /// Appends a query parameter, encoded.
     #[must_use]
     pub fn query(mut self, name: &str, value: &str) -> Self {
         self.text.push(if self.has_query { '&' } else { '?' });
@@ -54,7 +54,7 @@ impl Url {
         self
     }
 
-    /// As it is sent.
+    /// Returns the URL as sent.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
