@@ -1,15 +1,15 @@
-//! The parts of a request of plain HTTP that reach an engine.
+//! Headers and body size of plain HTTP requests that reach an engine.
 
 use bulkhead_wire::description;
 
-/// The parts that an engine reads of the requests that it answers as plain HTTP.
+/// Headers and body size that an engine reads of plain HTTP requests.
 #[derive(Clone, Copy, Debug)]
 pub struct RawAccess {
-    /// Names of headers, in lower case.
+    /// Names of the headers, in lower case.
     pub headers: &'static [&'static str],
-    /// The headers among them whose values are secrets.
+    /// Names of the headers whose values are secret.
     pub secret_headers: &'static [&'static str],
-    /// Largest body in bytes; 0 means 1 MiB.
+    /// Maximum body size in bytes; 0 means 1 MiB.
     pub body_limit: u64,
 }
 

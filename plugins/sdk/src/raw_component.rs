@@ -1,4 +1,4 @@
-//! The bridge between a component and a [`RawEngine`]: translates words of the contract, decides
+//! Bridge between a component and a [`RawEngine`]: translates types of the contract, decides
 //! nothing.
 
 use crate::bindings::secrets_engine::exports::bulkhead::plugin::raw as words;
