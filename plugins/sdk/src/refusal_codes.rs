@@ -1,11 +1,10 @@
-//! The codes of a database plugin's refusals: each with its word, which travels, and its sentence,
-//! which the description fixes.
+//! Codes of a database plugin's refusals. Each code has a word, which travels, and a sentence,
+//! which is fixed in the plugin's description.
 //!
-//! The attack this file stops: a password that travels in an error. The sentences are complete
-//! before anything runs: no value of a running system can get into one but the names and numbers
-//! that its braces ask for.
+//! Prevents a password from leaking in an error message: the sentences are complete before anything
+//! runs, and only the names and numbers for their braces are filled in at run time.
 
-/// Declares an enum of codes and the table of its words and sentences, from one list:
+/// Declares an enum of codes and the table of their words and sentences from one list:
 ///
 /// ```
 /// bulkhead_sdk::refusal_codes! {
@@ -33,11 +32,11 @@ macro_rules! refusal_codes {
             $($code,)+
         }
 
-        /// Each code's word with its sentence, for the description.
+        /// Word and sentence of each code, for the description.
         $visible const $table: &[(&str, &str)] = &[$(($word, $sentence),)+];
 
         impl $name {
-            /// The kebab-case word that travels.
+            /// Returns the kebab-case word that travels.
             #[must_use]
             $visible const fn word(self) -> &'static str {
                 match self {
@@ -45,13 +44,13 @@ macro_rules! refusal_codes {
                 }
             }
 
-            /// A refusal with nothing but this code.
+            /// Returns a refusal with only this code.
             #[must_use]
             $visible fn refusal(self) -> $crate::database_plugin::Refusal {
                 $crate::database_plugin::Refusal::of(self.word())
             }
 
-            /// A refusal of one setting.
+            /// Returns a refusal that names a setting.
             #[must_use]
             $visible fn about(self, setting: &str) -> $crate::database_plugin::Refusal {
                 self.refusal().about(setting)
@@ -60,7 +59,7 @@ macro_rules! refusal_codes {
     };
 }
 
-/// What refusals of every database plugin may carry.
+/// Names that refusals of every database plugin may carry.
 #[cfg(not(target_family = "wasm"))]
 const CARRIED: [&str; 10] = [
     "connection",
@@ -75,9 +74,9 @@ const CARRIED: [&str; 10] = [
     "what",
 ];
 
-/// What is wrong with a table of codes, for a plugin's test: a word that stands there twice or is
-/// no word, a sentence that says nothing, one that asks for what no refusal carries: neither each
-/// plugin's nor this one's (`carried`).
+/// Returns the mistakes in a table of codes, for a plugin's test: a duplicate or malformed word, a
+/// sentence that is too short, or a placeholder that no refusal carries. `carried` lists the
+/// plugin's own placeholders.
 #[cfg(not(target_family = "wasm"))]
 #[must_use]
 pub fn offences(table: &[(&str, &str)], carried: &[&str]) -> Vec<String> {
