@@ -1,10 +1,10 @@
-//! Things that end: written down before they exist, so that no crash leaves one behind that no
-//! lease will end.
+//! Reservations: a lease is stored before its credential exists, so that a crash leaves no
+//! credential without a lease.
 //!
-//! The fault this file rules out: a process that dies between `CREATE ROLE` and the answer, and a
-//! user that lives for ever. The order is always the same, and written only here: reserve,
-//! checkpoint, effect, answer with the same tag. If anything goes wrong after the checkpoint, the
-//! host calls the engine's own `revoke` with reason `undo`.
+//! Prevents a process that dies between `CREATE ROLE` and the answer from leaving a user that lives
+//! forever. The order is always the same, and is defined only here: reserve, checkpoint, effect,
+//! answer with the same tag. If anything fails after the checkpoint, the host calls the engine's
+//! own `revoke` with reason `undo`.
 
 use crate::answer::{Answer, Secret};
 use crate::host::Host;
@@ -14,7 +14,7 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored::Stored;
 use serde::Serialize;
 
-/// A lease that is about to be written down.
+/// A lease that is not stored yet.
 pub struct Reservation {
     tag: String,
     lane: String,
@@ -22,21 +22,21 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// `tag` names the thing (1 to 256 bytes, unique in the call), `lane` the target whose troubles
-    /// must not stall others. `internal` is all that renewal and revocation will know: they must
-    /// manage with it alone.
+    /// Prepares the lease of a credential. `tag` names the credential (1 to 256 bytes, unique in
+    /// the call); `lane` names the target, so that an unreachable target does not delay the leases
+    /// of others. Renewal and revocation must work from `internal` alone.
     ///
     /// # Errors
-    /// Internal when `internal` cannot be written as JSON.
+    /// Internal if `internal` cannot be serialised as JSON.
     pub fn new(tag: &str, lane: &str, internal: &impl Stored) -> Result<Self, Failure> {
         Ok(Self { tag: tag.to_owned(), lane: lane.to_owned(), internal: internal_text(internal)? })
     }
 
-    /// Writes the lease down, commits it, and only then lets `effect` make the thing.
+    /// Stores and commits the lease, and then runs `effect`, which creates the credential.
     ///
     /// # Errors
-    /// What the lease book, the checkpoint or `effect` refused. The handler passes it on; the host
-    /// undoes the rest.
+    /// The failure of the lease book, the checkpoint or `effect`. The handler returns the failure;
+    /// the host undoes the rest.
     pub fn make(
         self,
         host: &dyn Host,
@@ -45,18 +45,18 @@ impl Reservation {
         self.reserve(host)?.make(host, effect)
     }
 
-    /// Writes the lease down, to be committed by [`Reserved::make`]: for an engine that stores the
-    /// handle of the lease beside what it lends.
+    /// Stores the lease, which [`Reserved::make`] then commits. For an engine that keeps the handle
+    /// of the lease in its own records.
     ///
     /// # Errors
-    /// What the lease book refused.
+    /// The failure of the lease book.
     pub fn reserve(self, host: &dyn Host) -> Result<Reserved, Failure> {
         let handle = host.leases().reserve(&self.tag, &self.lane, &self.internal)?;
         Ok(Reserved { tag: self.tag, internal: self.internal, handle })
     }
 }
 
-/// A lease that is written down and not committed yet.
+/// A lease that is stored but not committed.
 #[must_use = "what is reserved and not made is undone"]
 pub struct Reserved {
     tag: String,
@@ -65,14 +65,14 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// What a later call of this mount ends the lease by
-    /// ([`Leases::end_issued`](crate::host::Leases::end_issued)). It is no lease id.
+    /// Returns the handle by which a later call of this mount can end the lease
+    /// ([`Leases::end_issued`](crate::host::Leases::end_issued)). The handle is not a lease id.
     #[must_use]
     pub fn handle(&self) -> &str {
         &self.handle
     }
 
-    /// Commits the lease, and only then lets `effect` make the thing.
+    /// Commits the lease, and then runs `effect`, which creates the credential.
     ///
     /// # Errors
     /// As [`Reservation::make`].
@@ -93,22 +93,22 @@ impl Reserved {
     }
 }
 
-/// Proof that the thing exists and its lease is written down.
+/// Proof that the credential exists and its lease is committed.
 #[must_use = "a reservation that no answer confirms is undone"]
 pub struct Made {
     tag: String,
-    /// What revocation knows, so that a step that was not taken can be forgotten.
+    /// Data stored for revocation, to be restored if the next step was certainly not taken.
     internal: String,
 }
 
 impl Made {
-    /// The next step of a thing that is made in several: what revocation must know from now on is
-    /// committed, and only then `effect` runs. A step that was surely not taken is taken out again,
-    /// so that the undo looks for nothing that never was.
+    /// Takes the next step of a credential that is created in several steps: commits `internal`,
+    /// the data for revocation, and then runs `effect`. If the step was certainly not taken, the
+    /// previous data is restored, so that the undo does not look for an object that never existed.
     ///
     /// # Errors
-    /// What the lease book, the checkpoint or `effect` refused. The handler passes it on; the host
-    /// undoes all steps that may have been taken.
+    /// The failure of the lease book, the checkpoint or `effect`. The handler returns the failure;
+    /// the host undoes every step that may have been taken.
     pub fn go_on(
         self,
         host: &dyn Host,
@@ -129,29 +129,30 @@ impl Made {
         }
     }
 
-    /// What revocation knows of a thing that is complete, to be committed with the answer.
+    /// Replaces the data for revocation when the credential is complete; committed together with
+    /// the answer.
     ///
     /// # Errors
-    /// What the lease book refused.
+    /// The failure of the lease book.
     pub fn settle(self, host: &dyn Host, internal: &impl Stored) -> Result<Self, Failure> {
         let internal = internal_text(internal)?;
         host.leases().amend(&self.tag, &internal)?;
         Ok(Self { internal, ..self })
     }
 
-    /// The answer that confirms the lease: renewable, for `ttl` seconds, and at most `max_ttl` over
-    /// all renewals (0 means the mount's maximum).
+    /// Returns the answer that confirms a renewable lease of `ttl` seconds, and of at most
+    /// `max_ttl` seconds over all renewals (0 means the mount's maximum).
     ///
     /// # Errors
-    /// Internal when `data` does not serialise to an object.
+    /// Internal if `data` does not serialise to an object.
     pub fn secret(self, data: &impl Serialize, ttl: u64, max_ttl: u64) -> Result<Answer, Failure> {
         Ok(Answer::secret(Secret::confirming(self.tag, data, ttl, max_ttl)?))
     }
 
-    /// The answer that confirms a lease that is not prolonged, for `ttl` seconds.
+    /// Returns the answer that confirms a lease of `ttl` seconds that cannot be renewed.
     ///
     /// # Errors
-    /// Internal when `data` does not serialise to an object.
+    /// Internal if `data` does not serialise to an object.
     pub fn fixed_secret(self, data: &impl Serialize, ttl: u64) -> Result<Answer, Failure> {
         let mut secret = Secret::confirming(self.tag, data, ttl, 0)?;
         secret.renewable = false;
