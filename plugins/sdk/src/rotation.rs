@@ -1,11 +1,11 @@
-//! Rotation by itself: the settings that configurations and static roles share, when a rotation is
-//! due, and whether one that was missed waits for the next time.
+//! Automatic rotation: the settings that configurations and static roles share, the time of the
+//! next rotation, and the decision on a missed rotation.
 //!
-//! The faults this file stops: settings that contradict each other and mean whichever the reader
-//! asks first, and a rotation outside of the hours that an operator set aside for it.
+//! Prevents contradictory settings, whose meaning would depend on the order of reading, and a
+//! rotation outside the hours that an operator set aside.
 //!
-//! An engine keeps [`Settings`] in its record beside the times of [`Times`], sets a timer for
-//! [`Times::due`], and asks [`Settings::decide`] when it is woken.
+//! An engine stores [`Settings`] and [`Times`] in its record, sets a timer for [`Times::due`], and
+//! calls [`Settings::decide`] when the timer wakes the engine.
 //!
 //! ```
 //! use bulkhead_sdk::rotation::{Decision, Settings, Times};
@@ -38,81 +38,81 @@ const WINDOW: Field =
 const DISABLED: Field =
     Field::flag("disable_automated_rotation", "whether nothing is rotated by itself");
 
-/// The fields of a configuration whose own credential is rotated.
+/// Fields of a configuration whose own credential is rotated.
 pub const CONFIG_FIELDS: &[Field] = &[PERIOD, SCHEDULE, WINDOW, DISABLED];
-/// The fields of a role whose credential is rotated.
+/// Fields of a role whose credential is rotated.
 pub const ROLE_FIELDS: &[Field] = &[PERIOD, SCHEDULE, WINDOW];
 
-/// Shortest window, in seconds.
+/// Minimum rotation window, in seconds.
 pub const MIN_WINDOW: u64 = 3_600;
 
-/// What the settings of a kind of credential must be.
+/// Bounds on the settings of a kind of credential.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Shortest period, in seconds.
+    /// Minimum period, in seconds.
     pub min_period: u64,
-    /// Whether there must be a period or a schedule.
+    /// Requires a period or a schedule.
     pub is_required: bool,
 }
 
 impl Bounds {
-    /// Of a configuration: neither period nor schedule means no rotation (decision P9).
+    /// Bounds of a configuration: neither period nor schedule means no rotation (decision P9).
     pub const CONFIG: Self = Self { min_period: 10, is_required: false };
-    /// Of a static role.
+    /// Bounds of a static role.
     pub const STATIC_ROLE: Self = Self { min_period: 5, is_required: true };
 }
 
-/// When a credential is rotated: by a period, or by a schedule with or without a window, or not at
-/// all. It is a part of an engine's stored record, nested or by `#[serde(flatten)]`.
+/// Rotation settings of a credential: a period, or a schedule with or without a window, or neither.
+/// Part of an engine's stored record, nested or by `#[serde(flatten)]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// In seconds; 0 is none.
+    /// Seconds between rotations; 0: no period.
     #[serde(default, rename = "rotation_period")]
     pub period: u64,
-    /// An expression that was read; empty is none.
+    /// Valid cron expression; empty: no schedule.
     #[serde(default, rename = "rotation_schedule")]
     pub schedule: String,
-    /// Seconds after a scheduled time; 0 is without end.
+    /// Seconds after a scheduled time within which the rotation may run; 0: no limit.
     #[serde(default, rename = "rotation_window")]
     pub window: u64,
-    /// Nothing is rotated by itself.
+    /// Disables automatic rotation.
     #[serde(default, rename = "disable_automated_rotation")]
     pub is_disabled: bool,
 }
 
-/// When a credential was rotated, and when it will be. A part of a stored record, as [`Settings`].
+/// Times of the last and the next rotation of a credential. Part of a stored record, like
+/// [`Settings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
-    /// `None` where it never was.
+    /// Last rotation; `None` before the first.
     #[serde(default, rename = "last_rotation")]
     pub last: Option<StoreTime>,
-    /// `None` where nothing is due.
+    /// Next rotation; `None` if none is scheduled.
     #[serde(default, rename = "next_rotation")]
     pub due: Option<StoreTime>,
 }
 
-/// What is to be done at a point in time.
+/// Decision on a rotation at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Rotate now.
     Rotate,
-    /// It is not due before this time.
+    /// Not due before this time.
     Wait(StoreTime),
-    /// It was due, and the window for it is over: not before this time, or never again by itself.
-    /// Worth a line in the log.
+    /// The window has passed. The next rotation is due at this time, or never. Worth a log line.
     Missed(Option<StoreTime>),
-    /// Nothing is rotated by itself.
+    /// No automatic rotation.
     Off,
 }
 
 impl Settings {
-    /// Puts the call's fields into the settings, and keeps what is absent. A period takes the place
-    /// of schedule and window, a schedule that of the period. Tells whether
-    /// [`due_after`](Self::due_after) may have another answer than before.
+    /// Merges the call's fields into the settings; absent fields keep their value. A period
+    /// replaces schedule and window, and a schedule replaces the period. Returns true if the
+    /// settings changed, so that the next rotation has to be recomputed.
     ///
     /// # Errors
-    /// Invalid request where they contradict each other or `bounds`; the settings are then as they
-    /// were.
+    /// Invalid request if the fields contradict each other or `bounds`; the settings are then
+    /// unchanged.
     pub fn merge(&mut self, call: &Call, bounds: Bounds) -> Result<bool, Failure> {
         let mut merged = self.clone();
         let (mut period, mut schedule) = (0, String::new());
@@ -141,7 +141,8 @@ impl Settings {
         *self = Self { period, schedule, window, is_disabled: self.is_disabled };
     }
 
-    /// A period of 0 and an empty schedule that are said end what they name.
+    /// Removes the period if the call gives 0, and schedule and window if the call gives an empty
+    /// schedule.
     fn clear(&mut self, call: &Call) {
         if call.is_given("rotation_period") {
             self.period = 0;
@@ -185,16 +186,16 @@ impl Settings {
         Ok(())
     }
 
-    /// Is there a period or a schedule?
+    /// Returns true if there is a period or a schedule.
     #[must_use]
     pub fn has_time(&self) -> bool {
         self.period > 0 || !self.schedule.is_empty()
     }
 
-    /// When the rotation after `last` is due; `None` where nothing is rotated by itself.
+    /// Returns the time of the rotation after `last`; `None` without automatic rotation.
     ///
     /// # Errors
-    /// Internal where a stored schedule does not read.
+    /// Internal if the stored schedule does not parse.
     pub fn due_after(&self, last: StoreTime) -> Result<Option<StoreTime>, Failure> {
         if self.is_disabled {
             return Ok(None);
@@ -209,8 +210,8 @@ impl Settings {
         Ok(schedule.next_after(last))
     }
 
-    /// The times of a credential that was rotated now. A schedule goes on as it was, also
-    /// after a rotation by hand, and however late it came.
+    /// Returns the times of a credential that was rotated now. A manual or late rotation does not
+    /// shift a schedule.
     ///
     /// # Errors
     /// As [`due_after`](Self::due_after).
@@ -218,8 +219,8 @@ impl Settings {
         Ok(Times { last: Some(now), due: self.due_after(now)? })
     }
 
-    /// The times after these settings were changed: nothing is rotated by that, and what they make
-    /// due counts from the last rotation, or from now where there was none.
+    /// Returns the times after a change of the settings. The change itself rotates nothing; the
+    /// next rotation counts from the last one, or from now before the first.
     ///
     /// # Errors
     /// As [`due_after`](Self::due_after).
@@ -228,8 +229,8 @@ impl Settings {
         Ok(Times { last: times.last, due })
     }
 
-    /// What is to be done now with what is due at `times.due`: to be asked at each attempt, so that
-    /// attempts end with their window.
+    /// Decides on the rotation due at `times.due`. To be called before each attempt, so that no
+    /// attempt runs after the window.
     ///
     /// # Errors
     /// As [`due_after`](Self::due_after).
@@ -247,7 +248,7 @@ impl Settings {
         Ok(Decision::Rotate)
     }
 
-    /// All settings, as a configuration shows them.
+    /// Returns all settings, for a read of a configuration.
     #[must_use]
     pub fn show(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
@@ -256,7 +257,8 @@ impl Settings {
         }
     }
 
-    /// The period, or the schedule with its window where there is one, as a static role shows them.
+    /// Returns the period, or the schedule and its window if there is one, for a read of a static
+    /// role.
     #[must_use]
     pub fn show_chosen(&self) -> Map<String, Value> {
         let mut shown = Map::new();
@@ -273,14 +275,16 @@ impl Settings {
 }
 
 impl Times {
-    /// Seconds until the next rotation, rounded; 0 where it is due or nothing is.
+    /// Returns the seconds until the next rotation, rounded; 0 if the rotation is due or none is
+    /// scheduled.
     #[must_use]
     pub fn ttl(&self, now: StoreTime) -> u64 {
         let left = self.due.unwrap_or_default().saturating_sub(now);
         left.saturating_add(500) / 1_000
     }
 
-    /// The time of the last rotation under both of its names, in UTC; nothing where there was none.
+    /// Returns the time of the last rotation in UTC, under both of its names; empty before the
+    /// first.
     #[must_use]
     pub fn show_last(&self) -> Map<String, Value> {
         let shown = self.last.and_then(|last| {

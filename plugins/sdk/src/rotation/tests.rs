@@ -1,4 +1,4 @@
-//! Settings as callers write them, and when they make a rotation due.
+//! Rotation settings as callers write them, and the due times that follow.
 
 use super::*;
 use crate::answer::Answer;
@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::table::{Row, read, write};
 use crate::testbed::TestBed;
 
-/// An engine that keeps rotation settings and nothing else.
+/// An engine that stores only rotation settings.
 struct Keeper;
 
 const NAME: &[Field] = &[Field::name_of("name", "which")];
@@ -53,8 +53,8 @@ fn shown(bed: &TestBed<Keeper>) -> Value {
     Value::Object(bed.read("config/it").unwrap().data)
 }
 
-/// Writes each of these in turn; the last one is refused with a message that says so, and changes
-/// nothing.
+/// Writes the bodies in turn. Expects the last write to be refused with a message that contains
+/// `says`, and to change nothing.
 fn refused_with(path: &str, bodies: &[Value], says: &str) {
     let bed = TestBed::<Keeper>::new().unwrap();
     let (last, before) = bodies.split_last().unwrap();
@@ -241,7 +241,7 @@ fn times_are_told_in_seconds_and_under_both_names() {
     assert_eq!(Times::default().ttl(NEW_YEAR), 0);
 }
 
-/// As engines keep them: in one record with other fields, of this release or an older one.
+/// Engines store the settings in one record with other fields, of this release or an older one.
 #[test]
 fn settings_and_times_are_read_where_parts_of_them_are_missing() {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
