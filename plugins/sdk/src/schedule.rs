@@ -1,14 +1,14 @@
-//! Times that come again: a cron expression, and when it is next due in store time.
+//! Schedules: cron expressions, and their next due time in store time.
 //!
-//! Five fields (minute, hour, day of the month, month, day of the week with Sunday as 0), and in
-//! front of them `CRON_TZ=Europe/Paris` where the times are not UTC (decision C3). Where both day
-//! fields are restricted, either of them suffices. A time is due when a clock on the wall of its
-//! zone shows it: one that is skipped when clocks are set forward is not due on that day, one that
-//! is shown twice is due twice.
+//! An expression has five fields (minute, hour, day of the month, month, day of the week with
+//! Sunday as 0), and a prefix such as `CRON_TZ=Europe/Paris` if the times are not UTC (decision
+//! C3). If both day fields are restricted, a day needs to match only one. A time is due when a
+//! clock on the wall of the zone shows that time: a time skipped by a forward clock change is not
+//! due on that day, and a time shown twice is due twice.
 //!
-//! The faults this file stops: a schedule that means another day to the calendar below than to the
-//! servers it was written for (`schedule/dialect.rs` translates), and one that is stored and never
-//! comes.
+//! Prevents a schedule from meaning another day to the cron library than to the servers that the
+//! schedule was written for (`schedule/dialect.rs` translates), and refuses a schedule that is
+//! never due.
 //!
 //! ```
 //! use bulkhead_sdk::schedule::Schedule;
@@ -28,31 +28,31 @@ use chrono::{DateTime, Utc};
 use dialect::Fields;
 use zone::Zone;
 
-/// How far ahead a due time is looked for: five years, in seconds. None is so far apart but for the
-/// 29th of February around a year that is none of four.
+/// Maximum distance of a due time, in seconds: five years. Only the 29th of February around a year
+/// such as 2100 is further away.
 const SEARCHED: i64 = 5 * 366 * 86_400;
-/// Times that a zone's clocks are set within that, at most.
+/// Maximum number of clock changes of a zone within [`SEARCHED`].
 const MOST_CHANGES: usize = 64;
-/// Longest expression, in bytes.
+/// Maximum length of an expression, in bytes.
 const LONGEST: usize = 1_024;
-/// 2001-01-01T00:00:00Z: whether a schedule is ever due is asked from here.
+/// 2001-01-01T00:00:00Z, from where `parse` looks for a due time.
 const ANY_TIME: StoreTime = 978_307_200_000;
 
-/// A cron expression that is due at some time.
+/// A cron expression that is due at least once.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// A day is due when any of these says so: two where both day fields are restricted.
+    /// A day is due if any calendar matches; two calendars if both day fields are restricted.
     calendars: Vec<cron::Schedule>,
     zone: Zone,
 }
 
 impl Schedule {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// A message with what was wrong, which value, and what to write: another number of fields, a
-    /// word or number that the field does not know, an unknown zone, a descriptor such as `@daily`,
-    /// and a schedule that is never due, such as the 30th of February.
+    /// A message with the cause, the value and the remedy: an expression over 1,024 bytes, a wrong
+    /// number of fields, a word or number that the field does not allow, an unknown zone, a
+    /// descriptor such as `@daily`, or a schedule that is never due, such as the 30th of February.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err(format!("it has {} bytes; at most {LONGEST} are read", text.len()));
@@ -70,8 +70,8 @@ impl Schedule {
         }
     }
 
-    /// The first due time after `time`, in milliseconds; `None` when there is none within five
-    /// years.
+    /// Returns the first due time after `time`, in milliseconds; `None` if there is none within
+    /// five years.
     #[must_use]
     pub fn next_after(&self, time: StoreTime) -> Option<StoreTime> {
         let start = i64::try_from(time / 1_000).ok()?;
@@ -81,7 +81,7 @@ impl Schedule {
             let due =
                 self.next_on_wall(after.checked_add(span.offset)?).map(|due| due - span.offset);
             match (due, span.end) {
-                // The clocks are set before: look from there on, that second included.
+                // The clocks change first: continue from the change, including its second.
                 (due, Some(end)) if due.is_none_or(|due| due >= end) => {
                     (begun, after) = (end, end - 1);
                 }
@@ -96,7 +96,8 @@ impl Schedule {
         None
     }
 
-    /// The first time after `seconds` that a clock on the wall shows, both as if it were UTC.
+    /// Returns the first due time after `seconds` on the clock on the wall, both written as if in
+    /// UTC.
     fn next_on_wall(&self, seconds: i64) -> Option<i64> {
         let wall = DateTime::<Utc>::from_timestamp(seconds, 0)?;
         let next = |calendar: &cron::Schedule| calendar.after(&wall).next();

@@ -1,7 +1,8 @@
-//! The dialect of cron that servers of this API read, as sets of numbers.
+//! Cron dialect of servers of this API, parsed into sets of numbers.
 //!
-//! The calendar below counts days of the week from Sunday as 1, wants seconds, and a day that both
-//! day fields name; so nothing of an expression reaches it but numbers that were read here.
+//! The cron library counts days of the week from Sunday as 1, requires seconds, and requires a day
+//! to match both day fields. Expressions therefore never reach the library; only numbers parsed
+//! here do.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ struct Field {
     name: &'static str,
     least: u32,
     most: u32,
-    /// Names of the values from `least` on.
+    /// Names of the values, beginning with `least`.
     words: &'static [&'static str],
 }
 
@@ -34,15 +35,15 @@ const FIELDS: [Field; 5] = [
     },
 ];
 
-/// The values of a field.
+/// Values of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Values {
     numbers: BTreeSet<u32>,
-    /// It has a `*` or `?` without a step, and so says nothing of days.
+    /// The field has `*` or `?` with no step other than 1, and so does not restrict the day.
     is_open: bool,
 }
 
-/// An expression.
+/// A parsed expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fields([Values; 5]);
 
@@ -71,8 +72,8 @@ impl Fields {
         ]))
     }
 
-    /// The expressions of the calendar, of which any may be due: seconds first, days of the week
-    /// from 1.
+    /// Returns the expressions for the cron library, with seconds first and days of the week from
+    /// 1. A time is due if any expression matches.
     pub(super) fn calendars(&self) -> Vec<String> {
         let Self([minute, hour, day, month, weekday]) = self;
         let calendar = |day: &str, weekday: &str| {
@@ -87,7 +88,7 @@ impl Fields {
 }
 
 impl Values {
-    /// The numbers, each greater by `more`.
+    /// Returns the numbers, each increased by `more`.
     fn list(&self, more: u32) -> String {
         let numbers: Vec<String> =
             self.numbers.iter().map(|number| (number + more).to_string()).collect();
@@ -112,7 +113,8 @@ impl Field {
         Ok(values)
     }
 
-    /// `5/10` is 5, 15 and so on to the end.
+    /// Returns the first and last value of a range. `5/10` begins at 5 and goes to the end of the
+    /// field.
     fn range(&self, part: &str, range: &str, is_stepped: bool) -> Result<(u32, u32), String> {
         if is_any(range) {
             return Ok((self.least, self.most));
@@ -153,7 +155,7 @@ fn is_any(range: &str) -> bool {
     matches!(range, "*" | "?")
 }
 
-/// Digits and nothing else.
+/// Parses ASCII digits only.
 fn number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -1,4 +1,4 @@
-//! The dialect as a table, and due times around the days on which clocks are set.
+//! The cron dialect as a table, and due times around clock changes.
 
 use super::*;
 use time::OffsetDateTime;
@@ -14,7 +14,7 @@ fn shown(time: StoreTime) -> String {
     time.format(&Rfc3339).unwrap()
 }
 
-/// The first due times after `after`.
+/// Returns the first due times after `after`.
 fn due(expression: &str, after: &str, count: usize) -> Vec<String> {
     let schedule = Schedule::parse(expression).unwrap_or_else(|why| panic!("{expression}: {why}"));
     let next = |time: &StoreTime| schedule.next_after(*time);
@@ -28,7 +28,7 @@ fn refusal(expression: &str) -> String {
     }
 }
 
-/// Each line: expression, a time, and the next one that is due.
+/// Each line: an expression, a time, and the next due time.
 #[test]
 fn the_dialect_is_the_one_that_servers_of_this_api_read() {
     for (expression, after, next) in [
@@ -36,26 +36,26 @@ fn the_dialect_is_the_one_that_servers_of_this_api_read() {
         ("0 0 * * 0", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z"),
         ("0 0 * * 6", "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"),
         ("0 0 * * 1-5", "2026-01-02T00:00:00Z", "2026-01-05T00:00:00Z"),
-        // Both day fields restricted: either.
+        // Both day fields restricted: a match of either is enough.
         ("0 0 13 * 5", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
         ("0 0 13 * 5", "2026-01-09T00:00:00Z", "2026-01-13T00:00:00Z"),
-        // One of them open: the other.
+        // One day field open: the other decides.
         ("0 0 13 * *", "2026-01-01T00:00:00Z", "2026-01-13T00:00:00Z"),
         ("0 0 * * 5", "2026-01-02T00:00:00Z", "2026-01-09T00:00:00Z"),
         ("0 0 *,13 * 5", "2026-01-02T00:00:00Z", "2026-01-09T00:00:00Z"),
-        // A step restricts, and a step of 1 does not.
+        // A step restricts a field; a step of 1 does not.
         ("0 0 */30 * 5", "2026-01-02T00:00:00Z", "2026-01-09T00:00:00Z"),
         ("0 0 */30 * 5", "2026-01-30T00:00:00Z", "2026-01-31T00:00:00Z"),
         ("0 0 */1 * 5", "2026-01-30T00:00:00Z", "2026-02-06T00:00:00Z"),
-        // `?` is `*`, in every field.
+        // `?` means `*`, in every field.
         ("0 0 ? * 5", "2026-01-02T00:00:00Z", "2026-01-09T00:00:00Z"),
         ("? ? 1 ? ?", "2026-01-01T23:59:00Z", "2026-02-01T00:00:00Z"),
-        // `N/step` is N to the end by step.
+        // `N/step` runs from N to the end of the field.
         ("5/20 * * * *", "2026-01-01T00:30:00Z", "2026-01-01T00:45:00Z"),
         ("5/20 * * * *", "2026-01-01T00:45:00Z", "2026-01-01T01:05:00Z"),
         ("10-40/15 * * * *", "2026-01-01T00:25:00Z", "2026-01-01T00:40:00Z"),
         ("*/25 * * * *", "2026-01-01T00:25:00Z", "2026-01-01T00:50:00Z"),
-        // Names, in any case, and in ranges.
+        // Names, in any case and in ranges.
         ("0 0 1 feb *", "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"),
         ("0 0 * * MON", "2026-01-01T00:00:00Z", "2026-01-05T00:00:00Z"),
         ("0 0 * Mar-May Sun", "2026-01-01T00:00:00Z", "2026-03-01T00:00:00Z"),
@@ -63,7 +63,7 @@ fn the_dialect_is_the_one_that_servers_of_this_api_read() {
         // A zone, in both spellings.
         ("CRON_TZ=Europe/Paris 0 6 * * *", "2026-01-01T00:00:00Z", "2026-01-01T05:00:00Z"),
         ("TZ=Asia/Tokyo 30 5 * * *", "2026-01-01T00:00:00Z", "2026-01-01T20:30:00Z"),
-        // The end of a year, of a month, and of four years.
+        // End of a year, of a month, and of four years.
         ("0 0 1 1 *", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"),
         ("0 0 31 * *", "2026-01-31T00:00:00Z", "2026-03-31T00:00:00Z"),
         ("0 0 29 2 *", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"),
@@ -164,7 +164,7 @@ fn the_second_in_which_clocks_are_set_is_looked_at() {
     );
 }
 
-/// Every due time is asked of a clock that goes on minute by minute.
+/// Compares every due time with a clock that advances minute by minute.
 #[test]
 fn due_times_are_those_minutes_that_a_clock_on_the_wall_shows() {
     for (zone, from, days) in [

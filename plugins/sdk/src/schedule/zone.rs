@@ -1,34 +1,34 @@
-//! Time zones: how far a clock on the wall is from UTC, and until when.
+//! Time zones: the offset of a zone from UTC, and the end of that offset.
 //!
-//! Their rules come with the build; the environment's clock and zone are never asked.
+//! The rules are compiled in; clock and zone of the environment are never read.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// What the build knows of a zone.
+/// Compiled rules of a zone.
 enum Rules {
-    /// The same each year, as POSIX writes it.
+    /// The same rules every year, as a POSIX TZ string.
     Regular(&'static str),
-    /// Each change by itself, as a file of the zone database.
+    /// Individual clock changes, as a TZif file of the zone database.
     Listed(&'static [u8]),
 }
 
-/// By names in lower case, in their order.
+/// Rules by zone name in lower case, sorted.
 const ZONES: &[(&str, Rules)] = &include!(concat!(env!("OUT_DIR"), "/zones.rs"));
 
-/// A zone.
+/// A time zone.
 #[derive(Clone, Debug)]
 pub(super) struct Zone(TimeZone);
 
-/// A time between two changes of the clocks, in seconds.
+/// A time between two clock changes, in seconds.
 pub(super) struct Span {
-    /// What a clock on the wall is ahead of UTC.
+    /// Offset from UTC, positive to the east.
     pub(super) offset: i64,
-    /// When the clocks are set next.
+    /// Time of the next clock change; `None` if there is none.
     pub(super) end: Option<i64>,
 }
 
-/// The zone in front of an expression, and the fields behind it.
+/// Splits off the zone before an expression, and returns the fields.
 pub(super) fn split(text: &str) -> Result<(Zone, &str), String> {
     let text = text.trim();
     let named = text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ="));
@@ -54,7 +54,7 @@ impl Zone {
         zone.map(Self).map_err(|error| format!("the rules of time zone {name:?}: {error}"))
     }
 
-    /// The span that `seconds` since 1970 lie in; none where no calendar reaches.
+    /// Returns the span that contains `seconds` since 1970; `None` outside the supported years.
     pub(super) fn span(&self, seconds: i64) -> Option<Span> {
         let time = Timestamp::from_second(seconds).ok()?;
         let end = self.0.following(time).next().map(|change| change.timestamp().as_second());
@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    /// Offsets of 2026-01-01 and 2026-07-01, in minutes, as the zone database has them.
+    /// Offsets on 2026-01-01 and 2026-07-01 in the zone database, in minutes.
     #[test]
     fn offsets_are_those_of_the_zone_database() {
         for (name, winter, summer) in [
