@@ -1,5 +1,5 @@
-//! A scripted host for a plugin's unit tests: it records what it is asked and answers what the test
-//! says.
+//! A scripted host for unit tests of a database plugin: records every request, and answers by the
+//! rules of the test.
 
 use crate::database_plugin::{Settings, SqlFailure, SqlHost, Statement, StoreTime, Target};
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use std::cell::{Cell, RefCell};
 
 type Rows = Vec<Vec<Option<String>>>;
 
-/// The first rule whose text is part of what was asked answers it, once or for ever.
+/// A scripted host. A request is answered by the first rule with a text that occurs in the request,
+/// once or always. Without a rule, the answer is success with no rows.
 #[derive(Default)]
 pub struct SqlScript {
     asked: RefCell<Vec<String>>,
@@ -24,34 +25,34 @@ struct Rule {
 }
 
 impl SqlScript {
-    /// Queries that contain `part` answer one column.
+    /// Answers requests that contain `part` with one column.
     #[must_use]
     pub fn answers(self, part: &str, column: &[&str]) -> Self {
         let rows = column.iter().map(|text| vec![Some((*text).to_owned())]).collect();
         self.rule(part, Ok(rows), false)
     }
 
-    /// The first query that contains `part` answers one column.
+    /// Answers the first request that contains `part` with one column.
     #[must_use]
     pub fn answers_once(self, part: &str, column: &[&str]) -> Self {
         let rows = column.iter().map(|text| vec![Some((*text).to_owned())]).collect();
         self.rule(part, Ok(rows), true)
     }
 
-    /// Queries that contain `part` answer one row.
+    /// Answers requests that contain `part` with one row.
     #[must_use]
     pub fn answers_row(self, part: &str, row: &[&str]) -> Self {
         let row = row.iter().map(|text| Some((*text).to_owned())).collect();
         self.rule(part, Ok(vec![row]), false)
     }
 
-    /// A question that contains `part` fails.
+    /// Fails requests that contain `part`.
     #[must_use]
     pub fn fails(self, part: &str, failure: SqlFailure) -> Self {
         self.rule(part, Err(failure), false)
     }
 
-    /// A question that contains `part` fails the first time.
+    /// Fails the first request that contains `part`.
     #[must_use]
     pub fn fails_once(self, part: &str, failure: SqlFailure) -> Self {
         self.rule(part, Err(failure), true)
@@ -62,20 +63,20 @@ impl SqlScript {
         self
     }
 
-    /// Everything that was asked: `ping user`, `query …`, `execute …`, and
-    /// `transact a; [b]`, where what may fail stands in brackets.
+    /// Returns all requests: `ping user:password`, `query … <- parameters`, `execute …`, and
+    /// `transact a; [b]`, with brackets around statements that may fail.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         self.asked.borrow().clone()
     }
 
-    /// The statements that were marked secret.
+    /// Returns the statements marked secret.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
         self.secrets.borrow().clone()
     }
 
-    /// Who ran transactions, each as `user:password`.
+    /// Returns the login of each transaction, as `user:password`.
     #[must_use]
     pub fn logins(&self) -> Vec<String> {
         self.logins.borrow().clone()
@@ -142,7 +143,7 @@ impl SqlHost for SqlScript {
 }
 
 impl SqlScript {
-    /// A failure whose message must never be seen again.
+    /// Returns a failure whose message must never be shown.
     #[must_use]
     pub fn failure(code: &str, sqlstate: Option<&str>) -> SqlFailure {
         SqlFailure {
@@ -153,19 +154,19 @@ impl SqlScript {
         }
     }
 
-    /// A failed statement.
+    /// Returns the failure of a statement.
     #[must_use]
     pub fn state(sqlstate: &str) -> SqlFailure {
         Self::failure("statement-failed", Some(sqlstate))
     }
 
-    /// Settings with only a connection URL.
+    /// Returns settings with only a connection URL.
     #[must_use]
     pub fn settings(connection_url: &str) -> Settings {
         Self::settings_with(connection_url, &[])
     }
 
-    /// Settings with a connection URL and more.
+    /// Returns settings with a connection URL and other settings.
     #[must_use]
     pub fn settings_with(connection_url: &str, more: &[(&str, Value)]) -> Settings {
         let mut settings = Settings::new();
