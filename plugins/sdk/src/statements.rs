@@ -1,12 +1,11 @@
-//! SQL as operators write it: lists of texts become single statements, and placeholders become
-//! values.
+//! SQL statements as operators write them: texts are split into single statements, and placeholders
+//! are replaced by values.
 //!
-//! The attack this module stops: a user name or password that ends the quotes it was put in and
-//! goes on as SQL. Texts are split **before** any value is put in, every value is escaped for the
-//! quotes around its placeholder, and the finished statement must lex to the same pieces as the
-//! unfinished one.
+//! Prevents SQL injection by a user name or password that closes its quotes. Texts are split
+//! **before** any value is inserted, every value is escaped for the quotes around its placeholder,
+//! and the finished statement must lex to the same pieces as the unfinished one.
 //!
-//! It never knows a connection, and it never repeats a statement or a value in an error.
+//! This module has no access to a connection, and never repeats a statement or a value in an error.
 
 mod fault;
 mod fill;
@@ -21,50 +20,50 @@ use crate::database_plugin::{Purpose, Statement, StoreTime};
 use fault::Located;
 use placeholder::Available;
 
-/// Whose quoting rules a text follows.
+/// SQL dialect, with its quoting rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// PostgreSQL and the databases that speak its protocol.
+    /// PostgreSQL, and databases that speak its protocol.
     Postgres,
-    /// MySQL and MariaDB, with the modes that the host gives a session.
+    /// MySQL and MariaDB, with the SQL modes that the host sets for a session.
     Mysql,
 }
 
-/// What placeholders stand for. No `Debug`: it carries the password.
+/// Values of the placeholders. No `Debug`: contains the password.
 #[derive(Clone, Copy)]
 pub struct Values<'a> {
-    /// `{{name}}` and `{{username}}`.
+    /// Value of `{{name}}` and `{{username}}`.
     pub username: &'a str,
-    /// `{{password}}`; `None` where statements of this kind have none.
+    /// Value of `{{password}}`; `None` if statements of this kind have none.
     pub password: Option<&'a str>,
-    /// `{{subject}}`, of a client certificate; `None` where statements of this kind have none.
+    /// Value of `{{subject}}`, of a client certificate; `None` if statements of this kind have
+    /// none.
     pub subject: Option<&'a str>,
-    /// `{{expiration}}`, written `YYYY-MM-DD HH:MM:SS+0000` in UTC.
+    /// Value of `{{expiration}}`, written `YYYY-MM-DD HH:MM:SS+0000` in UTC.
     pub expiration: Option<StoreTime>,
 }
 
-/// One statement, ready to send.
+/// A statement that is ready to send.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Prepared {
-    /// Its text, marked secret when the password is in it.
+    /// The statement, marked secret if it contains the password.
     pub statement: Statement,
-    /// Position in the given list of the text that it comes from, from 0.
+    /// Position of the statement's text in the given list, from 0.
     pub index: u32,
 }
 
-/// Lexes statements when they are written for `purpose`, before any value exists.
+/// Checks statements when they are written for `purpose`, before any value exists.
 ///
 /// # Errors
-/// The first fault, among them a placeholder that has no value in statements for this purpose.
-/// Whether a value fits the place of its placeholder shows only in [`first_fitting`] and
-/// [`prepare`].
+/// The first fault, including a placeholder without a value in statements for this purpose. Only
+/// [`first_fitting`] and [`prepare`] check that a value fits into its place.
 pub fn check(dialect: Dialect, list: &[String], purpose: &Purpose) -> Result<(), LexError> {
     let available = Available::of_purpose(purpose);
     visit(dialect, list, &mut |statement| fill::check(statement, available))
 }
 
-/// The place of the first of the purpose's passwords that can be put into all statements of
-/// `list`. `as_sent` makes of a password the text that stands for it, where it has one.
+/// Returns the position of the first of the purpose's passwords that can be inserted into all
+/// statements of `list`. `as_sent` converts a password to the text that is sent, if there is one.
 pub fn first_fitting(
     dialect: Dialect,
     list: &[String],
@@ -84,12 +83,12 @@ pub fn first_fitting(
     purpose.passwords.iter().position(fits).and_then(|place| u32::try_from(place).ok())
 }
 
-/// Splits each text of `list` into single statements and puts `values` in. Empty statements and
-/// comments between tokens are dropped. A text may also be a JSON array of statements, in base64 or
-/// not.
+/// Splits each text of `list` into single statements and inserts `values`. Drops empty statements,
+/// and comments between tokens. A text may also be a JSON array of statements, optionally in
+/// base64.
 ///
 /// # Errors
-/// The first fault; nothing of the list should run then.
+/// The first fault; the caller then runs none of the statements.
 pub fn prepare(
     dialect: Dialect,
     list: &[String],

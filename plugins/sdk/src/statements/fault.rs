@@ -1,51 +1,51 @@
-//! What can be wrong with a text of statements, and where. It never repeats a statement or a value,
-//! but for a placeholder's name.
+//! Faults in the text of statements, and their positions. Nothing of a statement or a value is
+//! repeated, except a placeholder's name.
 
 use crate::database_plugin::Refusal;
 use std::fmt;
 
-/// What is wrong with a text.
+/// Fault in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LexFault {
-    /// `'` without its end.
+    /// `'` is never closed.
     UnclosedString,
-    /// `"` without its end.
+    /// `"` is never closed.
     UnclosedIdentifier,
-    /// `"` of a string without its end.
+    /// `"` of a string is never closed.
     UnclosedDoubleQuote,
-    /// A back quote without its end.
+    /// A back quote is never closed.
     UnclosedBackquote,
-    /// `$tag$` without its end.
+    /// `$tag$` is never closed.
     UnclosedDollarQuote,
-    /// `/*` without its end.
+    /// `/*` is never closed.
     UnclosedComment,
     /// `(` without `)`, or the reverse.
     UnbalancedParenthesis,
-    /// `BEGIN` or `CASE` of a routine's body without `END`.
+    /// `BEGIN` or `CASE` of a routine's body has no `END`.
     UnclosedRoutineBody,
     /// A backslash outside quotes: a command of psql, not of the server.
     ClientCommand,
-    /// `BEGIN`, `COMMIT` and the like.
+    /// A statement such as `BEGIN` or `COMMIT`.
     TransactionControl,
     /// A NUL character.
     Nul,
-    /// `{{…}}` with a name that no placeholder has.
+    /// `{{…}}` with the name of no placeholder.
     UnknownPlaceholder {
-        /// As it is written.
+        /// The placeholder as written.
         written: String,
-        /// The placeholders that have a value in statements of this kind.
+        /// Placeholders that have a value in statements of this kind.
         available: String,
     },
     /// A known placeholder that has no value in statements of this kind.
     AbsentPlaceholder {
-        /// As it is written.
+        /// The placeholder as written.
         written: &'static str,
-        /// Those that have one.
+        /// Placeholders that have a value in statements of this kind.
         available: String,
     },
-    /// The placeholder stands where its value could become SQL; as written.
+    /// A value could become SQL at the place of the placeholder; the placeholder as written.
     UnsafePlaceholder(&'static str),
-    /// The expiration is beyond the year 9999.
+    /// The expiration is after the year 9999.
     ExpirationOutOfRange,
 }
 
@@ -96,14 +96,14 @@ impl fmt::Display for LexFault {
     }
 }
 
-/// What is wrong, and where.
+/// A fault and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LexError {
     /// Position in the given list, from 0.
     pub statement: u32,
-    /// Character within that text, from 1.
+    /// Character within the text, from 1.
     pub position: u32,
-    /// What is wrong.
+    /// The fault.
     pub fault: LexFault,
 }
 
@@ -117,7 +117,7 @@ impl fmt::Display for LexError {
     }
 }
 
-/// `invalid-statement`, with `position` and `fault` as pairs for its sentence.
+/// Refusal `invalid-statement`, with the pairs `position` and `fault` for its sentence.
 impl From<LexError> for Refusal {
     fn from(error: LexError) -> Self {
         Self {
@@ -132,7 +132,7 @@ impl From<LexError> for Refusal {
     }
 }
 
-/// A fault at a byte of one text.
+/// A fault at a byte offset of one text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Located {
     pub(super) at: usize,

@@ -1,9 +1,9 @@
-//! Puts values in the place of placeholders, in one pass from left to right: a value that looks
-//! like a placeholder stays what it is.
+//! Replaces placeholders by values, in one pass from left to right: a value that looks like a
+//! placeholder is not replaced again.
 //!
-//! How a value is written depends on the quotes around its placeholder. Text that another hand
-//! will read as code again (a `DO` body, a string with quotes in it) takes only values that cannot
-//! end a quote in it.
+//! The quotes around a placeholder decide the escaping of its value. Text that another parser will
+//! read as code again (a `DO` body, a string that contains quotes) takes only values that cannot
+//! end a quote in that code.
 
 use super::fault::{LexFault, Located};
 use super::lexer::{self, Context, Segment};
@@ -14,31 +14,31 @@ use crate::database_plugin::{Statement, StoreTime};
 use time::macros::format_description;
 use time::{Duration, OffsetDateTime};
 
-/// Longest name of an unknown placeholder that an error repeats; longer ones are not taken for
-/// placeholders.
+/// Maximum length of an unknown placeholder's name, in bytes. A longer name does not count as a
+/// placeholder.
 const LONGEST_NAME: usize = 64;
 
-/// How a value must be written.
+/// Escaping rule for a value.
 #[derive(Clone, Copy)]
 enum Rule {
-    /// As it is, and only if it is a plain word.
+    /// Unchanged, and only if the value is a plain word.
     Word,
-    /// As it is, and only if it can end no quote of any kind. A `$` that is not part of a dollar
-    /// quote's delimiter can not: each SCRAM verifier has some.
+    /// Unchanged, and only if the value cannot end a quote of any kind. A `$` outside a dollar
+    /// quote's delimiter is safe: every SCRAM verifier contains some.
     Quiet,
-    /// `"` doubled.
+    /// Doubles `"`.
     Identifier,
-    /// `'` doubled.
+    /// Doubles `'`.
     Text,
-    /// `'` and `\` doubled.
+    /// Doubles `'` and `\`.
     Escaped,
-    /// `"` and `\` doubled.
+    /// Doubles `"` and `\`.
     DoubleQuoted,
-    /// The back quote doubled.
+    /// Doubles the back quote.
     Backquoted,
 }
 
-/// A run of finished text; neighbours outside quotes are one run.
+/// A run of finished text; adjacent runs outside quotes are merged.
 #[derive(PartialEq, Eq)]
 struct Piece {
     context: Context,
@@ -64,7 +64,7 @@ fn absent(at: usize, placeholder: Placeholder, available: Available) -> Located 
     Located { at, fault: LexFault::AbsentPlaceholder { written, available } }
 }
 
-/// The finished statement.
+/// Returns the statement with its values inserted.
 pub(super) fn fill(
     dialect: Dialect,
     statement: &Lexed<'_>,
@@ -85,8 +85,8 @@ pub(super) fn fill(
     Ok(Statement { text, secret, may_fail: false })
 }
 
-/// Whether the finished text is still one statement made of the same pieces. Values such as `x--y`
-/// pass every rule for words and would still swallow what follows them.
+/// Returns true if the finished text is still one statement with the same pieces. A value such as
+/// `x--y` passes the rule for words, but could turn the following text into a comment.
 fn keeps_its_shape(dialect: Dialect, text: &str, pieces: &[Piece]) -> bool {
     let Ok(statements) = split::statements(dialect, text, 0) else { return false };
     let mut again = Vec::new();
@@ -109,7 +109,7 @@ struct Filling<'a> {
     values: &'a Values<'a>,
     available: Available,
     pieces: Vec<Piece>,
-    /// The last placeholder that was filled.
+    /// Offset and placeholder of the last inserted value.
     last: Option<(usize, Placeholder)>,
 }
 
@@ -174,7 +174,7 @@ impl Filling<'_> {
             Kind::Username => self.values.username,
             Kind::Password => self.values.password.ok_or_else(absent)?,
             Kind::Subject => self.values.subject.ok_or_else(absent)?,
-            // Written here in one fixed form, which is safe everywhere.
+            // The format below is fixed and safe in every context.
             Kind::Expiration => {
                 let expiration = self.values.expiration.ok_or_else(absent)?;
                 return format_time(expiration)
@@ -198,8 +198,8 @@ impl Filling<'_> {
         })
     }
 
-    /// A value with a backslash makes `'…'` an `E'…'`, because what a backslash means in `'…'` is a
-    /// setting of the server (`standard_conforming_strings`) and in `E'…'` it is not.
+    /// Rewrites `'…'` as `E'…'` for a value with a backslash. The meaning of a backslash in `'…'`
+    /// depends on a server setting (`standard_conforming_strings`); in `E'…'` the meaning is fixed.
     fn as_escape_string(&mut self, parts: &[Part<'_>]) -> Result<(), Located> {
         let fixed: Vec<String> = parts
             .iter()
@@ -220,8 +220,8 @@ impl Filling<'_> {
         self.with(Context::Escaped, &parts, Rule::Escaped)
     }
 
-    /// Inside quotes of the body a value must be quiet, elsewhere a word. A body that does not lex
-    /// is in a language we do not know, where only words are safe.
+    /// Fills a dollar-quoted body: inside quotes of the body a value must be quiet, elsewhere a
+    /// word. A body that does not lex is in an unknown language, and takes only words.
     fn body(&mut self, segment: &Segment<'_>) -> Result<(), Located> {
         let delimiter = lexer::dollar_delimiter(segment.text).unwrap_or("$$");
         let code = segment
@@ -251,7 +251,8 @@ impl Filling<'_> {
     }
 }
 
-/// The text between the first and last character, which are quotes wherever it matters.
+/// Returns the text without its first and last character, which are the quotes in every context
+/// that uses the result.
 fn inner(text: &str) -> &str {
     let mut characters = text.chars();
     characters.next();
@@ -263,8 +264,8 @@ fn unsafe_at(at: usize, placeholder: Placeholder) -> Located {
     Located { at, fault: LexFault::UnsafePlaceholder(placeholder.written) }
 }
 
-/// Whether the value of the placeholder at `place` has a neighbour with which a `$` of it could
-/// begin or end a dollar quote.
+/// Returns true if a `$` in the value of the placeholder at `place` could form a dollar quote
+/// together with the text next to the value.
 fn touches(parts: &[Part<'_>], place: usize) -> bool {
     let fixed = |at: Option<usize>| match at.and_then(|at| parts.get(at)) {
         Some(Part::Fixed(fixed)) => *fixed,
@@ -275,7 +276,7 @@ fn touches(parts: &[Part<'_>], place: usize) -> bool {
     [before, after].into_iter().any(|next| next.is_none_or(lexer::continues_word))
 }
 
-/// Whether a part of `value` is a delimiter of dollar quotes.
+/// Returns true if `value` contains a delimiter of dollar quotes.
 fn holds_dollar_quote(value: &str) -> bool {
     value
         .match_indices('$')
@@ -307,7 +308,7 @@ fn is_word(value: &str) -> bool {
     !value.is_empty() && value.chars().all(fits)
 }
 
-/// `2030-01-01 00:00:00+0000`; part seconds are cut off.
+/// Formats a time as `2030-01-01 00:00:00+0000`, without fractions of a second.
 fn format_time(expiration: StoreTime) -> Option<String> {
     let since = Duration::milliseconds(i64::try_from(expiration).ok()?);
     let moment = OffsetDateTime::UNIX_EPOCH.checked_add(since)?;
@@ -316,11 +317,11 @@ fn format_time(expiration: StoreTime) -> Option<String> {
 
 enum Part<'a> {
     Fixed(&'a str),
-    /// Byte offset in the whole text, and which.
+    /// Byte offset in the whole text, and the placeholder.
     Placeholder(usize, Placeholder),
 }
 
-/// `text` as fixed parts and placeholders; `at` is where it stands in the whole text.
+/// Splits `text` into fixed parts and placeholders. `at` is the offset of `text` in the whole text.
 fn parts(text: &str, at: usize, available: Available) -> Result<Vec<Part<'_>>, Located> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -347,8 +348,9 @@ fn parts(text: &str, at: usize, available: Available) -> Result<Vec<Part<'_>>, L
     Ok(parts)
 }
 
-/// What stands between the `{{` that `text` begins with and `}}`, if it is a name. Spaces count as
-/// part of it, so that `{{ name }}` is refused by name rather than sent to the server.
+/// Returns the name between `{{` at the start of `text` and `}}`, if it looks like a name. Spaces
+/// and leading dots are part of the name, so that `{{ name }}` is refused here rather than sent to
+/// the server.
 fn placeholder_name(text: &str) -> Option<&str> {
     let inside = text.strip_prefix("{{")?;
     let name = inside.get(..inside.find("}}")?)?;

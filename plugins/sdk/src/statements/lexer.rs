@@ -1,34 +1,34 @@
-//! Where quotes, dollar quotes and comments begin and end, by PostgreSQL's lexical rules.
+//! PostgreSQL lexer: finds quotes, dollar quotes and comments.
 //!
-//! One pass, no recursion, every character kept: joined again, the segments are the text.
+//! One pass without recursion. Every character is kept: the segments joined give the text.
 
 use super::fault::{LexFault, Located};
 
-/// What a segment is, which decides how a value inside it is escaped.
+/// Context of a segment, which decides how a value in the segment is escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context {
     /// Outside quotes.
     Plain,
-    /// `"…"`.
+    /// `"…"`, an identifier.
     Identifier,
-    /// `'…'`, in which a backslash is an ordinary character.
+    /// `'…'`, with backslash as an ordinary character.
     Text,
-    /// The quoted part of `E'…'`, and all `'…'` of MySQL, in which a backslash escapes.
+    /// The quoted part of `E'…'`, and every `'…'` of MySQL, with backslash as escape.
     Escaped,
-    /// `"…"` of MySQL, which is a string in which a backslash escapes.
+    /// `"…"` of MySQL, a string with backslash as escape.
     DoubleQuoted,
-    /// An identifier of MySQL, in back quotes.
+    /// An identifier of MySQL in back quotes.
     Backquoted,
-    /// The quoted part of `U&'…'`, `U&"…"`, `B'…'`, `X'…'` or `N'…'`, and what MySQL reads in
-    /// `/*! … */`: escapes that we do not write.
+    /// The quoted part of `U&'…'`, `U&"…"`, `B'…'`, `X'…'` or `N'…'`, and the comments that MySQL
+    /// reads (`/*! … */`, `/*+ … */`). This module does not write their escapes.
     Prefixed,
-    /// `$tag$…$tag$`.
+    /// `$tag$…$tag$`, a dollar quote.
     Body,
     /// `-- …` or `/* … */`.
     Comment,
 }
 
-/// A run of text in one context, delimiters included.
+/// A run of text in one context, including its delimiters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Segment<'a> {
     pub(super) context: Context,
@@ -37,7 +37,7 @@ pub(super) struct Segment<'a> {
     pub(super) at: usize,
 }
 
-/// The segments of `text`, in order.
+/// Returns the segments of `text`, in order.
 pub(super) fn postgres(text: &str) -> Result<Vec<Segment<'_>>, Located> {
     if let Some(at) = text.find('\0') {
         return Err(Located { at, fault: LexFault::Nul });
@@ -45,17 +45,18 @@ pub(super) fn postgres(text: &str) -> Result<Vec<Segment<'_>>, Located> {
     Lexer { text, at: 0, plain_from: 0, next_quote: None, segments: Vec::new() }.run()
 }
 
-/// Whether `character` can begin a word: PostgreSQL counts every byte above ASCII as a letter.
+/// Returns true if `character` can begin a word. PostgreSQL counts every byte above ASCII as a
+/// letter.
 pub(super) fn begins_word(character: char) -> bool {
     character.is_ascii_alphabetic() || character == '_' || !character.is_ascii()
 }
 
-/// Whether `character` can go on a word.
+/// Returns true if `character` can continue a word.
 pub(super) fn continues_word(character: char) -> bool {
     begins_word(character) || character.is_ascii_digit() || character == '$'
 }
 
-/// Length in bytes of the word at the start of `text`; 0 if there is none.
+/// Returns the length of the word at the start of `text`, in bytes; 0 if there is none.
 pub(super) fn word_length(text: &str) -> usize {
     if !text.starts_with(begins_word) {
         return 0;
@@ -66,10 +67,10 @@ pub(super) fn word_length(text: &str) -> usize {
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
-    /// Where the plain run began that is not yet a segment.
+    /// Start of the plain run that is not yet a segment.
     plain_from: usize,
-    /// What the next quote opens, when a prefix or a literal that continues on a new line decides
-    /// it.
+    /// Context of the next quote, if a prefix or a literal continued on a new line decides the
+    /// context.
     next_quote: Option<Context>,
     segments: Vec<Segment<'a>>,
 }
@@ -125,7 +126,7 @@ impl<'a> Lexer<'a> {
     fn literal(&mut self) -> Result<(), Located> {
         let context = self.next_quote.take().unwrap_or(Context::Text);
         self.quoted('\'', context, LexFault::UnclosedString)?;
-        // A literal that goes on after a line break keeps its kind: E'a' ⏎ 'b\'' is one E string.
+        // A literal continued after a line break keeps its kind: E'a' ⏎ 'b\'' is one E string.
         self.next_quote = (context != Context::Text).then_some(context);
         Ok(())
     }
@@ -200,7 +201,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// `$$` or `$tag$` at the start of `text`; a tag is a word without `$`.
+/// Returns the delimiter `$$` or `$tag$` at the start of `text`. A tag is a word without `$`.
 pub(super) fn dollar_delimiter(text: &str) -> Option<&str> {
     let inside = text.strip_prefix('$')?;
     let tag = inside.find('$').and_then(|end| inside.get(..end))?;

@@ -1,12 +1,12 @@
-//! Where quotes and comments begin and end, by the lexical rules of MySQL and MariaDB with neither
-//! `ANSI_QUOTES` nor `NO_BACKSLASH_ESCAPES`, as the host sees to.
+//! MySQL and MariaDB lexer: finds quotes and comments, for sessions with neither `ANSI_QUOTES` nor
+//! `NO_BACKSLASH_ESCAPES`, as the host ensures.
 //!
-//! One pass, no recursion, every character kept: joined again, the segments are the text.
+//! One pass without recursion. Every character is kept: the segments joined give the text.
 
 use super::fault::{LexFault, Located};
 use super::lexer::{Context, Segment, word_length};
 
-/// The segments of `text`, in order.
+/// Returns the segments of `text`, in order.
 pub(super) fn segments(text: &str) -> Result<Vec<Segment<'_>>, Located> {
     if let Some(at) = text.find('\0') {
         return Err(Located { at, fault: LexFault::Nul });
@@ -22,7 +22,7 @@ pub(super) fn segments(text: &str) -> Result<Vec<Segment<'_>>, Located> {
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
-    /// Where the plain run began that is not yet a segment.
+    /// Start of the plain run that is not yet a segment.
     plain_from: usize,
     segments: Vec<Segment<'a>>,
 }
@@ -45,8 +45,8 @@ impl<'a> Lexer<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// A word, after which a quote may be one whose escapes we do not write: `N'…'`, `X'…'`,
-    /// `B'…'`.
+    /// Lexes a word. A quote after `N`, `X` or `B` begins a literal with escapes that this module
+    /// does not write.
     fn plain(&mut self, next: char) -> Result<(), Located> {
         let length = word_length(self.rest());
         let (word, after) = self.rest().split_at_checked(length).unwrap_or_default();
@@ -58,8 +58,8 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// `--` begins a comment before white space, a control character or the end alone: `1--1` is
-    /// two.
+    /// Returns true if `--` begins a comment here: only before white space, a control character or
+    /// the end. `1--1` is two.
     fn begins_line_comment(&self) -> bool {
         let after = self.rest().strip_prefix("--");
         after.is_some_and(|after| {
@@ -87,8 +87,8 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// Comments do not nest. `/*! … */`, `/*M! … */` and `/*+ … */` are read by the server, so they
-    /// are kept, with words alone for values.
+    /// Lexes a block comment; comments do not nest. The server reads `/*! … */`, `/*M! … */` and
+    /// `/*+ … */`, so these are kept, and take only plain words as values.
     fn block_comment(&mut self) -> Result<(), Located> {
         let inside = self.rest().get(2..).unwrap_or_default();
         let Some(length) = inside.find("*/") else {

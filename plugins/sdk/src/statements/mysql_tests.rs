@@ -1,4 +1,4 @@
-//! The lexer of MySQL as a table: what is one statement, and what a value may never become.
+//! The MySQL lexer as a table: single statements, and values that must not become SQL.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The placeholders of statements, and which of them have a value in statements for one purpose.
+//! Placeholders of statements, and the placeholders that have a value in statements for a purpose.
 //!
 //! Prevents a role whose statements fail at every use: a placeholder without a value is refused
 //! when the role is written.
@@ -6,7 +6,7 @@
 use super::Values;
 use crate::database_plugin::{Act, Purpose};
 
-/// What a placeholder asks for, and how it is written.
+/// A placeholder: its word, its spelling, and the value that it stands for.
 #[derive(Clone, Copy)]
 pub(super) struct Placeholder {
     pub(super) word: &'static str,
@@ -39,7 +39,7 @@ pub(super) struct Available {
 }
 
 impl Available {
-    /// Those of the values at hand.
+    /// Returns the kinds with a value in `values`.
     pub(super) fn of_values(values: &Values<'_>) -> Self {
         Self {
             password: values.password.is_some(),
@@ -48,7 +48,8 @@ impl Available {
         }
     }
 
-    /// Those of statements that are written for this purpose. The name of the user has always one.
+    /// Returns the kinds with a value in statements for `purpose`. The user name always has a
+    /// value.
     pub(super) fn of_purpose(purpose: &Purpose) -> Self {
         let sets_credential = matches!(purpose.act, Act::Creation | Act::Rotation);
         let is = |credential_type: &str| purpose.credential_type == credential_type;
@@ -68,6 +69,7 @@ impl Available {
         }
     }
 
+    /// Lists the placeholders that have a value, such as
     /// `{{name}}, {{username}} and {{expiration}}`.
     pub(super) fn list(self) -> String {
         let mut written: Vec<&str> = PLACEHOLDERS

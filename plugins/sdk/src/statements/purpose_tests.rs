@@ -1,4 +1,4 @@
-//! Statements by what they are for: the placeholders that have a value, and the passwords that fit.
+//! Purposes of statements: placeholders that have a value, and passwords that fit.
 
 use super::*;
 use crate::database_plugin::Act;
@@ -69,7 +69,7 @@ fn a_placeholder_without_a_value_is_refused_at_use_as_well() {
     assert_eq!(filled("x {{username}} {{name}}").unwrap(), "x v v");
 }
 
-/// The place of the first of `passwords` that fits into `text`.
+/// Returns the position of the first of `passwords` that fits into `text`.
 fn fitting(dialect: Dialect, text: &str, passwords: &[&str]) -> Option<u32> {
     let passwords = passwords.iter().map(|password| (*password).to_owned()).collect();
     let purpose = Purpose { passwords, ..purpose(Act::Creation, "password") };

@@ -1,8 +1,8 @@
-//! Cuts texts into single statements.
+//! Splits texts into single statements.
 //!
-//! The reference cuts at every `;` and keeps a text with the word `END` whole. Here a `;` cuts only
-//! where the server would end a statement: not in quotes, comments, parentheses, or a routine's
-//! `BEGIN … END`.
+//! The reference implementation splits at every `;`, except in a text with the word `END`. Here a
+//! `;` splits only if the server would end the statement there: not in quotes, comments,
+//! parentheses, or a routine's `BEGIN … END`.
 
 use super::fault::{LexFault, Located};
 use super::lexer::{self, Context, Segment};
@@ -10,23 +10,23 @@ use super::{Dialect, mysql};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// First words that would end the transaction in which all statements run.
+/// First words that would begin or end the transaction around all statements.
 const TRANSACTION_WORDS: [&str; 8] =
     ["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"];
 
-/// As many leading words as decide what a statement is: `create or replace function`.
+/// Number of leading words that decide the kind of a statement: `create or replace function`.
 const LEADING_WORDS: usize = 4;
 
-/// One statement that is not empty, without comments between its tokens.
+/// A statement that is not empty, without comments between its tokens.
 #[derive(Debug)]
 pub(super) struct Lexed<'a> {
-    /// Position of its text in the list, from 0.
+    /// Position of the statement's text in the list, from 0.
     pub(super) index: u32,
     pub(super) segments: Vec<Segment<'a>>,
 }
 
-/// The texts that one element of a list stands for: those of a JSON array, in base64 or not, else
-/// itself.
+/// Returns the texts of a list element: the strings of a JSON array, optionally in base64, or else
+/// the element itself (decoded if it is valid base64 of UTF-8).
 pub(super) fn texts(element: &str) -> Vec<String> {
     let element = element.trim();
     let packed: String =
@@ -36,7 +36,7 @@ pub(super) fn texts(element: &str) -> Vec<String> {
     serde_json::from_str(&text).unwrap_or_else(|_| vec![text])
 }
 
-/// The statements of one text.
+/// Returns the statements of one text.
 pub(super) fn statements(
     dialect: Dialect,
     text: &str,
@@ -50,8 +50,8 @@ pub(super) fn statements(
     for segment in segments {
         match segment.context {
             Context::Plain => splitter.plain(&segment)?,
-            // A block comment parts tokens; a line comment is followed by its line's end, which
-            // does.
+            // A block comment separates tokens and becomes a space; a line comment is followed by a
+            // line end, which separates them.
             Context::Comment => {
                 splitter.part(if segment.text.starts_with("/*") { " " } else { "" }, segment.at)
             }
@@ -67,11 +67,11 @@ struct Splitter<'a> {
     index: u32,
     done: Vec<Lexed<'a>>,
     current: Vec<Segment<'a>>,
-    /// The first words of the current statement, in lower case, with their places.
+    /// First words of the current statement in lower case, with their offsets.
     words: Vec<(String, usize)>,
-    /// Places of `(` that are open.
+    /// Offsets of open `(`.
     parentheses: Vec<usize>,
-    /// Places of `BEGIN` and `CASE` that are open in a routine's body.
+    /// Offsets of open `BEGIN` and `CASE` in a routine's body.
     blocks: Vec<usize>,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// The part of `whole` before its tail `rest`.
+/// Returns the part of `whole` before its tail `rest`.
 fn before<'a>(whole: &'a str, rest: &str) -> &'a str {
     whole.get(..whole.len() - rest.len()).unwrap_or_default()
 }
@@ -167,7 +167,7 @@ fn transaction_control(words: &[(String, usize)]) -> Option<usize> {
     ends.then_some(*at)
 }
 
-/// Without white space at either end.
+/// Removes white space at both ends.
 fn trim(mut segments: Vec<Segment<'_>>) -> Vec<Segment<'_>> {
     let is_space =
         |segment: &Segment<'_>| segment.context == Context::Plain && segment.text.trim().is_empty();

@@ -1,4 +1,4 @@
-//! Statements as a table: what goes in, what comes out, and what must never get through.
+//! Statements as a table: inputs, outputs, and attacks that must fail.
 
 use super::*;
 use crate::database_plugin::{Act, Refusal};
@@ -20,7 +20,7 @@ fn split(text: &str) -> Vec<String> {
     filled(text, &VALUES).unwrap_or_else(|fault| panic!("{text}: {fault}"))
 }
 
-/// The use of statements that make a user with a password.
+/// Purpose of statements that create a user with a password.
 fn creation() -> Purpose {
     let credential_type = "password".to_owned();
     Purpose { act: Act::Creation, credential_type, passwords: Vec::new() }
@@ -30,7 +30,7 @@ fn fault(text: &str) -> LexFault {
     check(Dialect::Postgres, &[text.to_owned()], &creation()).expect_err(text).fault
 }
 
-/// An unknown placeholder in statements with the values of [`VALUES`].
+/// Fault of an unknown placeholder in statements with the values of [`VALUES`].
 fn unknown(written: &str) -> LexFault {
     let available = "{{name}}, {{username}}, {{password}} and {{expiration}}".to_owned();
     LexFault::UnknownPlaceholder { written: written.to_owned(), available }
@@ -210,7 +210,7 @@ fn hostile_passwords_stay_inside_their_literal() {
     }
 }
 
-/// The one literal of a statement, as the server would read it.
+/// Returns the only literal of a statement, as the server would read it.
 fn literal(text: &str) -> String {
     let (before, rest) = text.split_once('\'').unwrap();
     let inside = rest.strip_suffix('\'').unwrap();
@@ -368,7 +368,7 @@ fn no_text_panics_and_what_passes_passes_again() {
             text.push(alphabet[usize::try_from(state >> 33).unwrap() % alphabet.len()]);
         }
         let Ok(statements) = filled(&text, &VALUES) else { continue };
-        // A single word may be base64 of something else.
+        // A single word may be base64 of another text.
         for statement in statements
             .into_iter()
             .filter(|statement| split::texts(statement) == [statement.as_str()])
