@@ -1,7 +1,7 @@
-//! An engine's API as one constant table, written so that it reads like a table.
+//! An engine's API as one constant table.
 //!
-//! Rows are constants: a component is made anew for each request, and must not spend it on building
-//! its own table. The host gets the table once, as JSON, at registration.
+//! Rows are constants, because each request makes a fresh instance of the component, which must not
+//! spend time on building the table. The host receives the table once, as JSON, at registration.
 
 use crate::answer::Answer;
 use crate::call::Call;
@@ -12,10 +12,10 @@ use bulkhead_wire::failure::{Failure, Kind};
 
 pub use crate::field::Field;
 
-/// What serves a row.
+/// Function that serves a row.
 pub type Handler = fn(&dyn Host, &Call) -> Result<Answer, Failure>;
 
-/// One row: verb, path, fields, and the marks that the host acts on (see [`Route`]).
+/// A row: verb, path, fields, and the attributes that the host acts on (see [`Route`]).
 #[derive(Clone, Copy)]
 pub struct Row {
     verb: Verb,
@@ -37,32 +37,31 @@ pub struct Row {
     deadline: u64,
 }
 
-/// A row for GET.
+/// Returns a row for GET.
 #[must_use]
 pub const fn read(path: &'static str, handler: Handler) -> Row {
     Row::new(Verb::Read, path, Some(handler))
 }
 
-/// A row for POST and PUT.
+/// Returns a row for POST and PUT.
 #[must_use]
 pub const fn write(path: &'static str, handler: Handler) -> Row {
     Row::new(Verb::Write, path, Some(handler))
 }
 
-/// A row for PATCH: a JSON merge patch, whose fields may be `null`.
+/// Returns a row for PATCH: a JSON merge patch with fields that may be `null`.
 #[must_use]
 pub const fn patch(path: &'static str, handler: Handler) -> Row {
     Row::new(Verb::Patch, path, Some(handler))
 }
 
-/// A row for DELETE.
+/// Returns a row for DELETE.
 #[must_use]
 pub const fn delete(path: &'static str, handler: Handler) -> Row {
     Row::new(Verb::Delete, path, Some(handler))
 }
 
-/// A row for LIST, which the host serves from the keys below `prefix` without entering the
-/// component.
+/// Returns a row for LIST. The host lists the keys below `prefix` without running the component.
 #[must_use]
 pub const fn list(path: &'static str, prefix: &'static str) -> Row {
     let mut row = Row::new(Verb::List, path, None);
@@ -93,99 +92,100 @@ impl Row {
         }
     }
 
-    /// One sentence for help and OpenAPI.
+    /// Sets the sentence for help and OpenAPI.
     #[must_use]
     pub const fn about(mut self, sentence: &'static str) -> Self {
         self.about = sentence;
         self
     }
 
-    /// Captures and body fields, in groups that rows may share.
+    /// Sets captures and body fields, in groups that rows may share.
     #[must_use]
     pub const fn fields(mut self, groups: &'static [&'static [Field]]) -> Self {
         self.fields = groups;
         self
     }
 
-    /// Groups of which at most one field may be given.
+    /// Sets groups of fields. A request may give at most one field of each group.
     #[must_use]
     pub const fn exclusive(mut self, groups: &'static [&'static [&'static str]]) -> Self {
         self.exclusive = groups;
         self
     }
 
-    /// The storage key whose presence makes a write an update: `role/{name}`.
+    /// Sets the storage key whose presence makes a write an update: `role/{name}`.
     #[must_use]
     pub const fn existence(mut self, key: &'static str) -> Self {
         self.existence = Some(key);
         self
     }
 
-    /// Fields that the row does not name are passed on.
+    /// Passes on body fields that the row does not name.
     #[must_use]
     pub const fn open_fields(mut self) -> Self {
         self.open_fields = true;
         self
     }
 
-    /// Answers a login and asks for no token: writes of auth methods only.
+    /// Marks a row that answers a login and needs no token. Only for writes of auth methods.
     #[must_use]
     pub const fn login(mut self) -> Self {
         self.login = true;
         self
     }
 
-    /// Asks for no token: every client may read the document, or ask the question. Reads and
-    /// writes only.
+    /// Marks a row that needs no token. Only for reads and writes.
     #[must_use]
     pub const fn unauthenticated(mut self) -> Self {
         self.unauthenticated = true;
         self
     }
 
-    /// Needs the capability `sudo` besides the ordinary one.
+    /// Requires the capability `sudo` besides the ordinary capability.
     #[must_use]
     pub const fn sudo(mut self) -> Self {
         self.sudo = true;
         self
     }
 
-    /// Largest body in bytes; 1 MiB unless said, at most 32 MiB.
+    /// Sets the maximum body size in bytes, up to 32 MiB; 1 MiB by default.
     #[must_use]
     pub const fn body_limit(mut self, bytes: u64) -> Self {
         self.body_limit = bytes;
         self
     }
 
-    /// A GET for which policy is asked as for `operation`: one that changes something, or lists.
+    /// Checks a GET against policy as `operation` instead of `read`, for a GET that changes
+    /// something or lists.
     #[must_use]
     pub const fn asked_as(mut self, operation: Operation) -> Self {
         self.asked_as = Some(operation);
         self
     }
 
-    /// Answers a secret with a lease.
+    /// Marks a row that answers a secret with a lease.
     #[must_use]
     pub const fn leases(mut self) -> Self {
         self.leases = true;
         self
     }
 
-    /// Reaches a database plugin.
+    /// Marks a row that calls a database plugin.
     #[must_use]
     pub const fn nested(mut self) -> Self {
         self.nested = true;
         self
     }
 
-    /// Seconds until the call is stopped; 90 unless said.
+    /// Sets the timeout of the call in seconds. By default the listener's timeout applies (90
+    /// unless set).
     #[must_use]
     pub const fn deadline(mut self, seconds: u64) -> Self {
         self.deadline = seconds;
         self
     }
 
-    /// The row as the host reads it.
+    /// Returns the row as the host receives it.
     #[must_use]
     pub fn route(&self) -> Route {
         let owned = |names: &&[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -216,7 +216,7 @@ impl Row {
 /// Serves `call` by its row.
 ///
 /// # Errors
-/// What the handler refused; an unsupported operation where no row with a handler matches.
+/// The failure of the handler; unsupported operation if no row with a handler matches.
 pub fn dispatch(table: &[Row], host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let verb = verb(call.operation);
     let row = table.iter().find(|row| row.verb == verb && row.path == call.route);

@@ -1,4 +1,4 @@
-//! The table as the host reads it, and how a call finds its row.
+//! The table as the host receives it, and the row of a call.
 
 use super::{Field, Row, delete, list, read, write};
 use crate::testbed::TestBed;
