@@ -1,15 +1,13 @@
-//! User-name templates: the part of Go's template language that connections of this field are
-//! written in.
+//! User-name templates: the subset of Go's template language that this API uses.
 //!
-//! Templates come from operators, and the names they render from come from the callers, so both
-//! are hostile here: depth, steps and every length are bounded, no input panics, and [`sanitised`]
-//! leaves only characters that no database reads as syntax. Randomness and time are given, never
-//! taken.
+//! Operators write templates, and callers influence the names to render, so both are untrusted:
+//! depth, steps and every length are bounded, no input panics, and [`sanitised`] leaves only
+//! characters that no database reads as syntax. Randomness and time are parameters.
 //!
-//! Understood: text, `{{…}}` with trim markers and comments, `.DisplayName`, `.RoleName` (and
-//! `.Username` in what is named after a user), literals, pipelines, parentheses, `if`/`else
-//! if`/`else`/`end`, and the functions of `functions.rs`. Variables, `range` and `with` are refused
-//! by name.
+//! Supported: text, `{{…}}` with trim markers and comments, `.DisplayName`, `.RoleName` (and
+//! `.Username` for an object named after a user), literals, pipelines, parentheses,
+//! `if`/`else if`/`else`/`end`, and the functions of `functions.rs`. Variables, `range` and `with`
+//! are refused by name.
 
 mod evaluate;
 mod functions;
@@ -18,69 +16,69 @@ mod parse;
 use crate::database_plugin::StoreTime;
 use std::fmt;
 
-/// Longest template, in bytes.
+/// Maximum length of a template, in bytes.
 pub const LONGEST_TEMPLATE: usize = 4096;
 
-/// Longest result, in bytes.
+/// Maximum length of the result, in bytes.
 pub const LONGEST_RESULT: usize = 1024;
 
-/// Longest value inside a template, in bytes: a long name may be cut before it becomes the result.
+/// Maximum length of a value inside a template, in bytes: a template may shorten a long name.
 const LONGEST_VALUE: usize = 4096;
 
-/// Parentheses and `if`s inside each other. The sandbox's stack is small.
+/// Maximum depth of nested parentheses or `if`s. The sandbox's stack is small.
 const DEEPEST: usize = 16;
 
-/// Values looked up and functions called in one rendering.
+/// Maximum number of values and function calls in one rendering.
 const MOST_STEPS: u32 = 2000;
 
-/// What a name may be made from.
+/// Names that a template can use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Names<'a> {
-    /// `.DisplayName`: who asked, as the auth method calls them. Unchecked.
+    /// Value of `.DisplayName`: the caller's display name from the auth method. Untrusted.
     pub display_name: &'a str,
-    /// `.RoleName`.
+    /// Value of `.RoleName`.
     pub role_name: &'a str,
 }
 
-/// The outside world of one rendering.
+/// Randomness and time of one rendering.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// So many bytes of a secure generator.
+    /// Returns the given number of bytes of a secure generator.
     pub random: &'a dyn Fn(u32) -> Vec<u8>,
-    /// What `unix_time` and its kin tell.
+    /// Time for `unix_time`, `unix_time_millis` and `timestamp`.
     pub now: StoreTime,
 }
 
-/// Why a template cannot be read or rendered.
+/// Fault in parsing or rendering a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplateFault {
     /// The template is longer than [`LONGEST_TEMPLATE`].
     TemplateTooLong,
     /// `{{` without `}}`.
     UnclosedAction,
-    /// A text literal without its closing quote, or with an escape that is not known.
+    /// A text literal without a closing quote or with an unknown escape.
     BadLiteral,
     /// `(` without `)`.
     UnclosedParenthesis,
     /// `if` without `end`.
     UnclosedIf,
-    /// Something that cannot stand where it stands; as written.
+    /// A token at a wrong place, as written.
     Unexpected(String),
-    /// A function that does not exist here; its name.
+    /// Name of an unknown function.
     UnknownFunction(String),
-    /// A field other than `.DisplayName` and `.RoleName`; as written.
+    /// An unknown field, as written.
     UnknownField(String),
-    /// Variables, `range`, `with` and the like; as written.
+    /// Unsupported syntax, such as variables, `range` and `with`; as written.
     Unsupported(String),
-    /// A function was given too few, too many or unfit values; its name.
+    /// Name of a function that received too few, too many or unfit arguments.
     WrongArguments(&'static str),
-    /// Parentheses or `if`s go too deep.
+    /// Parentheses or `if`s are nested too deeply.
     TooDeep,
-    /// More steps than a name needs.
+    /// The rendering takes too many steps.
     TooManySteps,
-    /// A value grew too long.
+    /// A value or the result is too long.
     TooLong,
-    /// The generator gave nothing.
+    /// The generator returned too few bytes.
     NoRandomness,
 }
 
@@ -115,17 +113,17 @@ impl fmt::Display for TemplateFault {
     }
 }
 
-/// A template that could be read.
+/// A parsed template.
 #[derive(Debug)]
 pub struct Template {
     nodes: Vec<Node>,
 }
 
 impl Template {
-    /// Reads `text`.
+    /// Parses `text`.
     ///
     /// # Errors
-    /// Anything that is not in the understood part of the language, unknown names included.
+    /// Any syntax outside the supported subset, including unknown names.
     pub fn parse(text: &str) -> Result<Self, TemplateFault> {
         if text.len() > LONGEST_TEMPLATE {
             return Err(TemplateFault::TemplateTooLong);
@@ -133,10 +131,10 @@ impl Template {
         Ok(Self { nodes: parse::parse(text)? })
     }
 
-    /// The bytes that the template makes; cutting by bytes may have left part of a character.
+    /// Renders the template. A cut by bytes may leave part of a character.
     ///
     /// # Errors
-    /// Unfit values, and every bound of this module.
+    /// Unfit arguments, and every bound of this module.
     pub fn render(
         &self,
         names: &Names<'_>,
@@ -145,7 +143,7 @@ impl Template {
         self.rendered(names, None, surroundings)
     }
 
-    /// As [`render`](Self::render), for what is named after a user that has its name already:
+    /// Renders the template for an object named after the existing user `username`, the value of
     /// `.Username`.
     ///
     /// # Errors
@@ -170,8 +168,8 @@ impl Template {
     }
 }
 
-/// `rendered` with every byte but `A-Z a-z 0-9 _ . @ -` turned into `-`: what a display name built
-/// to break SQL is left with.
+/// Replaces every byte except `A-Z a-z 0-9 _ . @ -` by `-`, so that a display name cannot carry
+/// SQL.
 #[must_use]
 pub fn sanitised(rendered: &[u8]) -> String {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'@' | b'-');
@@ -193,14 +191,14 @@ enum Node {
     If(Vec<Branch>),
 }
 
-/// One arm of an `if`; without a condition it is the `else`.
+/// A branch of an `if`; the `else` branch has no condition.
 #[derive(Debug)]
 struct Branch {
     condition: Option<Pipeline>,
     body: Vec<Node>,
 }
 
-/// Commands joined by `|`, each a head and its arguments.
+/// Commands joined by `|`; each command is a head with arguments.
 #[derive(Debug)]
 struct Pipeline {
     commands: Vec<Vec<Operand>>,

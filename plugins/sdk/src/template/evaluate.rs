@@ -1,4 +1,4 @@
-//! Walks the nodes of a template within its bounds.
+//! Renders the nodes of a template within the bounds.
 
 use super::functions::Call;
 use super::{
@@ -6,7 +6,7 @@ use super::{
     Surroundings, TemplateFault, Value,
 };
 
-/// What the nodes make of `names`, and of the user's name where it has one.
+/// Renders the nodes for `names`, and for the user's name if there is one.
 pub(super) fn render(
     nodes: &[Node],
     names: &Names<'_>,
@@ -65,7 +65,8 @@ impl Evaluation<'_> {
         piped.ok_or_else(|| TemplateFault::Unexpected("}}".to_owned()))
     }
 
-    /// A function with its arguments, the piped value last; anything else must stand alone.
+    /// Evaluates a function with its arguments, the piped value last. Any other operand must stand
+    /// alone.
     fn command(
         &mut self,
         command: &[Operand],
@@ -124,7 +125,7 @@ fn check_length(value: Value) -> Result<Value, TemplateFault> {
 }
 
 impl Value {
-    /// As the template prints it.
+    /// Returns the bytes that a template prints.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Text(text) => text.clone(),
@@ -133,7 +134,7 @@ impl Value {
         }
     }
 
-    /// Go's notion: empty, zero and false are not.
+    /// Returns Go's truth of a value: empty text, zero and false are false.
     pub(super) fn is_true(&self) -> bool {
         match self {
             Self::Text(text) => !text.is_empty(),

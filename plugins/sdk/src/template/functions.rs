@@ -1,4 +1,4 @@
-//! The functions of user-name templates, with the meaning that they have in this field.
+//! Functions of user-name templates, compatible with those of this API.
 
 use super::{LONGEST_RESULT, LONGEST_VALUE, Surroundings, TemplateFault, Value};
 use base64::Engine as _;
@@ -8,20 +8,20 @@ use time::OffsetDateTime;
 
 const BASE62: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// Hexadecimal digits that `truncate_sha256` leaves of the part it cuts.
+/// Number of hexadecimal digits that replace the part cut by `truncate_sha256`.
 const HASH_DIGITS: usize = 8;
 
-/// A function's body. `None` means that its arguments do not fit.
+/// Body of a function. Returns `None` if the arguments do not fit.
 type Run = fn(&[Value], &Surroundings<'_>) -> Option<Result<Value, TemplateFault>>;
 
-/// One of the functions.
+/// A template function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Function {
     name: &'static str,
     run: Run,
 }
 
-/// Every function.
+/// All template functions.
 const FUNCTIONS: [Function; 25] = [
     Function { name: "random", run: random },
     Function { name: "truncate", run: truncate },
@@ -90,13 +90,13 @@ const FUNCTIONS: [Function; 25] = [
 ];
 
 impl Function {
-    /// The function of that name.
+    /// Returns the function with this name.
     pub(super) fn by_name(name: &str) -> Option<Self> {
         FUNCTIONS.into_iter().find(|function| function.name == name)
     }
 }
 
-/// A function on its way to a value.
+/// A call of a function.
 pub(super) struct Call<'a> {
     pub(super) function: Function,
     pub(super) surroundings: &'a Surroundings<'a>,
@@ -131,7 +131,7 @@ fn text1(given: &[Value]) -> Option<&[u8]> {
     }
 }
 
-/// Two values of one kind.
+/// Returns two values of the same kind.
 fn pair(given: &[Value]) -> Option<(&Value, &Value)> {
     match given {
         [one, other] if std::mem::discriminant(one) == std::mem::discriminant(other) => {
@@ -148,7 +148,7 @@ fn ints(given: &[Value]) -> Option<(i64, i64)> {
     }
 }
 
-/// The first argument that `decides`, else the last: Go's `and` and `or` answer with a value.
+/// Returns the first argument that `decides`, or else the last: Go's `and` and `or` return a value.
 fn first_that(
     given: &[Value],
     decides: fn(&Value) -> bool,
@@ -168,8 +168,8 @@ fn len(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFa
     Some(Ok(Value::Int(length)))
 }
 
-/// So many letters and digits, each equally likely: bytes that would favour the first ones are
-/// dropped.
+/// Returns random letters and digits, all equally likely: bytes that would favour the first letters
+/// are dropped.
 fn random(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
     let length = match given {
         [Value::Int(length)] => {
@@ -252,7 +252,7 @@ fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// A random UUID (version 4).
+/// Returns a random UUID (version 4).
 fn uuid(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
     none(given)?;
     let Ok(bytes) = <[u8; 16]>::try_from((around.random)(16)) else {
@@ -267,7 +267,7 @@ fn uuid(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, Temp
     Some(done(groups.join("-")))
 }
 
-/// The time in UTC by a Go layout made of two-digit parts, `2006`, punctuation, `T` and `Z`.
+/// Formats the time in UTC by a Go layout of two-digit parts, `2006`, punctuation, `T` and `Z`.
 fn timestamp(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
     let layout = std::str::from_utf8(text1(given)?).ok()?;
     let moment =
@@ -299,7 +299,7 @@ fn timestamp(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value,
     Some(done(text))
 }
 
-/// `%s`, `%d`, `%v`, `%q` and `%%`; as many values as verbs.
+/// Formats by `%s`, `%d`, `%v`, `%q` and `%%`. The number of values must equal the number of verbs.
 fn printf(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
     let (Value::Text(format), values) = given.split_first()? else { return None };
     let mut values = values.iter();

@@ -1,16 +1,16 @@
-//! From the text of a template to its nodes.
+//! Parses the text of a template into nodes.
 
 use super::functions::Function;
 use super::{Branch, DEEPEST, Node, Operand, Pipeline, TemplateFault, Value};
 
-/// Words of the language that user names have no need of.
+/// Words of Go's template language that are refused.
 const UNSUPPORTED: [&str; 8] =
     ["range", "with", "define", "template", "block", "break", "continue", "nil"];
 
-/// So much of a wrong word is repeated in an error.
+/// Maximum length of a wrong word in an error, in characters.
 const SHOWN: usize = 40;
 
-/// Reads a whole template.
+/// Parses a whole template.
 pub(super) fn parse(text: &str) -> Result<Vec<Node>, TemplateFault> {
     let mut parser = Parser { items: items(text)?.into_iter() };
     let (nodes, ended) = parser.nodes(0)?;
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Node>, TemplateFault> {
     }
 }
 
-/// Literal text, or the tokens of one action.
+/// Literal text, or the tokens of an action.
 enum Item {
     Text(String),
     Action(Vec<Token>),
@@ -58,13 +58,13 @@ fn items(text: &str) -> Result<Vec<Item>, TemplateFault> {
     Ok(items)
 }
 
-/// What follows an action, and whether its leading white space goes.
+/// Text after an action. If `trimmed` is set, leading white space is removed.
 struct Tail<'a> {
     rest: &'a str,
     trimmed: bool,
 }
 
-/// The tokens up to `}}`; `None` for a comment.
+/// Returns the tokens up to `}}`; `None` for a comment.
 fn action(text: &str) -> Result<(Option<Vec<Token>>, Tail<'_>), TemplateFault> {
     if let Some(comment) = text.trim_ascii_start().strip_prefix("/*") {
         let (_, rest) = comment.split_once("*/").ok_or(TemplateFault::UnclosedAction)?;
@@ -110,7 +110,7 @@ fn token(text: &str) -> Result<(Token, &str), TemplateFault> {
     }
 }
 
-/// A literal in double quotes, its opening quote already taken.
+/// Reads a literal in double quotes; `text` begins after the opening quote.
 fn read_quoted(text: &str) -> Result<(Token, &str), TemplateFault> {
     let mut value = String::new();
     let mut characters = text.chars();
@@ -164,7 +164,7 @@ fn shorten(written: &str) -> String {
     written.chars().take(SHOWN).collect()
 }
 
-/// What ended a list of nodes before the template's end.
+/// Keyword that ended a list of nodes before the end of the template.
 enum Stop {
     End,
     Else,
@@ -210,7 +210,7 @@ impl Parser {
         Ok((nodes, None))
     }
 
-    /// The arms of an `if` whose condition has been read, up to its `end`.
+    /// Parses the branches of an `if` up to its `end`; the first condition is already parsed.
     fn branches(&mut self, condition: Pipeline, depth: usize) -> Result<Node, TemplateFault> {
         if depth >= DEEPEST {
             return Err(TemplateFault::TooDeep);
@@ -231,7 +231,7 @@ impl Parser {
     }
 }
 
-/// The two leading words of an action, where they are words.
+/// Returns the first two tokens of an action, if they are words.
 fn keywords(tokens: &[Token]) -> (Option<&str>, Option<&str>) {
     let mut words = tokens.iter().map(|token| match token {
         Token::Word(word) => Some(word.as_str()),
@@ -245,7 +245,7 @@ fn pipeline(tokens: Option<&[Token]>) -> Result<Pipeline, TemplateFault> {
     if closed { Err(unexpected(")")) } else { Ok(pipeline) }
 }
 
-/// Commands up to `)` or the end of the action, and whether it was `)`.
+/// Parses commands up to `)` or the end of the action; the flag is true for `)`.
 fn commands(
     tokens: &mut std::slice::Iter<'_, Token>,
     depth: usize,

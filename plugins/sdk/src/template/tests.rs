@@ -1,4 +1,4 @@
-//! Templates as a table, the vectors of the reference, and every bound.
+//! Templates as a table, test vectors of the reference implementation, and every bound.
 
 use super::*;
 use bulkhead_fuzz::Dice;
@@ -191,7 +191,7 @@ fn only_harmless_characters_are_left() {
     );
 }
 
-/// Pieces of templates, and of what templates are not.
+/// Fragments for random texts: parts of templates, and other text.
 #[rustfmt::skip]
 const PIECES: &[&str] = &[
     "{{", "}}", "{{-", "-}}", "if", "else", "end", "(", ")", "|", ".DisplayName", ".RoleName",
