@@ -1,9 +1,10 @@
-//! The parameters of tokens that a role of an auth method gives: `token_ttl`, `token_policies` and
-//! their like, with the older names that published clients send.
+//! Token settings of an auth method's roles: `token_ttl`, `token_policies` and others, with the
+//! older names that published clients send.
 //!
-//! [`FIELDS`] and [`OLD_FIELDS`] go into a table, [`TokenParams`] into the stored role (by
-//! `#[serde(flatten)]`), and a [`Login`](crate::login::Login) is made with it. Where a request
-//! sends a parameter by both names the new one wins; a read shows an old name if it was used last.
+//! [`FIELDS`] and [`OLD_FIELDS`] belong in a table, [`TokenParams`] in the stored role (by
+//! `#[serde(flatten)]`), and a [`Login`](crate::login::Login) is made from the settings. If a
+//! request sends both names of a setting, the new name wins. A read shows an old name as well if
+//! the last write used that name.
 
 use crate::call::{Call, Mount};
 use crate::field::Field;
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// The parameters by their own names.
+/// Fields of the settings, by their current names.
 pub const FIELDS: &[Field] = &[
     Field::words("token_policies", "policies of its tokens"),
     Field::seconds("token_ttl", "lifetime of its tokens; 0 leaves it to the mount"),
@@ -28,7 +29,7 @@ pub const FIELDS: &[Field] = &[
     Field::text("token_type", "service or batch; default leaves it to the mount"),
 ];
 
-/// The older names of some of them, for tables whose clients send those.
+/// Older names of some fields, for tables whose clients send these names.
 pub const OLD_FIELDS: &[Field] = &[
     Field::words("policies", "old name of token_policies").old_name_of("token_policies"),
     Field::seconds("ttl", "old name of token_ttl").old_name_of("token_ttl"),
@@ -38,37 +39,37 @@ pub const OLD_FIELDS: &[Field] = &[
     Field::words("bound_cidrs", "old name of token_bound_cidrs").old_name_of("token_bound_cidrs"),
 ];
 
-/// What a role says of its tokens, as it is stored. Times are in seconds; 0 says nothing.
+/// Token settings of a role, as stored. Times are in seconds; 0 means not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TokenParams {
-    /// In lower case, each once, in order.
+    /// Policies in lower case, sorted and without duplicates.
     pub token_policies: Vec<String>,
     /// Lifetime.
     pub token_ttl: u64,
-    /// The most that renewals add up to.
+    /// Maximum lifetime over all renewals.
     pub token_max_ttl: u64,
-    /// The same, for periodic tokens too.
+    /// Maximum lifetime over all renewals, for periodic tokens too.
     pub token_explicit_max_ttl: u64,
     /// Lifetime after each renewal, without a maximum.
     pub token_period: u64,
-    /// Requests; 0 is without limit.
+    /// Number of requests; 0 means no limit.
     pub token_num_uses: u64,
-    /// Networks, in their usual spelling; empty for everywhere.
+    /// Networks in canonical spelling; empty means any address.
     pub token_bound_cidrs: Vec<String>,
-    /// Leave the policy `default` out.
+    /// Omits the policy `default`.
     pub token_no_default_policy: bool,
-    /// `service` or `batch`; empty leaves it to the mount.
+    /// `service` or `batch`; empty leaves the choice to the mount.
     pub token_type: String,
-    /// Older names under which parameters were written last, and are read, too.
+    /// Older names that the last writes used, and that reads show as well.
     pub token_old_names: BTreeSet<String>,
 }
 
 impl TokenParams {
-    /// Takes what the call gives, keeps the rest (decision A6), and checks that it agrees.
+    /// Applies the fields of the call, keeps the rest (decision A6), and checks the result.
     ///
     /// # Errors
-    /// Invalid request that names the parameter and its value. `self` may be half-changed then.
+    /// Invalid request that names the setting and its value. `self` may then be partly changed.
     pub fn merge(&mut self, call: &Call) -> Result<(), Failure> {
         if let Some(name) = self.name_sent(call, "token_policies", "policies") {
             let names = call.list(name);
@@ -99,8 +100,8 @@ impl TokenParams {
         self.check()
     }
 
-    /// The name under which a parameter was sent: the new one wins. That the old one was used is
-    /// remembered, because reads then show it as well.
+    /// Returns the name that a setting was sent by; the new name wins. Remembers the use of the old
+    /// name, because reads then show the old name as well.
     fn name_sent<'a>(&mut self, call: &Call, new: &'a str, old: &'a str) -> Option<&'a str> {
         let (by_new, by_old) = (call.is_given(new), call.is_given(old));
         if by_old {
@@ -131,7 +132,7 @@ impl TokenParams {
         }
     }
 
-    /// Refuses a role that no login could pass, because the host bounds these counts.
+    /// Refuses a role that no login could satisfy, because the host bounds these counts.
     fn check_counts(&self) -> Result<(), Failure> {
         let about = |name: &'static str| {
             move |what| Failure::invalid(format!("'{name}': a login would come {what}"))
@@ -140,11 +141,11 @@ impl TokenParams {
         bounds::check_networks(self.token_bound_cidrs.len()).map_err(about("token_bound_cidrs"))
     }
 
-    /// Whether a login may come from the address of the call's caller, and the words for why. The
-    /// host asks the same of the token; a method asks before its provider is asked anything.
+    /// Returns the reason for which a login may come from the address of the caller. The host
+    /// checks the token in the same way; an auth method checks before any request to its provider.
     ///
     /// # Errors
-    /// Permission denied for an address outside of every bound network.
+    /// Permission denied if the address is outside every bound network.
     pub fn admit_address(&self, call: &Call) -> Result<((), String), Failure> {
         let networks = &self.token_bound_cidrs;
         if networks.is_empty() {
@@ -161,7 +162,7 @@ impl TokenParams {
         }
     }
 
-    /// What the writer of the role should know.
+    /// Returns warnings for the writer of the role.
     #[must_use]
     pub fn warnings(&self, mount: &Mount) -> Vec<String> {
         let max = mount.max_ttl;
@@ -182,7 +183,7 @@ impl TokenParams {
             .collect()
     }
 
-    /// Every parameter, and the older names that were used, for a read of the role.
+    /// Returns every setting, and the older names that were used, for a read of the role.
     #[must_use]
     pub fn show(&self) -> Map<String, Value> {
         let kind = if self.token_type.is_empty() { "default" } else { self.token_type.as_str() };

@@ -1,4 +1,4 @@
-//! The words that both worlds of mountable components share, from the contract to Rust and back.
+//! Conversions of contract types shared by secrets engines and auth methods.
 
 #[cfg(all(feature = "auth-method", not(feature = "secrets-engine")))]
 pub(crate) use crate::bindings::auth_method::bulkhead::plugin::types as words;

@@ -1,4 +1,4 @@
-//! Parameters by both names, as clients send them.
+//! Token settings by both names, as clients send them.
 
 use super::{FIELDS, OLD_FIELDS, TokenParams};
 use crate::answer::Answer;
