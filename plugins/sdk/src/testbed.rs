@@ -1,12 +1,14 @@
-//! Runs an engine natively against a host in memory, for unit tests and the tutorial.
+//! Test bed: runs an engine natively against a host in memory, for unit tests and the tutorial.
 //!
-//! A request passes through the same route table, folding and completion as in the real host,
-//! writes count only when the call succeeds or checkpoints, and what a failed call reserved is
-//! undone by the engine's own `revoke`. What a call left guarded waits for [`TestBed::run_guards`].
-//! Every reservation, checkpoint and effect is written down in order (see [`TestHost::steps`]), and
-//! each can be made to fail, or to be the last that the process did ([`TestHost::die_after`]).
+//! A request passes through the same route table and field handling as in the real host. Writes are
+//! committed only if the call succeeds or makes a checkpoint, and the engine's own `revoke` undoes
+//! every reservation that the answer does not confirm. Guards that a call leaves wait for
+//! [`TestBed::run_guards`]. Reservations, checkpoints and effects are recorded in order (see
+//! [`TestHost::steps`]), and a test can make each of them fail or be the last before the process
+//! dies ([`TestHost::die_after`]).
 //!
-//! It never checks policies, tokens or limits: those are the host's, and no engine sees them.
+//! The test bed checks no policies, tokens or limits: those are the host's, and no engine sees
+//! them.
 
 mod ambient;
 mod auth;
@@ -43,46 +45,46 @@ use bulkhead_wire::route::{Match, Table, fill};
 use serde_json::{Map, Value, json};
 use std::marker::PhantomData;
 
-/// The largest page of a listing.
+/// Maximum number of keys in a listing.
 const PAGE: u32 = 1_000;
-/// Milliseconds that a call has.
+/// Time of a call, in milliseconds.
 const TIME: u64 = 90_000;
 
-/// An engine, mounted at a path of its own in a host in memory.
+/// An engine mounted in a host in memory.
 pub struct TestBed<E> {
-    /// Clock, storage, lease book, databases.
+    /// The host: clock, storage, lease book, databases and the rest.
     pub host: TestHost,
-    /// The caller.
+    /// The caller of requests.
     pub caller: Caller,
-    /// The mount, named after the engine; 1 hour and 32 days unless a test says otherwise.
+    /// The mount, named after the engine. Default TTL 1 hour and maximum TTL 32 days, unless a test
+    /// changes them.
     pub mount: Mount,
     table: Table,
     engine: PhantomData<E>,
 }
 
-/// What a caller would see. No `Debug`: it may hold a secret.
+/// The answer that a caller would receive. No `Debug`: may contain a secret.
 #[derive(Clone, Default, PartialEq)]
 pub struct Reply {
     /// The envelope's `data`; empty for 204.
     pub data: Map<String, Value>,
-    /// Warnings of the engine, and those that the host adds about unknown fields.
+    /// Warnings of the engine, and the host's warnings about unknown fields.
     pub warnings: Vec<String>,
-    /// The lease of a secret that was reserved: its tag, for [`TestBed::renew`] and
-    /// [`TestBed::revoke`].
+    /// Tag of the confirmed lease, for [`TestBed::renew`] and [`TestBed::revoke`].
     pub lease: Option<String>,
-    /// Seconds that the lease was asked to live.
+    /// Requested lifetime of the lease, in seconds.
     pub ttl: u64,
-    /// Longest lifetime over all renewals, in seconds.
+    /// Maximum lifetime over all renewals, in seconds.
     pub max_ttl: u64,
-    /// The login, of which the host would make a token.
+    /// The login that the host would turn into a token.
     pub login: Option<Login>,
 }
 
 impl<E: SecretsEngine> TestBed<E> {
-    /// Registers the engine and mounts it.
+    /// Registers the engine and mounts the engine.
     ///
     /// # Errors
-    /// What is wrong with the engine's table.
+    /// The mistakes in the engine's table.
     pub fn new() -> Result<Self, String> {
         let mount = Mount {
             path: format!("{}/", E::NAME),
@@ -101,7 +103,7 @@ impl<E: SecretsEngine> TestBed<E> {
         Ok(Self { host, caller, mount, table, engine: PhantomData })
     }
 
-    /// GET.
+    /// Sends a GET.
     ///
     /// # Errors
     /// As a caller would see them; an absent object is not found with an empty message.
@@ -109,7 +111,7 @@ impl<E: SecretsEngine> TestBed<E> {
         self.request(Verb::Read, path, &json!({}))
     }
 
-    /// POST.
+    /// Sends a POST.
     ///
     /// # Errors
     /// As a caller would see them.
@@ -117,7 +119,7 @@ impl<E: SecretsEngine> TestBed<E> {
         self.request(Verb::Write, path, body)
     }
 
-    /// DELETE.
+    /// Sends a DELETE.
     ///
     /// # Errors
     /// As a caller would see them.
@@ -125,18 +127,18 @@ impl<E: SecretsEngine> TestBed<E> {
         self.request(Verb::Delete, path, &json!({}))
     }
 
-    /// LIST; `data.keys` are the names.
+    /// Sends a LIST; `data.keys` are the names.
     ///
     /// # Errors
-    /// As a caller would see them; nothing to list is not found.
+    /// As a caller would see them; an empty listing is not found.
     pub fn list(&self, path: &str) -> Result<Reply, Failure> {
         self.request(Verb::List, path, &json!({}))
     }
 
-    /// Prolongs a lease, as far as the engine grants it.
+    /// Renews a lease for the time that the engine grants.
     ///
     /// # Errors
-    /// What the engine refused, and not found for a lease that does not exist.
+    /// The failure of the engine; not found if the lease does not exist.
     pub fn renew(&self, tag: &str, increment: u64) -> Result<Renewal, Failure> {
         let lease = self.lease(tag)?;
         let renewed = self.settle(E::renew(&self.host, &self.context(), &lease, increment))?;
@@ -144,11 +146,11 @@ impl<E: SecretsEngine> TestBed<E> {
         Ok(renewed)
     }
 
-    /// Ends a lease.
+    /// Revokes a lease.
     ///
     /// # Errors
-    /// What the engine refused, and not found for a lease that does not exist. The lease then
-    /// stays.
+    /// The failure of the engine, after which the lease stays; not found if the lease does not
+    /// exist.
     pub fn revoke(&self, tag: &str, reason: Reason) -> Result<(), Failure> {
         let lease = self.lease(tag)?;
         self.settle(E::revoke(&self.host, &self.context(), &lease, reason))?;
@@ -156,10 +158,11 @@ impl<E: SecretsEngine> TestBed<E> {
         Ok(())
     }
 
-    /// Lets a timer ring.
+    /// Fires a timer.
     ///
     /// # Errors
-    /// What the engine refused; the timer then stays. Not found when there is none.
+    /// The failure of the engine, after which the timer stays; not found if the timer does not
+    /// exist.
     pub fn wake(&self, key: &str, attempt: u32) -> Result<(), Failure> {
         let rung = self.host.ringing(key)?;
         let woken = E::wake(&self.host, &self.context(), key, attempt);
@@ -173,11 +176,10 @@ impl<E: SecretsEngine> TestBed<E> {
         woken
     }
 
-    /// Wakes the engine for each guard that a call left standing, once, and tells how many there
-    /// were.
+    /// Wakes the engine once for each guard left by a call, and returns the number of guards.
     ///
     /// # Errors
-    /// What the engine refused; that guard stays, and those behind it are not woken.
+    /// The failure of the engine; that guard stays, and the guards after it are not woken.
     pub fn run_guards(&self) -> Result<usize, Failure> {
         let left = self.host.left_guards();
         for (key, attempts) in &left {
@@ -246,7 +248,7 @@ impl<E: SecretsEngine> TestBed<E> {
         }
     }
 
-    /// What the engine is told of a call that is no request.
+    /// Returns the context of a call that is not a request.
     fn context(&self) -> Context {
         Context { mount: self.mount.clone(), deadline: self.deadline() }
     }
@@ -264,7 +266,7 @@ impl<E: SecretsEngine> TestBed<E> {
         Ok(Reply { data, ..Reply::default() })
     }
 
-    /// Commits what a call wrote when it succeeded, drops it when it failed or died.
+    /// Commits the writes of a successful call; drops the writes of a call that failed or died.
     fn settle<T>(&self, outcome: Result<T, Failure>) -> Result<T, Failure> {
         let outcome = self.host.check_alive().and(outcome);
         match outcome {
@@ -318,8 +320,8 @@ impl<E: SecretsEngine> TestBed<E> {
         Ok(Reply { data, warnings, lease, ttl, max_ttl, login: None })
     }
 
-    /// Ends what a call reserved and did not confirm. A failure leaves it in the book, as in the
-    /// real host.
+    /// Undoes a lease that a call reserved and did not confirm. After a failure the lease stays in
+    /// the lease book, as in the real host.
     fn undo(&self, lease: &Lease) {
         self.host.record(format!("undo {}", lease.tag));
         let revoked = E::revoke(&self.host, &self.context(), lease, Reason::Undo);
@@ -328,10 +330,10 @@ impl<E: SecretsEngine> TestBed<E> {
         }
     }
 
-    /// A lease as the engine sees it.
+    /// Returns a lease as the engine receives it.
     ///
     /// # Errors
-    /// Not found when there is none.
+    /// Not found if the lease does not exist.
     pub fn lease(&self, tag: &str) -> Result<Lease, Failure> {
         let unknown = || Failure::new(Kind::NotFound, format!("there is no lease {tag:?}"));
         self.host.lease(tag).ok_or_else(unknown)

@@ -1,4 +1,4 @@
-//! The bed of an auth method: as that of an engine, with logins and their renewal.
+//! Test bed of an auth method: the bed of an engine, with logins and their renewal.
 
 use super::TestBed;
 use crate::answer::Answer;
@@ -15,11 +15,10 @@ use serde_json::Value;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-/// An auth method, mounted below `auth/` in a host in memory. Everything that a [`TestBed`] can it
-/// can too.
+/// An auth method mounted below `auth/` in a host in memory. Dereferences to [`TestBed`].
 pub struct AuthBed<M>(TestBed<AsEngine<M>>);
 
-/// An auth method as the bed runs it.
+/// An auth method wrapped as an engine.
 pub struct AsEngine<M>(PhantomData<M>);
 
 impl<M: AuthMethod> SecretsEngine for AsEngine<M> {
@@ -49,10 +48,10 @@ impl<M: AuthMethod> SecretsEngine for AsEngine<M> {
 }
 
 impl<M: AuthMethod> AuthBed<M> {
-    /// Registers the auth method and mounts it.
+    /// Registers the auth method and mounts the method.
     ///
     /// # Errors
-    /// What is wrong with its table.
+    /// The mistakes in the method's table.
     pub fn new() -> Result<Self, String> {
         let mut bed = TestBed::new()?;
         bed.mount.path = format!("auth/{}/", M::NAME);
@@ -62,16 +61,16 @@ impl<M: AuthMethod> AuthBed<M> {
     /// Logs in.
     ///
     /// # Errors
-    /// As a caller would see them; internal where the method answered something else.
+    /// As a caller would see them; internal if the answer is not a login.
     pub fn login(&self, path: &str, body: &Value) -> Result<Login, Failure> {
         let reply = self.0.write(path, body)?;
         reply.login.ok_or_else(|| Failure::internal(format!("{path} answered no login")))
     }
 
-    /// Renews a login, as far as the method proves it again; the host would apply its limits.
+    /// Renews a login. The host's limits are not applied.
     ///
     /// # Errors
-    /// What the method refused; internal where it answered another alias.
+    /// The failure of the method; internal if the method answered another alias.
     pub fn renew_login(&self, login: &Login, increment: u64) -> Result<Login, Failure> {
         let now = self.0.host.clock().now();
         let held = HeldLogin {

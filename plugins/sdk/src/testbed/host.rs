@@ -1,7 +1,8 @@
-//! The host in memory: what an engine asks of it, and what a test may arrange and look at.
+//! The host in memory: its faces for an engine, and the methods by which a test arranges and
+//! inspects.
 //!
-//! Records, leases and timers commit together, as in the real host; databases, other servers and
-//! the cache stand beside them and keep what they did.
+//! Records, leases and timers commit together, as in the real host. Databases, other servers and
+//! the cache are outside the transaction: a rollback does not undo their effects.
 
 mod faces;
 
@@ -33,14 +34,14 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What is known of lanes, by their name.
+/// Widths and rests of lanes, by name.
 #[derive(Default)]
 struct Lanes {
     widths: BTreeMap<String, u32>,
     rests: BTreeMap<String, u64>,
 }
 
-/// A host in memory. Its methods are what a test may arrange and look at.
+/// A host in memory. Its methods let a test arrange and inspect.
 pub struct TestHost {
     script: Rc<Script>,
     records: RefCell<Records>,
@@ -80,38 +81,38 @@ impl Default for TestHost {
     }
 }
 
-/// What a test arranges.
+/// Arrangements of a test.
 impl TestHost {
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance(&self, seconds: u64) {
         self.script.advance(seconds);
     }
 
-    /// Makes the next `step` (its first word, such as `checkpoint` or `get`) fail before it
+    /// Fails the next `step` (its first word, such as `checkpoint` or `get`) before the step
     /// happens.
     pub fn refuse(&self, step: &str, failure: Failure) {
         self.script.arrange(step, Fate::Refuse(failure));
     }
 
-    /// Makes the database plugin refuse the next creation of a user, and say that nothing was made.
+    /// Makes the database plugin refuse the next creation of a user, and report that nothing was
+    /// made.
     pub fn refuse_creation(&self, failure: Failure) {
         self.databases.keep_nothing();
         self.refuse("create-user", failure);
     }
 
-    /// Lets the next `step` happen, and then fail: the answer was lost on the way.
+    /// Lets the next `step` happen, and then fails: the answer is lost.
     pub fn lose_reply(&self, step: &str, failure: Failure) {
         self.script.arrange(step, Fate::LoseReply(failure));
     }
 
-    /// Lets the next `step` happen, and then the process die: nothing happens that the call does
-    /// afterwards, and what it has not committed is lost. The bed goes on as the process that is
-    /// started next.
+    /// Lets the next `step` happen, and then kills the process: nothing happens that the call does
+    /// afterwards, and uncommitted writes are lost. The bed continues as the next process.
     pub fn die_after(&self, step: &str) {
         self.script.arrange(step, Fate::Die);
     }
 
-    /// Lets `lane` rest for so many milliseconds more, as if its target did not answer.
+    /// Reports `lane` as resting for `milliseconds`, as if its target did not answer.
     pub fn rest_lane(&self, lane: &str, milliseconds: u64) {
         self.lanes.borrow_mut().rests.insert(lane.to_owned(), milliseconds);
     }
@@ -119,27 +120,27 @@ impl TestHost {
     /// Adds a password policy, in HCL or JSON.
     ///
     /// # Errors
-    /// What is wrong with its text.
+    /// The mistakes in the text.
     pub fn add_policy(&self, name: &str, text: &str) -> Result<(), Failure> {
         self.passwords.add(name, text)
     }
 
-    /// Replaces what the database plugin says of itself.
+    /// Changes the description of the database plugin.
     pub fn describe_plugin(&self, change: impl FnOnce(&mut DatabaseDescription)) {
         self.databases.describe_plugin(change);
     }
 
-    /// Makes the database plugin's `configure` answer these warning codes from now on.
+    /// Sets the warning codes that the database plugin's `configure` answers.
     pub fn warn_when_configured(&self, codes: &[&str]) {
         self.databases.warn_when_configured(codes);
     }
 
-    /// Makes the database plugin's `verify` answer these warning codes from now on.
+    /// Sets the warning codes that the database plugin's `verify` answers.
     pub fn warn_when_verified(&self, codes: &[&str]) {
         self.databases.warn_when_verified(codes);
     }
 
-    /// Makes the database plugin answer `told` about each login of `username`, until
+    /// Fixes the database plugin's answer about logins of `username`, until
     /// [`try_logins`](Self::try_logins).
     pub fn tell_of_logins(&self, username: &str, told: Option<bool>) {
         self.databases.tell_of_logins(username, told);
@@ -150,13 +151,13 @@ impl TestHost {
         self.databases.try_logins(username);
     }
 
-    /// Arranges an answer to `METHOD url`, such as `GET https://a.example/x`. Several are given in
-    /// their order, and the last one again and again.
+    /// Arranges an answer to `METHOD url`, such as `GET https://a.example/x`. Several answers are
+    /// given in order, and the last answer is repeated.
     pub fn answer(&self, asked: &str, answer: Response) {
         self.servers.answer(asked, answer);
     }
 
-    /// Sets a value of the server's environment.
+    /// Sets a variable of the server's environment.
     pub fn set_environment(&self, name: &str, value: &str) {
         self.ambient.set_environment(name, value);
     }
@@ -166,87 +167,88 @@ impl TestHost {
         self.ambient.set_cloud_token(cloud, audience, token);
     }
 
-    /// Makes the server a pod, or one no more. Requests [`as_pod`](Request::as_pod) are answered
-    /// where they go to [`Pod::url`], and refused elsewhere.
+    /// Makes the server a pod, or with `None` not a pod. Requests [`as_pod`](Request::as_pod) are
+    /// answered if sent to [`Pod::url`], and refused otherwise.
     pub fn set_pod(&self, pod: Option<Pod>) {
         self.ambient.set_pod(pod);
     }
 
-    /// The directory that answers at every URL: what a test arranges there and looks at.
+    /// Returns the directory, which answers at every URL.
     pub fn directory(&self) -> &TestDirectory {
         &self.directory
     }
 
-    /// Lets the engine see an entity: the caller's own, or one with an alias at the mount.
+    /// Adds an entity that the engine can see: the caller's, or an entity with an alias at the
+    /// mount.
     pub fn add_entity(&self, entity: Entity) {
         self.identity.add(entity);
     }
 
-    /// Forgets what is cached, as the host does when it is sealed or the mount is tuned.
+    /// Clears the cache, as the host does when sealed or when the mount is tuned.
     pub fn forget_cached(&self) {
         self.cache.clear();
     }
 }
 
-/// What a test looks at.
+/// Observations of a test.
 impl TestHost {
-    /// Reservations, checkpoints, calls of database plugins, HTTP requests, and log events, in
-    /// order and since the last look.
+    /// Returns the recorded steps since the last call, in order: reservations, checkpoints, timers,
+    /// requests to other systems, pauses and log events.
     pub fn steps(&self) -> Vec<String> {
         self.script.take_steps()
     }
 
-    /// The committed record under `key`.
+    /// Returns the committed record under `key`.
     #[must_use]
     pub fn stored(&self, key: &str) -> Option<Value> {
         let records = self.records.borrow();
         records.committed(key).and_then(|bytes| serde_json::from_slice(bytes).ok())
     }
 
-    /// Leases in the book, confirmed or waiting to be undone.
+    /// Returns the tags of committed leases, confirmed or not.
     #[must_use]
     pub fn lease_tags(&self) -> Vec<String> {
         self.leases.borrow().tags()
     }
 
-    /// When the timer or guard `key` rings, if there is one.
+    /// Returns the time of the timer or guard `key`, if there is one.
     #[must_use]
     pub fn timer(&self, key: &str) -> Option<StoreTime> {
         self.timers.borrow().due(key)
     }
 
-    /// How much of `lane` may run at once, as the engine said last.
+    /// Returns the width that the engine last set for `lane`.
     #[must_use]
     pub fn width_of(&self, lane: &str) -> Option<u32> {
         self.lanes.borrow().widths.get(lane).copied()
     }
 
-    /// The user `username` of the database behind `connection`.
+    /// Returns the user `username` of the database behind `connection`.
     #[must_use]
     pub fn user(&self, connection: &str, username: &str) -> Option<User> {
         self.databases.user(connection, username)
     }
 
-    /// How many users there are, in all databases.
+    /// Returns the number of users in all databases.
     #[must_use]
     pub fn user_count(&self) -> usize {
         self.databases.user_count()
     }
 
-    /// What the metric shows for that label: its total, where it stands, or the sum of what was
-    /// observed; 0 where nothing was given.
+    /// Returns the metric's value for a label: the total of a counter, the value of a gauge, or the
+    /// sum of a summary's observations; 0 if none was reported.
     #[must_use]
     pub fn metric(&self, metric: &Metric, label: &str) -> f64 {
         self.metrics.shown(metric, label)
     }
 
-    /// HTTP requests that were sent, in order and since the last look.
+    /// Returns the HTTP requests sent since the last call, in order.
     pub fn requests(&self) -> Vec<Request> {
         self.servers.take_requests()
     }
 }
 
-/// What the bed does around the engine's calls.
+/// Work of the bed around the engine's calls.
 impl TestHost {
     pub(super) fn record(&self, step: String) {
         self.script.record(step);
@@ -256,12 +258,12 @@ impl TestHost {
         self.script.check_alive()
     }
 
-    /// Numbers commits from now on.
+    /// Begins to number commits.
     pub(super) fn number_commits(&self) {
         self.records.borrow_mut().number_commits();
     }
 
-    /// Commits, and gives the index of the commit, as [`Storage::checkpoint`] does.
+    /// Commits and returns the index of the commit, as [`Storage::checkpoint`] does.
     pub(super) fn commit(&self) -> u64 {
         self.timers.borrow_mut().commit();
         self.leases.borrow_mut().commit();
@@ -274,13 +276,13 @@ impl TestHost {
         self.records.borrow_mut().roll_back();
     }
 
-    /// The end of a call, or of the process that ran it.
+    /// Ends a call, or the process that ran the call.
     pub(super) fn end_call(&self) {
         self.script.revive();
         self.timers.borrow_mut().end_call(self.now());
     }
 
-    /// Guards that their calls left standing, with their failed attempts.
+    /// Returns the guards that calls left, with the number of failed attempts.
     pub(super) fn left_guards(&self) -> Vec<(String, u32)> {
         self.timers.borrow().left_guards()
     }

@@ -1,4 +1,4 @@
-//! The bed itself: what it commits, rings, guards and forgets.
+//! The test bed itself: commits, timers, guards and dropped writes.
 
 use super::TestBed;
 use crate::host::Clock;

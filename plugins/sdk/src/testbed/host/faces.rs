@@ -1,5 +1,5 @@
-//! The faces that the test bed's host has itself: storage, leases, clock and log, each function a
-//! step that a test can refuse.
+//! Storage, leases, clock and log of the host in memory. A test can refuse every function that may
+//! fail, except `widen` and `rest`.
 
 use super::{TestHost, Timer};
 use crate::database_plugin::StoreTime;
