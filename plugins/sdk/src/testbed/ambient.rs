@@ -1,4 +1,5 @@
-//! Surroundings in memory: what a test sets, and nothing of the machine that runs it.
+//! Surroundings in memory: only values set by a test, and nothing of the machine that runs the
+//! test.
 
 use super::script::Script;
 use crate::host::{Ambient, MachineToken, Pod};
@@ -7,14 +8,15 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The pod that a test set; shared with the web servers, which are asked in its name.
+/// The pod set by a test. Shared with the HTTP servers, which check requests made with the pod's
+/// identity.
 pub(super) type SharedPod = Rc<RefCell<Option<Pod>>>;
 
-/// What a test set.
+/// The surroundings set by a test.
 pub(super) struct TestAmbient {
     script: Rc<Script>,
     environment: RefCell<BTreeMap<String, String>>,
-    /// By cloud and audience.
+    /// Tokens by cloud and audience.
     tokens: RefCell<BTreeMap<(String, String), MachineToken>>,
     pod: SharedPod,
 }
@@ -50,7 +52,7 @@ impl Ambient for TestAmbient {
         })
     }
 
-    /// Unreachable where none is set.
+    /// Unreachable if no token is set.
     fn cloud_token(&self, cloud: &str, audience: &str) -> Result<MachineToken, Failure> {
         self.script.step("cloud-token", Some(&format!("of {cloud} for {audience}")), || {
             if !["azure", "google"].contains(&cloud) || audience.is_empty() {

@@ -1,5 +1,5 @@
-//! The mount's cache in memory. There is one call at a time, so that one which asks for what is
-//! absent leads at once.
+//! The mount's cache in memory. Only one call runs at a time, so a call that finds no value leads
+//! at once.
 
 use super::script::Script;
 use crate::database_plugin::StoreTime;
@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Values, and until when they are kept.
+/// Values with the time until which they are kept.
 pub(super) struct TestCache {
     script: Rc<Script>,
     kept: RefCell<BTreeMap<String, (Vec<u8>, StoreTime)>>,

@@ -1,5 +1,4 @@
-//! Identity in memory: tokens that say for whom they are, each another one, and the entities that a
-//! test adds.
+//! Identity in memory: numbered tokens that name their audience, and the entities that a test adds.
 
 use super::script::Script;
 use crate::host::{Entity, Identity, IdentityToken};
@@ -8,10 +7,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Lifetime of a token for which none is asked, in seconds.
+/// Lifetime of a token without a requested lifetime, in seconds.
 const USUAL_TTL: u64 = 3_600;
 
-/// Tokens that were signed, counted, and entities by their ids.
+/// Number of signed tokens, and entities by id.
 pub(super) struct TestIdentity {
     script: Rc<Script>,
     signed: Cell<u32>,
@@ -24,14 +23,15 @@ impl TestIdentity {
         Self { script: Rc::clone(script), signed, entities }
     }
 
-    /// Lets the mount see an entity.
+    /// Adds an entity that the mount can see.
     pub(super) fn add(&self, entity: Entity) {
         self.entities.borrow_mut().insert(entity.id.clone(), entity);
     }
 }
 
 impl Identity for TestIdentity {
-    /// `identity-token-1-for-<audience>`, and so on, so that tests can name the token they expect.
+    /// Returns `identity-token-1-for-<audience>` and so on, so that tests can name the expected
+    /// token.
     fn token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure> {
         self.script.step("token", Some(&format!("for {audience}")), || {
             if audience.is_empty() {

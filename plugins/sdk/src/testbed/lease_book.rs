@@ -5,15 +5,15 @@ use crate::engine::Lease;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What stands before the tag in the handle of a lease.
+/// Prefix of a lease's handle, before the tag.
 const HANDLE: &str = "handle of ";
 
-/// Leases by tag: those that are committed, and those that the call reserved since.
+/// Committed leases, and the leases that the running call reserved or amended, by tag.
 #[derive(Default)]
 pub(super) struct LeaseBook {
     committed: BTreeMap<String, Booked>,
     buffered: BTreeMap<String, Booked>,
-    /// Tags of leases that the call ends when it commits.
+    /// Tags of leases that end when the call commits.
     ended: BTreeSet<String>,
 }
 
@@ -83,7 +83,7 @@ impl LeaseBook {
         self.ended.clear();
     }
 
-    /// Leases that were committed by a checkpoint and that no answer has confirmed.
+    /// Returns committed leases that no answer has confirmed.
     pub(super) fn unconfirmed(&self) -> Vec<Lease> {
         let waiting = self.committed.values().filter(|booked| !booked.is_confirmed);
         waiting.map(|booked| booked.lease.clone()).collect()

@@ -1,4 +1,5 @@
-//! Passwords without randomness: by the rules of real policies, and the same in every run.
+//! Passwords without randomness: they follow the rules of real policies, and are the same in every
+//! run.
 
 use super::script::Script;
 use crate::host::Passwords;
@@ -9,10 +10,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Longest password that is made of an alphabet, in characters.
+/// Maximum length of a password from an alphabet, in characters.
 const LONGEST: u32 = 1_024;
 
-/// The policies there are, and how many passwords were made.
+/// Password policies, and the number of passwords generated so far.
 pub(super) struct TestPasswords {
     script: Rc<Script>,
     policies: RefCell<BTreeMap<String, PasswordPolicy>>,
@@ -37,7 +38,7 @@ impl TestPasswords {
 }
 
 impl Passwords for TestPasswords {
-    /// By the default policy they are numbered, so that tests can name the password they expect.
+    /// Numbers the passwords of the default policy, so that tests can name the expected password.
     fn generate(&self, policy: &str) -> Result<String, Failure> {
         self.script.step("generate", None, || {
             let number = self.next_number();
@@ -64,7 +65,7 @@ impl Passwords for TestPasswords {
     }
 }
 
-/// Bytes that look random, and are the same for the same `seed`.
+/// Returns a generator of bytes that look random and depend only on `seed`.
 fn scattered(seed: u32) -> impl FnMut() -> Result<u8, Failure> {
     let mut state = u64::from(seed);
     move || {

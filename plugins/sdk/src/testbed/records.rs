@@ -1,29 +1,29 @@
-//! The mount's records in memory, with what the call wrote and has not committed.
+//! The mount's records in memory, with the uncommitted writes of the running call.
 
 use crate::host::{Entry, Page};
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 
-/// What is committed, and the call's own writes over it.
+/// Committed records, and the writes of the running call.
 #[derive(Default)]
 pub(super) struct Records {
     committed: BTreeMap<String, Entry<Vec<u8>>>,
-    /// `None` removes.
+    /// Writes by key; `None` deletes.
     buffered: BTreeMap<String, Option<Vec<u8>>>,
-    /// How many commits wrote something; `None` for an engine that is not indexed.
+    /// Number of commits that wrote something; `None` if the engine is not indexed.
     index: Option<u64>,
-    /// The number of each folder that was asked for, and the last number that was given.
+    /// Revision of each folder that was asked for.
     revisions: BTreeMap<String, u64>,
     last_revision: u64,
 }
 
 impl Records {
-    /// Numbers commits from now on.
+    /// Begins to number commits.
     pub(super) fn number_commits(&mut self) {
         self.index = Some(0);
     }
 
-    /// The record under `key` as the call sees it.
+    /// Returns the record under `key` as the call sees the record.
     pub(super) fn get(&self, key: &str) -> Option<Entry<Vec<u8>>> {
         match self.buffered.get(key) {
             Some(own) => own.clone().map(|value| Entry { value, created: 0, modified: 0 }),
@@ -31,12 +31,12 @@ impl Records {
         }
     }
 
-    /// Buffers a write, or a removal.
+    /// Buffers a write, or a deletion for `None`.
     pub(super) fn put(&mut self, key: &str, value: Option<Vec<u8>>) {
         self.buffered.insert(key.to_owned(), value);
     }
 
-    /// Keys below `prefix` and after `after` as the call sees them, without the prefix.
+    /// Returns the keys below `prefix` and after `after` as the call sees them, without the prefix.
     pub(super) fn keys(&self, prefix: &str, after: &str, limit: u32) -> Vec<String> {
         let mut seen: BTreeMap<&str, bool> =
             self.committed.keys().map(|key| (key.as_str(), true)).collect();
@@ -46,7 +46,7 @@ impl Records {
         names.take(limit as usize).map(str::to_owned).collect()
     }
 
-    /// Records below `prefix` and after `after` as the call sees them, with their keys.
+    /// Returns the records below `prefix` and after `after` as the call sees them, with their keys.
     pub(super) fn scan(&self, prefix: &str, after: &str, limit: u32) -> Page {
         let names = self.keys(prefix, after, limit).into_iter();
         names
@@ -54,10 +54,11 @@ impl Records {
             .collect()
     }
 
-    /// The number of what is committed below `prefix`; one of its own where the call wrote there.
+    /// Returns the revision of the committed records below `prefix`; a new number if the call wrote
+    /// there.
     ///
     /// # Errors
-    /// Invalid request for a prefix that ends in the middle of a name.
+    /// Invalid request if the prefix ends in the middle of a name.
     pub(super) fn revision(&mut self, prefix: &str) -> Result<u64, Failure> {
         if !prefix.is_empty() && !prefix.ends_with('/') {
             return Err(Failure::invalid(format!("{prefix:?} is no folder: it ends in no slash")));
@@ -69,7 +70,7 @@ impl Records {
         Ok(*self.revisions.entry(prefix.to_owned()).or_insert(self.last_revision))
     }
 
-    /// Commits, and gives the index of the commit; 0 where nothing was written, or nothing is
+    /// Commits and returns the index of the commit; 0 if nothing was written or commits are not
     /// numbered.
     pub(super) fn commit(&mut self) -> u64 {
         let buffered = std::mem::take(&mut self.buffered);
@@ -98,7 +99,7 @@ impl Records {
         self.buffered.clear();
     }
 
-    /// The committed bytes under `key`.
+    /// Returns the committed bytes under `key`.
     pub(super) fn committed(&self, key: &str) -> Option<&[u8]> {
         self.committed.get(key).map(|entry| entry.value.as_slice())
     }

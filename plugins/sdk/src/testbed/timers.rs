@@ -1,50 +1,50 @@
-//! Timers in memory, and the guards that calls leave standing.
+//! Timers in memory, and the guards that calls leave.
 
 use crate::database_plugin::StoreTime;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::BTreeMap;
 
-/// What a guard adds to now: the time of a call, and a minute.
+/// Delay of a guard in milliseconds: the time of a call and a minute.
 const GUARD: u64 = 150_000;
 
-/// A committed timer, or one that a call set.
+/// A timer, committed or set by the running call.
 #[derive(Clone, PartialEq)]
 pub(super) struct Timer {
     at: StoreTime,
-    /// Attempts that failed.
+    /// Number of failed attempts.
     attempts: u32,
     state: State,
-    /// Which write it is: one that is set anew for the same time is another timer.
+    /// Number of the write. A timer that is set again for the same time is another timer.
     write: u64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Scheduled,
-    /// A guard whose call still runs.
+    /// A guard whose call is still running.
     Guarding,
-    /// A guard that its call left standing.
+    /// A guard whose call has ended.
     Left,
 }
 
 impl Timer {
-    /// A timer that rings at `at`.
+    /// Returns a timer due at `at`.
     pub(super) fn scheduled(at: StoreTime) -> Self {
         Self { at, attempts: 0, state: State::Scheduled, write: 0 }
     }
 
-    /// A guard that a call sets now.
+    /// Returns a guard that a call sets now.
     pub(super) fn guard(now: StoreTime) -> Self {
         let at = now.saturating_add(GUARD);
         Self { at, attempts: 0, state: State::Guarding, write: 0 }
     }
 }
 
-/// Timers by key: those that are committed, and what the call set or cancelled since.
+/// Committed timers, and the changes of the running call, by key.
 #[derive(Default)]
 pub(super) struct Timers {
     committed: BTreeMap<String, Timer>,
-    /// `None` cancels.
+    /// Changes by key; `None` cancels.
     buffered: BTreeMap<String, Option<Timer>>,
     writes: u64,
 }
@@ -74,12 +74,12 @@ impl Timers {
         self.buffered.clear();
     }
 
-    /// When the timer or guard `key` rings, if there is one.
+    /// Returns the time of the timer or guard `key`, if there is one.
     pub(super) fn due(&self, key: &str) -> Option<StoreTime> {
         self.committed.get(key).map(|timer| timer.at)
     }
 
-    /// The end of a call, or of the process that ran it: its guards are due.
+    /// Ends a call, or the process that ran the call: its guards are due.
     pub(super) fn end_call(&mut self, now: StoreTime) {
         let guarding = |timer: &&mut Timer| timer.state == State::Guarding;
         for timer in self.committed.values_mut().filter(guarding) {
@@ -87,27 +87,27 @@ impl Timers {
         }
     }
 
-    /// Guards that their calls left standing, in the order of keys, with their failed attempts.
+    /// Returns the guards that calls left, ordered by key, with the number of failed attempts.
     pub(super) fn left_guards(&self) -> Vec<(String, u32)> {
         let left = self.committed.iter().filter(|(_, timer)| timer.state == State::Left);
         left.map(|(key, timer)| (key.clone(), timer.attempts)).collect()
     }
 
-    /// The timer that is about to ring.
+    /// Returns the timer that is about to fire.
     pub(super) fn ringing(&self, key: &str) -> Result<Timer, Failure> {
         let found = self.committed.get(key).cloned();
         found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no timer {key:?}")))
     }
 
-    /// Makes the removal of a timer that rang part of what the wake commits, unless the wake set it
-    /// anew.
+    /// Adds the removal of a fired timer to the commit of the wake, unless the wake set the timer
+    /// again.
     pub(super) fn remove_rung(&mut self, key: &str, rung: &Timer) {
         if !self.buffered.contains_key(key) && self.committed.get(key) == Some(rung) {
             self.cancel(key);
         }
     }
 
-    /// Counts a failed attempt of a timer that is still there.
+    /// Stores the number of failed attempts of a timer that still exists.
     pub(super) fn count_attempts(&mut self, key: &str, attempts: u32) {
         if let Some(timer) = self.committed.get_mut(key) {
             timer.attempts = attempts;
