@@ -1,5 +1,5 @@
-//! Cryptography that really computes, by the code that the host computes with. It asks no grant and
-//! counts nothing: a test refuses a step to see what an engine does then.
+//! Real cryptography, by the code of the host. Grants are not checked and nothing is counted; a
+//! test refuses a step to see how an engine reacts.
 
 use super::script::Script;
 use crate::crypto::{Certificate, CertificateRequest, Chain, GeneratedKey, PublicKey};
@@ -10,7 +10,7 @@ use sha2::Sha256;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The host's cryptography, at the script's time.
+/// The host's cryptography, at the time of the script.
 pub(super) struct TestCrypto {
     script: Rc<Script>,
     drawn: Cell<u32>,
@@ -23,7 +23,7 @@ impl TestCrypto {
 }
 
 impl Random for TestCrypto {
-    /// Counts instead of being random, so that tests repeat.
+    /// Returns counted bytes instead of random bytes, so that tests are repeatable.
     fn bytes(&self, length: u32) -> Vec<u8> {
         let start = self.drawn.get() + 1;
         self.drawn.set(start);

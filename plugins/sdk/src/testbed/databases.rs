@@ -1,4 +1,4 @@
-//! A database server in memory behind one plugin, reached as the host reaches the real ones.
+//! A database server in memory behind one plugin, with the interface of real databases.
 
 use super::script::Script;
 use crate::database_plugin::{Act, Configured, Credential, NewUser, Purpose, Settings, StoreTime};
@@ -9,18 +9,18 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A user of the database in memory. No `Debug`: it holds the credential.
+/// A user of the database in memory. No `Debug`: contains the credential.
 #[derive(Clone, PartialEq)]
 pub struct User {
-    /// What it logs in with.
+    /// Credential for logins.
     pub credential: Credential,
-    /// When the database stops accepting it.
+    /// Time at which the database stops accepting the credential.
     pub expires: StoreTime,
-    /// The statements of the last call about it.
+    /// Statements of the last call about the user.
     pub statements: Vec<String>,
 }
 
-/// The one plugin, and what its databases hold.
+/// The plugin and the contents of its databases.
 pub(super) struct TestDatabases {
     script: Rc<Script>,
     server: RefCell<Server>,
@@ -33,13 +33,14 @@ struct Server {
     lacking: Vec<String>,
     users: BTreeMap<(String, String), User>,
     planned: u32,
-    /// The next creation that is refused is refused as a whole.
+    /// The next failed creation reports that nothing was made.
     keeps_nothing: bool,
     /// Fixed answers about logins, by user.
     told_logins: BTreeMap<String, Option<bool>>,
 }
 
-/// A database plugin named `test-database-plugin` with a secret setting `password`.
+/// Returns the description of a database plugin named `test-database-plugin` with a secret setting
+/// `password`.
 #[must_use]
 pub fn plugin() -> DatabaseDescription {
     let setting = |name: &str| Field::new(name, FieldKind::String, format!("The {name}."));
@@ -80,22 +81,22 @@ impl TestDatabases {
         Self { script: Rc::clone(script), server: RefCell::new(server) }
     }
 
-    /// Replaces what the plugin says of itself.
+    /// Changes the description of the plugin.
     pub(super) fn describe_plugin(&self, change: impl FnOnce(&mut DatabaseDescription)) {
         change(&mut self.server.borrow_mut().plugin);
     }
 
-    /// Makes `configure` answer these warning codes from now on.
+    /// Sets the warning codes that `configure` answers.
     pub(super) fn warn_when_configured(&self, codes: &[&str]) {
         self.server.borrow_mut().warnings = codes.iter().map(|code| (*code).to_owned()).collect();
     }
 
-    /// Makes `verify` answer these warning codes from now on.
+    /// Sets the warning codes that `verify` answers.
     pub(super) fn warn_when_verified(&self, codes: &[&str]) {
         self.server.borrow_mut().lacking = codes.iter().map(|code| (*code).to_owned()).collect();
     }
 
-    /// The plugin of the next creation that fails says that nothing was made.
+    /// Makes the next failed creation report that nothing was made.
     pub(super) fn keep_nothing(&self) {
         self.server.borrow_mut().keeps_nothing = true;
     }
@@ -105,22 +106,22 @@ impl TestDatabases {
         self.server.borrow_mut().told_logins.insert(username.to_owned(), told);
     }
 
-    /// Compares the credential of `username` again.
+    /// Makes the plugin compare the credential of `username` again.
     pub(super) fn try_logins(&self, username: &str) {
         self.server.borrow_mut().told_logins.remove(username);
     }
 
-    /// The user `username` of the database behind `connection`.
+    /// Returns the user `username` of the database behind `connection`.
     pub(super) fn user(&self, connection: &str, username: &str) -> Option<User> {
         self.server.borrow().users.get(&(connection.to_owned(), username.to_owned())).cloned()
     }
 
-    /// How many users there are, in all databases.
+    /// Returns the number of users in all databases.
     pub(super) fn user_count(&self) -> usize {
         self.server.borrow().users.len()
     }
 
-    /// A step about `whom`, a user of `connection`.
+    /// Runs a step about the user `whom` of `connection`.
     fn step<T>(
         &self,
         word: &str,
@@ -140,7 +141,8 @@ impl Server {
     }
 }
 
-/// `test://db:5432`, from between the user and the database in the setting `connection_url`.
+/// Returns `test://db:5432` for the server in the setting `connection_url`: the text between `@`
+/// and the next `/`.
 fn targets(settings: &Settings) -> Vec<String> {
     let url = settings.get("connection_url").and_then(serde_json::Value::as_str);
     let server = url.and_then(|url| url.rsplit_once('@')?.1.split('/').next());
@@ -168,8 +170,8 @@ impl Databases for TestDatabases {
         })
     }
 
-    /// Refuses statements that contain `unreadable`, and such for another act than rotation and
-    /// creation that contain `{{password}}`. Passwords with `'` do not fit.
+    /// Refuses statements that contain `unreadable`, and statements that contain `{{password}}` for
+    /// acts other than creation and rotation. Passwords with `'` do not fit.
     fn check_statements(
         &self,
         connection: &Connection,
@@ -196,7 +198,7 @@ impl Databases for TestDatabases {
         self.step("verify", connection, "", |server| Ok(server.lacking.clone()))
     }
 
-    /// `v-<display name>-<role>-<number>`.
+    /// Returns `v-<display name>-<role>-<number>`.
     fn plan_username(
         &self,
         connection: &Connection,
@@ -269,7 +271,7 @@ impl Databases for TestDatabases {
         })
     }
 
-    /// The statements become part of the step, because the user that they were about is gone.
+    /// Records the statements in the step, because the user is gone afterwards.
     fn delete_user(
         &self,
         connection: &Connection,

@@ -1,9 +1,9 @@
-//! A directory in memory: OpenLDAP or Active Directory, as far as engines that change passwords see
-//! them. What it answers was seen on servers of both.
+//! A directory in memory: OpenLDAP or Active Directory, as far as engines that change passwords use
+//! directories. The answers were observed on servers of both kinds.
 //!
 //! Each operation is a step of the script (`ldap-bind`, `ldap-search`, `ldap-modify`,
-//! `ldap-change-password`), so that it can be refused, lose its answer, or be the last that the
-//! process did. The record of steps never holds a value.
+//! `ldap-change-password`), so a test can refuse an operation, lose its answer, or kill the process
+//! after it. The recorded steps never contain a value.
 
 mod account;
 mod matching;
@@ -19,22 +19,23 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-/// Which server a directory is like.
+/// Kind of the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flavour {
-    /// OpenLDAP with a password policy: `userPassword`, and the operation for passwords.
+    /// OpenLDAP with a password policy: attribute `userPassword`, and the password modify
+    /// operation.
     #[default]
     OpenLdap,
-    /// Active Directory: `unicodePwd`, and logins by other names than the DN.
+    /// Active Directory: attribute `unicodePwd`, and logins by names other than the DN.
     ActiveDirectory,
 }
 
-/// A directory of one server, which answers at every URL that was not taken down.
+/// A directory on one server, which answers at every URL that is not taken down.
 pub struct TestDirectory {
     script: Rc<Script>,
     flavour: Cell<Flavour>,
     accounts: RefCell<BTreeMap<String, Account>>,
-    /// DNs that may change others.
+    /// DNs of entries that may change other entries.
     administrators: RefCell<BTreeSet<String>>,
     down: RefCell<BTreeSet<String>>,
     refusals: RefCell<VecDeque<(String, Fault)>>,
@@ -42,7 +43,7 @@ pub struct TestDirectory {
     takes_old_passwords: Cell<bool>,
 }
 
-/// What a test arranges, and what it looks at.
+/// Arrangements and observations of a test.
 impl TestDirectory {
     pub(super) fn new(script: &Rc<Script>) -> Self {
         Self {
@@ -57,30 +58,30 @@ impl TestDirectory {
         }
     }
 
-    /// Makes it a server of another kind.
+    /// Sets the kind of the server.
     pub fn be(&self, flavour: Flavour) {
         self.flavour.set(flavour);
     }
 
-    /// Adds an entry with a password, as of now. Its attributes are single texts.
+    /// Adds an entry with a password set now. Every attribute has one text value.
     pub fn add(&self, dn: &str, password: &str, attributes: &[(&str, &str)]) {
         let mut account = Account::new(dn, attributes);
         account.set_password(password, self.script.now(), self.flavour.get());
         self.accounts.borrow_mut().insert(dn_key(dn), account);
     }
 
-    /// Lets an entry change the passwords of all others.
+    /// Adds an entry that may change the passwords of all others.
     pub fn add_administrator(&self, dn: &str, password: &str) {
         self.add(dn, password, &[("objectClass", "person")]);
         self.administrators.borrow_mut().insert(dn_key(dn));
     }
 
-    /// Takes an entry away.
+    /// Removes an entry.
     pub fn remove(&self, dn: &str) {
         self.accounts.borrow_mut().remove(&dn_key(dn));
     }
 
-    /// Gives an entry another DN: it was renamed or moved.
+    /// Changes the DN of an entry, as a rename or move does.
     pub fn rename(&self, dn: &str, new: &str) {
         let mut accounts = self.accounts.borrow_mut();
         if let Some(account) = accounts.remove(&dn_key(dn)) {
@@ -88,35 +89,35 @@ impl TestDirectory {
         }
     }
 
-    /// Sets an attribute to one text.
+    /// Sets an attribute to one text value.
     pub fn set(&self, dn: &str, attribute: &str, value: &str) {
         self.change(dn, |account| {
             account.replace(attribute, vec![value.as_bytes().to_vec()]);
         });
     }
 
-    /// Sets a password from outside, so that it is another one than an engine knows.
+    /// Sets a password from outside, so that the engine's password is no longer valid.
     pub fn set_password(&self, dn: &str, password: &str) {
         let (now, flavour) = (self.script.now(), self.flavour.get());
         self.change(dn, |account| account.set_password(password, now, flavour));
     }
 
-    /// Locks an entry, so that no password is taken, or unlocks it.
+    /// Locks an entry, which then accepts no password, or unlocks the entry.
     pub fn lock(&self, dn: &str, is_locked: bool) {
         self.change(dn, |account| account.is_locked = is_locked);
     }
 
-    /// Refuses passwords that have fewer characters (result code 19).
+    /// Refuses passwords with fewer characters (result code 19).
     pub fn ask_for_length(&self, characters: usize) {
         self.shortest_password.set(characters);
     }
 
-    /// Goes on taking the password before the last change, as Active Directory does for an hour.
+    /// Keeps accepting the password before the last change, as Active Directory does for an hour.
     pub fn take_old_passwords(&self) {
         self.takes_old_passwords.set(true);
     }
 
-    /// Ends the server at a URL.
+    /// Stops the server at a URL.
     pub fn take_down(&self, url: &str) {
         self.down.borrow_mut().insert(url.to_owned());
     }
@@ -126,24 +127,24 @@ impl TestDirectory {
         self.down.borrow_mut().remove(url);
     }
 
-    /// Makes the next `step` be refused with exactly this, before it happens.
+    /// Refuses the next `step` with exactly `fault`, before the step happens.
     pub fn refuse(&self, step: &str, fault: Fault) {
         self.refusals.borrow_mut().push_back((step.to_owned(), fault));
     }
 
-    /// Whether that is the password of the entry.
+    /// Returns true if `password` is the password of the entry.
     #[must_use]
     pub fn has_password(&self, dn: &str, password: &str) -> bool {
         self.look(dn, |account| account.password == password).unwrap_or_default()
     }
 
-    /// Logins that the entry's password was wrong for.
+    /// Returns the number of logins with a wrong password.
     #[must_use]
     pub fn failed_logins(&self, dn: &str) -> u32 {
         self.look(dn, |account| account.failed_logins).unwrap_or_default()
     }
 
-    /// The only text of an attribute.
+    /// Returns the value of an attribute with exactly one text value.
     #[must_use]
     pub fn text(&self, dn: &str, attribute: &str) -> Option<String> {
         self.look(dn, |account| account.entry.text(attribute).map(str::to_owned)).flatten()
@@ -219,7 +220,8 @@ impl Ldap for TestDirectory {
 }
 
 impl TestDirectory {
-    /// One step of the script. What happened, and whose answer the script lost, may have happened.
+    /// Runs a step of the script. If the step ran and the script lost its answer, the fault says
+    /// that the change may have happened.
     fn step<T>(
         &self,
         word: &str,
@@ -249,7 +251,7 @@ impl TestDirectory {
         refusals.remove(at).map(|(_, fault)| fault)
     }
 
-    /// Who the target is, by its DN; empty for a session without a login.
+    /// Logs in, and returns the DN of the target's entry; empty for a session without a login.
     fn log_in(&self, target: &Target) -> Result<String, Fault> {
         if target.urls.is_empty() {
             return Err(Fault::new(Code::InvalidRequest, "no URL is given"));
@@ -310,7 +312,7 @@ impl TestDirectory {
         Ok(found.take(most).collect())
     }
 
-    /// What tells the two kinds of server apart.
+    /// Returns the root DSE, which tells the two kinds of server apart.
     fn root_dse(&self) -> Entry {
         let told: &[(&str, &str)] = match self.flavour.get() {
             Flavour::OpenLdap => &[("supportedExtension", "1.3.6.1.4.1.4203.1.11.1")],
@@ -322,7 +324,7 @@ impl TestDirectory {
     }
 }
 
-/// Milliseconds since 1970 as 100 nanoseconds since 1601, as `pwdLastSet` counts.
+/// Converts milliseconds since 1970 to units of 100 nanoseconds since 1601, as in `pwdLastSet`.
 fn ticks(now: StoreTime) -> u64 {
     now.saturating_add(11_644_473_600_000).saturating_mul(10_000)
 }
@@ -339,7 +341,7 @@ fn rejected(code: u32, why: &str) -> Fault {
     Fault { result_code: Some(code), ..Fault::new(Code::RefusedChange, why) }
 }
 
-/// A failure that the script gave: a server that does not answer, or too late; or the process died.
+/// Converts a failure of the script: a server that is unreachable or too slow, or a dead process.
 fn of_script(failure: &Failure, has_happened: bool) -> Fault {
     let code = match failure.kind {
         Kind::TimedOut => Code::TimedOut,

@@ -1,4 +1,4 @@
-//! Other servers in memory: answers that a test arranges, and requests that it may look at.
+//! Other servers in memory: arranged answers, and recorded requests.
 
 use super::ambient::SharedPod;
 use super::script::Script;
@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Answers by `METHOD url`, and what was asked.
+/// Answers by `METHOD url`, and the requests received.
 pub(super) struct TestServers {
     script: Rc<Script>,
     pod: SharedPod,
@@ -27,19 +27,19 @@ impl TestServers {
         }
     }
 
-    /// Arranges one more answer to `METHOD url`.
+    /// Arranges a further answer to `METHOD url`.
     pub(super) fn answer(&self, asked: &str, answer: Response) {
         self.answers.borrow_mut().entry(asked.to_owned()).or_default().push_back(answer);
     }
 
-    /// Requests that were sent since the last look.
+    /// Returns the requests since the last call.
     pub(super) fn take_requests(&self) -> Vec<Request> {
         self.asked.take()
     }
 }
 
 impl TestServers {
-    /// Refuses what the host would not send in the pod's name.
+    /// Refuses requests that the host would not send with the pod's identity.
     fn check_identity(&self, request: &Request) -> Result<(), Failure> {
         match request.identity.as_deref() {
             None => return Ok(()),
@@ -62,7 +62,7 @@ impl TestServers {
 }
 
 impl Http for TestServers {
-    /// Unreachable where no answer is arranged.
+    /// Unreachable if no answer is arranged.
     fn send(&self, request: &Request) -> Result<Response, Failure> {
         let asked = format!("{} {}", request.method, request.url);
         self.script.step("send", Some(&asked), || {

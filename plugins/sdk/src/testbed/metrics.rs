@@ -1,4 +1,4 @@
-//! Metrics in memory, and what they show.
+//! Metrics in memory, with the values that they show.
 
 use super::script::Script;
 use crate::host::Metrics;
@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What was given, by name and label.
+/// Values by name and label.
 pub(super) struct TestMetrics {
     script: Rc<Script>,
     given: RefCell<BTreeMap<(&'static str, String), f64>>,
@@ -23,8 +23,8 @@ impl TestMetrics {
         given.get(&(metric.name(), label.to_owned())).copied().unwrap_or_default()
     }
 
-    /// As the real host: what the description does not name is dropped, and what a process that
-    /// died would give.
+    /// Stores a value. As in the real host, values with an undeclared label are dropped, and so are
+    /// values of a dead process.
     fn give(&self, metric: &Metric, label: &str, change: impl FnOnce(f64) -> f64) {
         if self.script.check_alive().is_ok() && metric.described().has(label) {
             let value = change(self.shown(metric, label));

@@ -1,12 +1,12 @@
-//! Requests of plain HTTP at the bed.
+//! Plain HTTP requests on the test bed.
 
 use super::TestBed;
 use crate::raw::{RawEngine, Reply, Request, Run};
 use bulkhead_wire::failure::Failure;
 
 impl<E: RawEngine> TestBed<E> {
-    /// A request as the host hands it over: on a listener of the mount's own, without headers and
-    /// body.
+    /// Returns a request as the host passes requests on: on a listener of the mount's own, without
+    /// headers and body.
     #[must_use]
     pub fn raw_request(&self, method: &str, path: &str, query: &str) -> Request {
         Request {
@@ -24,10 +24,10 @@ impl<E: RawEngine> TestBed<E> {
         }
     }
 
-    /// Serves one request once: a request that parks is not run again.
+    /// Serves a request once. A parked request is not run again.
     ///
     /// # Errors
-    /// The failure that the host would word.
+    /// The failure of the engine. The host would answer the failure as text.
     pub fn serve(&self, request: &Request) -> Result<Reply, Failure> {
         self.settle(E::serve(&self.host, request))
     }

@@ -1,7 +1,7 @@
-//! What a test arranges for the steps of a call, and the record of those that happened.
+//! Script of a host in memory: arranged fates of steps, the record of steps, and store time.
 //!
-//! Every part of the host in memory goes through here, so that any step can be refused, can lose
-//! its reply, or can be the last that the process did. Store time passes here too.
+//! Every part of the host runs its steps through the script, so that a test can refuse any step,
+//! lose its reply, or kill the process after it.
 
 use crate::database_plugin::StoreTime;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -25,24 +25,24 @@ struct Arranged {
     fate: Fate,
 }
 
-/// What the script makes of a step.
+/// Fate of a step.
 pub(super) enum Fate {
-    /// It fails before it happens.
+    /// The step fails before it happens.
     Refuse(Failure),
-    /// It happens, and its answer is lost.
+    /// The step happens, and its answer is lost.
     LoseReply(Failure),
-    /// It happens, and the process dies.
+    /// The step happens, and the process dies.
     Die,
 }
 
 impl Script {
-    /// Decides the fate of the next step whose first word is `step`.
+    /// Sets the fate of the next step with the first word `step`.
     pub(super) fn arrange(&self, step: &str, fate: Fate) {
         self.arranged.borrow_mut().push(Arranged { step: step.to_owned(), fate });
     }
 
-    /// Does `act` under the name of a step, unless the script says otherwise. `detail` goes into
-    /// the record of steps; without it, the step is too common to be worth writing down.
+    /// Runs `act` as a step, unless the script has another fate. `detail` goes into the record of
+    /// steps; a step without `detail` is too frequent to be recorded.
     pub(super) fn step<T>(
         &self,
         word: &str,
@@ -79,17 +79,17 @@ impl Script {
         self.steps.borrow_mut().push(step);
     }
 
-    /// The record since the last look.
+    /// Returns the record since the last call.
     pub(super) fn take_steps(&self) -> Vec<String> {
         self.steps.take()
     }
 
-    /// A process that has died does nothing and answers nothing.
+    /// Fails if the process has died.
     pub(super) fn check_alive(&self) -> Result<(), Failure> {
         if self.is_dead.get() { Err(died()) } else { Ok(()) }
     }
 
-    /// The next process starts where this one died.
+    /// Starts the next process.
     pub(super) fn revive(&self) {
         self.is_dead.set(false);
     }

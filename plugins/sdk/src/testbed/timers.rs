@@ -21,9 +21,9 @@ pub(super) struct Timer {
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Scheduled,
-    /// A guard whose call is still running.
+    /// A guard of a running call.
     Guarding,
-    /// A guard whose call has ended.
+    /// A guard left by a call that has ended.
     Left,
 }
 

@@ -1,4 +1,4 @@
-//! One entry of a directory in memory, and how its password is changed.
+//! An entry of the directory in memory, and changes of its password.
 
 use super::matching::{dn_key, is_same};
 use super::{Flavour, refused, rejected, ticks};
@@ -6,7 +6,7 @@ use crate::database_plugin::StoreTime;
 use crate::ldap::{Change, Entry, Fault};
 use time::OffsetDateTime;
 
-/// An entry with a password that no search shows.
+/// An entry. No search shows its password.
 #[derive(Clone)]
 pub(super) struct Account {
     pub(super) entry: Entry,
@@ -36,7 +36,8 @@ impl Account {
         self
     }
 
-    /// Whether the name of a login means it; in Active Directory that may be no DN.
+    /// Returns true if a login name means this entry. Active Directory also accepts names other
+    /// than the DN.
     pub(super) fn is_called(&self, name: &str, has_other_names: bool) -> bool {
         let account_name = name.split_once('\\').map(|(_, name)| name);
         let is_value = |attribute: &str, wanted: &str| {
@@ -60,7 +61,7 @@ impl Account {
         Err(Fault { data: Some(0x52e), ..refused(49, "invalid credentials") })
     }
 
-    /// Sets the password and the time of it, as the server keeps that.
+    /// Sets the password, and the time of the change in the attribute of the server's kind.
     pub(super) fn set_password(&mut self, password: &str, now: StoreTime, flavour: Flavour) {
         self.previous_password = std::mem::replace(&mut self.password, password.to_owned());
         match flavour {
@@ -73,8 +74,8 @@ impl Account {
         }
     }
 
-    /// Whether the changes hold what the password was, which is how an entry without further rights
-    /// changes its own.
+    /// Returns true if an entry may make these changes to itself: a deletion of the current
+    /// `unicodePwd` (Active Directory) or a replacement of `userPassword` (OpenLDAP).
     pub(super) fn names_old_password(&self, changes: &[Change]) -> bool {
         changes.iter().any(|change| match change {
             Change::Delete(name, values) if name.eq_ignore_ascii_case("unicodePwd") => {
@@ -85,7 +86,7 @@ impl Account {
         })
     }
 
-    /// Makes the changes, of which a failing one leaves something half done.
+    /// Applies the changes in order. After a failure, earlier changes remain applied.
     pub(super) fn apply(
         &mut self,
         changes: &[Change],
@@ -126,7 +127,7 @@ impl Account {
         Ok(())
     }
 
-    /// Sets an attribute; without values it is not there any more.
+    /// Sets an attribute; without values, removes the attribute.
     pub(super) fn replace(&mut self, name: &str, values: Vec<Vec<u8>>) {
         self.entry.attributes.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         if !values.is_empty() {
@@ -154,7 +155,7 @@ pub(super) fn check_length(password: &str, shortest: usize) -> Result<(), Fault>
     Ok(())
 }
 
-/// The text of a value of `unicodePwd`: in quotes, UTF-16, little end first.
+/// Returns the text of a value of `unicodePwd`: in quotes, UTF-16 little-endian.
 fn quoted(value: &[u8]) -> Option<String> {
     let (pairs, []) = value.as_chunks::<2>() else { return None };
     let units: Vec<u16> = pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
@@ -162,7 +163,7 @@ fn quoted(value: &[u8]) -> Option<String> {
     text.strip_prefix('"')?.strip_suffix('"').map(str::to_owned)
 }
 
-/// A time as `pwdChangedTime` has it: `20300101000000Z`.
+/// Formats a time as in `pwdChangedTime`: `20300101000000Z`.
 fn generalized(now: StoreTime) -> String {
     let seconds = i64::try_from(now / 1_000).unwrap_or(i64::MAX);
     let at = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);

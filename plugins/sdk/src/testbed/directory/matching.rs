@@ -1,9 +1,9 @@
-//! DNs, scopes and filters, as far as a directory in memory needs them: names and values have no
-//! case, and blanks around the commas of a DN are none.
+//! DNs, scopes and filters of the directory in memory. Names and values are compared without case,
+//! and without spaces around the commas of a DN.
 
 use crate::ldap::{Entry, Filter, Scope};
 
-/// A DN in its one spelling. An escaped comma stays part of its value.
+/// Returns a DN in canonical spelling. An escaped comma stays part of its value.
 pub(super) fn dn_key(dn: &str) -> String {
     let mut key = String::with_capacity(dn.len());
     let mut rest = dn.trim();
@@ -17,7 +17,7 @@ pub(super) fn dn_key(dn: &str) -> String {
     key.to_lowercase()
 }
 
-/// Where the first part of a DN ends, if another one follows.
+/// Returns the end of a DN's first part, if another part follows.
 fn end_of_part(dn: &str) -> Option<usize> {
     let mut is_escaped = false;
     dn.char_indices().find_map(|(at, c)| {
@@ -27,7 +27,7 @@ fn end_of_part(dn: &str) -> Option<usize> {
     })
 }
 
-/// Whether the entry stands in the scope; both are in their one spelling.
+/// Returns true if the entry is in the scope. Both DNs must be in canonical spelling.
 pub(super) fn covers(base: &str, scope: Scope, entry: &str) -> bool {
     let below = entry.strip_suffix(base).and_then(|below| below.strip_suffix(','));
     match scope {
@@ -37,7 +37,7 @@ pub(super) fn covers(base: &str, scope: Scope, entry: &str) -> bool {
     }
 }
 
-/// Whether the filter holds for the entry.
+/// Returns true if the filter matches the entry.
 pub(super) fn holds(filter: &Filter, entry: &Entry) -> bool {
     filter.all_of.iter().all(|any_of| {
         any_of.iter().any(|condition| {
@@ -61,7 +61,7 @@ pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// The entry with the attributes that were asked for, and no password.
+/// Returns the entry with the requested attributes only.
 pub(super) fn selected(entry: &Entry, attributes: &[String]) -> Entry {
     let is_asked = |name: &str| {
         attributes.iter().any(|asked| asked == "*" || asked.eq_ignore_ascii_case(name))

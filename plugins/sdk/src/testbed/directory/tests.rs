@@ -1,4 +1,4 @@
-//! The directory in memory answers as servers of both kinds were seen to.
+//! The directory in memory answers as observed on servers of both kinds.
 
 use super::*;
 use crate::ldap::Filter;
