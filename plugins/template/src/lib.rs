@@ -1,7 +1,8 @@
-//! A shelf: keeps texts by name. The start of a secrets engine of your own.
+//! A secrets engine that keeps texts by name: a starting point for your own engine.
 //!
-//! A table says which paths there are and what they take; the host checks it before a handler runs,
-//! serves LIST, help and OpenAPI from it, and keeps what is marked secret out of the audit log.
+//! The table lists the paths and their fields. The host checks requests against the table before a
+//! handler runs, generates LIST, help and OpenAPI from the table, and keeps secret fields out of
+//! the audit log.
 
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::{Answer, Call, Failure, Host, SecretsEngine};
@@ -33,7 +34,7 @@ struct Item {
     text: String,
 }
 
-// Records of earlier versions stand in `fixtures/records/item.jsonl`, and this test reads them.
+// This test reads the records of earlier versions in `fixtures/records/item.jsonl`.
 bulkhead_sdk::stored!(Item, "item", reads_stored_items);
 
 fn show(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {

@@ -1,10 +1,10 @@
-//! Keeps short notes: the engine of the SDK's first page.
+//! Secrets engine that keeps short notes: a shorter form of the example in the SDK's documentation.
 
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::{Answer, Call, Failure, Host, SecretsEngine, stored};
 use serde::{Deserialize, Serialize};
 
-/// The engine.
+/// The secrets engine.
 pub struct Notes;
 
 impl SecretsEngine for Notes {

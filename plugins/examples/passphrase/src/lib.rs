@@ -1,4 +1,4 @@
-//! Logs in callers that know a passphrase.
+//! Auth method: logs in callers that know a passphrase.
 
 use bulkhead_sdk::call::Context;
 use bulkhead_sdk::table::{Field, Row, write};
@@ -42,7 +42,8 @@ struct User {
 
 stored!(User, "user", reads_stored_users);
 
-/// An unknown user takes as long as a wrong passphrase, and is refused in the same words.
+/// Logs in. An unknown user takes as long as a wrong passphrase and gets the same message, so that
+/// a caller cannot find out which users exist.
 fn login(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (name, said) = (call.text("name"), call.text("passphrase"));
     let user: Option<User> = host.storage().get(name)?;

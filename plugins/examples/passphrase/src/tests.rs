@@ -1,4 +1,4 @@
-//! The method on the test bed.
+//! The auth method on the test bed.
 
 use super::Passphrase;
 use bulkhead_sdk::testbed::AuthBed;
