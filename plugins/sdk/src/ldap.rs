@@ -103,7 +103,7 @@ impl Filter {
         Self::default()
     }
 
-    /// Matches entries whose attribute equals `value`.
+    /// Matches entries with an attribute that equals `value`.
     #[must_use]
     pub fn equal(attribute: &str, value: impl AsRef<[u8]>) -> Self {
         Self::default().and_any(&[(attribute, value)])
@@ -156,7 +156,7 @@ impl Search {
         Self { base: dn.to_owned(), scope: Scope::Base, ..Self::default() }
     }
 
-    /// Returns a search for the root DSE, the entry in which a server describes itself.
+    /// Returns a search for the root DSE, a server's description of itself.
     #[must_use]
     pub fn root_dse() -> Self {
         Self::entry("")

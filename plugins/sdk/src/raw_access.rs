@@ -7,7 +7,7 @@ use bulkhead_wire::description;
 pub struct RawAccess {
     /// Names of the headers, in lower case.
     pub headers: &'static [&'static str],
-    /// Names of the headers whose values are secret.
+    /// Names of the headers with secret values.
     pub secret_headers: &'static [&'static str],
     /// Maximum body size in bytes; 0 means 1 MiB.
     pub body_limit: u64,

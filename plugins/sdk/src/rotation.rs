@@ -1,8 +1,8 @@
 //! Automatic rotation: the settings that configurations and static roles share, the time of the
 //! next rotation, and the decision on a missed rotation.
 //!
-//! Prevents contradictory settings, whose meaning would depend on the order of reading, and a
-//! rotation outside the hours that an operator set aside.
+//! Prevents contradictory settings, which each reader could interpret differently, and a rotation
+//! outside the hours that an operator set aside.
 //!
 //! An engine stores [`Settings`] and [`Times`] in its record, sets a timer for [`Times::due`], and
 //! calls [`Settings::decide`] when the timer wakes the engine.
@@ -38,9 +38,9 @@ const WINDOW: Field =
 const DISABLED: Field =
     Field::flag("disable_automated_rotation", "whether nothing is rotated by itself");
 
-/// Fields of a configuration whose own credential is rotated.
+/// Fields of a configuration that rotates its own credential.
 pub const CONFIG_FIELDS: &[Field] = &[PERIOD, SCHEDULE, WINDOW, DISABLED];
-/// Fields of a role whose credential is rotated.
+/// Fields of a role that rotates a credential.
 pub const ROLE_FIELDS: &[Field] = &[PERIOD, SCHEDULE, WINDOW];
 
 /// Minimum rotation window, in seconds.

@@ -143,7 +143,7 @@ impl SqlHost for SqlScript {
 }
 
 impl SqlScript {
-    /// Returns a failure whose message must never be shown.
+    /// Returns a failure with a message that must never be shown.
     #[must_use]
     pub fn failure(code: &str, sqlstate: Option<&str>) -> SqlFailure {
         SqlFailure {

@@ -113,7 +113,7 @@ impl Row {
         self
     }
 
-    /// Sets the storage key whose presence makes a write an update: `role/{name}`.
+    /// Sets a storage key. If the key exists, a write is an update: `role/{name}`.
     #[must_use]
     pub const fn existence(mut self, key: &'static str) -> Self {
         self.existence = Some(key);

@@ -141,8 +141,9 @@ impl TokenParams {
         bounds::check_networks(self.token_bound_cidrs.len()).map_err(about("token_bound_cidrs"))
     }
 
-    /// Returns the reason for which a login may come from the address of the caller. The host
-    /// checks the token in the same way; an auth method checks before any request to its provider.
+    /// Checks that a login may come from the caller's address, and returns the reason as text. The
+    /// host checks the token in the same way; an auth method checks before any request to its
+    /// provider.
     ///
     /// # Errors
     /// Permission denied if the address is outside every bound network.

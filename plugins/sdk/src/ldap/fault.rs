@@ -76,7 +76,7 @@ impl Fault {
     }
 }
 
-/// The caller has to solve what a directory refuses (decision P4): a retry helps only if no server
+/// Maps a directory's refusal to the caller's error (decision P4): a retry helps only if no server
 /// answered.
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {

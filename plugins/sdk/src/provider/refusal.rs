@@ -82,7 +82,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the refusal for an answer whose status is not a success.
+    /// Returns the refusal for an answer with a status other than success.
     pub(super) fn answered(answer: &Response, request: &Request) -> Self {
         let seconds = answer.header("retry-after").and_then(|after| after.parse::<u64>().ok());
         let retry_after = seconds.map(|seconds| seconds.saturating_mul(1_000));
