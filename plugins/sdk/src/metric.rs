@@ -21,7 +21,8 @@ pub fn seconds(milliseconds: u64) -> f64 {
 }
 
 /// Declaration of a metric, listed in [`SecretsEngine::METRICS`](crate::SecretsEngine::METRICS).
-/// `sys/metrics` shows it as `bulkhead_<plugin>_<name>`, with the mount's path and the label.
+/// `sys/metrics` shows the metric as `bulkhead_<plugin>_<name>`, with the mount's path and the
+/// label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
     name: &'static str,

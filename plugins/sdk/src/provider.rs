@@ -3,8 +3,8 @@
 //!
 //! Prevents three attacks: a token whose claims redirect a request elsewhere (a [`Url`] is built
 //! from parts, each of them encoded); a provider, or an impostor, that answers with a redirect,
-//! nonsense or megabytes; and a provider that keeps a caller waiting without end. Of the provider's
-//! answer, an error repeats only a code.
+//! nonsense or megabytes; and a provider that keeps a caller waiting without end. An error repeats
+//! only a code of the provider's answer.
 //!
 //! ```
 //! use bulkhead_sdk::http::Request;

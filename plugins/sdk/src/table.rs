@@ -113,7 +113,7 @@ impl Row {
         self
     }
 
-    /// Sets a storage key. If the key exists, a write is an update: `role/{name}`.
+    /// Sets a storage key such as `role/{name}`. If the key exists, a write is an update.
     #[must_use]
     pub const fn existence(mut self, key: &'static str) -> Self {
         self.existence = Some(key);

@@ -7,8 +7,7 @@
 //! [`TestHost::steps`]), and a test can make each of them fail or be the last before the process
 //! dies ([`TestHost::die_after`]).
 //!
-//! The test bed checks no policies, tokens or limits: those are the host's, and no engine sees
-//! them.
+//! The test bed checks no policies, tokens or limits: the host does, out of sight of engines.
 
 mod ambient;
 mod auth;
@@ -106,7 +105,8 @@ impl<E: SecretsEngine> TestBed<E> {
     /// Sends a GET.
     ///
     /// # Errors
-    /// As a caller would see them; an absent object is not found with an empty message.
+    /// The failure that a caller would receive; an absent object is not found with an empty
+    /// message.
     pub fn read(&self, path: &str) -> Result<Reply, Failure> {
         self.request(Verb::Read, path, &json!({}))
     }
@@ -114,7 +114,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// Sends a POST.
     ///
     /// # Errors
-    /// As a caller would see them.
+    /// The failure that a caller would receive.
     pub fn write(&self, path: &str, body: &Value) -> Result<Reply, Failure> {
         self.request(Verb::Write, path, body)
     }
@@ -122,7 +122,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// Sends a DELETE.
     ///
     /// # Errors
-    /// As a caller would see them.
+    /// The failure that a caller would receive.
     pub fn delete(&self, path: &str) -> Result<Reply, Failure> {
         self.request(Verb::Delete, path, &json!({}))
     }
@@ -130,7 +130,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// Sends a LIST; `data.keys` are the names.
     ///
     /// # Errors
-    /// As a caller would see them; an empty listing is not found.
+    /// The failure that a caller would receive; an empty listing is not found.
     pub fn list(&self, path: &str) -> Result<Reply, Failure> {
         self.request(Verb::List, path, &json!({}))
     }

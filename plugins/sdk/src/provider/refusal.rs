@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Maximum length of a provider's code that an error repeats, in characters.
 const CODE: usize = 64;
 
-/// Failure of a request to a provider. Of the provider's answer, no text contains more than a code.
+/// Failure of a request to a provider. No text repeats more than a code of the provider's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The provider refused; nothing changed.

@@ -51,7 +51,7 @@ pub(super) fn statements(
         match segment.context {
             Context::Plain => splitter.plain(&segment)?,
             // A block comment separates tokens and becomes a space; a line comment is followed by a
-            // line end, which separates them.
+            // line end, which separates the tokens too.
             Context::Comment => {
                 splitter.part(if segment.text.starts_with("/*") { " " } else { "" }, segment.at)
             }

@@ -1,4 +1,4 @@
-//! Functions of user-name templates, compatible with those of this API.
+//! Functions of user-name templates, with the semantics of the reference implementation.
 
 use super::{LONGEST_RESULT, LONGEST_VALUE, Surroundings, TemplateFault, Value};
 use base64::Engine as _;

@@ -61,7 +61,7 @@ impl<M: AuthMethod> AuthBed<M> {
     /// Logs in.
     ///
     /// # Errors
-    /// As a caller would see them; internal if the answer is not a login.
+    /// The failure that a caller would receive; internal if the answer is not a login.
     pub fn login(&self, path: &str, body: &Value) -> Result<Login, Failure> {
         let reply = self.0.write(path, body)?;
         reply.login.ok_or_else(|| Failure::internal(format!("{path} answered no login")))
