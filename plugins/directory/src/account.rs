@@ -1,8 +1,9 @@
-//! An account of the directory as the engine keeps it: its passwords, and who has the use of it.
+//! An account of the directory as the engine stores it: its passwords, and its owner (a set, or
+//! roles).
 //!
-//! The attack this file stops: one account that two roles and a set rotate against each other, so
-//! that a password which was handed out stops working. The record is that of the directory's entry,
-//! under all names that it is given by, and is either a set's or that of roles.
+//! Prevents two roles and a set from rotating the same account against each other, so that a
+//! password that was handed out stops working. There is one record for each entry of the directory,
+//! however a caller names the entry, and the record belongs either to a set or to roles.
 
 use crate::directory::{Found, Identity};
 use crate::known_servers::KnownServers;
@@ -12,26 +13,27 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 
-/// An account. No `Debug`: it holds passwords.
+/// A stored account. No `Debug`: the record contains passwords.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Account {
-    /// Where its entry was last seen.
+    /// DN at which the entry was last seen.
     pub(crate) dn: String,
-    /// The roles that show its password.
+    /// Names of the roles that show the password.
     pub(crate) roles: Vec<String>,
-    /// The set that lends it; empty where it is none's.
+    /// Name of the set that lends the account; empty for none.
     pub(crate) set: String,
-    /// The password that is in force, where the engine knows it.
+    /// Password in force, if the engine knows it.
     pub(crate) current: Option<String>,
-    /// The one before, where the engine knew it.
+    /// Previous password, if the engine knew it.
     pub(crate) last: Option<String>,
-    /// When the engine last changed the password.
+    /// Time at which the engine last changed the password.
     pub(crate) rotated: Option<StoreTime>,
-    /// When it was last changed, as the directory told after that.
+    /// Time of that change by the directory's clock, read right after the change.
     pub(crate) directory_rotated: Option<StoreTime>,
-    /// Who has it.
+    /// The present loan, if the account is lent.
     pub(crate) loan: Option<Loan>,
-    /// The servers of the password in force. `None` where an earlier release stored the password.
+    /// Servers to which the password in force may be sent. `None` if an earlier release stored the
+    /// password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) known_servers: Option<KnownServers>,
 }
@@ -43,12 +45,12 @@ impl Account {
         format!("account/{}", identity.as_str())
     }
 
-    /// The account, if the engine keeps it.
+    /// Returns the account, if the engine stores it.
     pub(crate) fn find(host: &dyn Host, identity: &Identity) -> Result<Option<Self>, Failure> {
         host.storage().get(&Self::key(identity))
     }
 
-    /// The account of an entry: the one that is kept, or a new one that has no owner.
+    /// Returns the stored account of an entry, or a new account without an owner.
     pub(crate) fn of(host: &dyn Host, found: &Found) -> Result<Self, Failure> {
         let kept = Self::find(host, &found.identity)?;
         let new = || Self {
@@ -73,15 +75,15 @@ impl Account {
         host.storage().delete(&Self::key(identity))
     }
 
-    /// Whether it is not lent and has a password, so that it can be lent.
+    /// Returns true if the account can be lent: it is not lent already, and its password is known.
     pub(crate) fn is_at_home(&self) -> bool {
         self.loan.is_none() && self.current.is_some()
     }
 
-    /// Ends the loan, and its lease with it.
+    /// Ends the loan and its lease.
     ///
     /// # Errors
-    /// What the lease book refused.
+    /// A refusal of the lease book.
     pub(crate) fn end_loan(&mut self, host: &dyn Host) -> Result<(), Failure> {
         match self.loan.take() {
             Some(loan) => host.leases().end_issued(&loan.handle),
@@ -90,11 +92,11 @@ impl Account {
     }
 }
 
-/// Names that a warning gives.
+/// Maximum number of account names in one warning.
 const MOST_NAMED: usize = 10;
 
-/// The warning that passwords of these accounts go with their records. They stay in force, and were
-/// set by the engine alone.
+/// Returns a warning that the passwords of these accounts are deleted with their records. The
+/// passwords stay in force in the directory, and only the engine knew them.
 pub(crate) fn forgotten(names: &[&str]) -> Option<String> {
     let named: Vec<String> = names.iter().take(MOST_NAMED).map(|name| quoted(name)).collect();
     let more = names.len().saturating_sub(named.len());

@@ -1,6 +1,7 @@
-//! `config`: where the directory is, who the engine is there, and how passwords are made.
+//! The endpoint `config`: address of the directory, the engine's login, and the rules for
+//! passwords.
 //!
-//! Nothing is asked of the directory when it is written, but by `verify`, which stores nothing.
+//! A write does not contact the directory, except with `verify`, which stores nothing.
 
 mod verify;
 
@@ -14,10 +15,10 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
 use serde_json::{Map, Value, json};
 
-/// Below which changes are written down that are under way.
+/// Key prefix of intents: the changes under way.
 const CHANGES: &str = "intent/";
 const VERSIONS: [&str; 2] = ["tls12", "tls13"];
-/// What a configuration is made of.
+/// Fields of the configuration.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("url", "ldap:// or ldaps:// and a host; several, with commas, are tried in order"),
     Field::text("binddn", "the name by which the engine logs in: a DN, or a user of upndomain"),
@@ -45,7 +46,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::flag("verify", "try these settings at the directory, and store nothing"),
 ];
 
-/// What a removal is asked with.
+/// Fields of a removal.
 pub(crate) const REMOVAL: &[Field] = &[Field::flag(
     "force",
     "remove it although accounts are lent, or only the engine knows bindpass",
@@ -79,7 +80,8 @@ impl Config {
         Ok(())
     }
 
-    /// A policy takes the place of length and formatter, and they take that of a policy.
+    /// Merges the password rules. Giving a policy resets length and formatter; giving length or
+    /// formatter resets the policy.
     fn merge_passwords(&mut self, call: &Call) -> Result<(), Failure> {
         call.merge("password_policy", &mut self.password_policy)?;
         let (mut length, mut formatter) = (self.length, self.formatter.clone());
@@ -94,7 +96,7 @@ impl Config {
         Ok(())
     }
 
-    /// What is said to be nothing, and is needed, is as if it were not set.
+    /// Replaces empty values of required settings with their defaults.
     fn fill_in_empty(&mut self) {
         let usual = Self::default();
         for (text, usual) in [
@@ -170,9 +172,10 @@ impl Config {
             .map_err(|why| Failure { message: format!("certificate: {}", why.message), ..why })
     }
 
-    /// What decides to which servers passwords go, and how those prove themselves. The order of
-    /// servers does as well: in clear, one behind a server with TLS is not asked. Each version of
-    /// TLS that there is authenticates a server alike.
+    /// Returns the settings that decide to which servers passwords are sent and how the servers
+    /// prove their identity. The order of the URLs counts, too: an unencrypted server after a TLS
+    /// server is never asked. The TLS versions do not count: each supported version authenticates
+    /// the server equally well.
     fn places(&self, before: &Self) -> [Place<'static>; 4] {
         let is_elsewhere = !servers::of(&before.url).eq(servers::of(&self.url));
         [
@@ -183,7 +186,7 @@ impl Config {
         ]
     }
 
-    /// What an operator should know of it.
+    /// Returns warnings for the operator about insecure or ineffective settings.
     fn warnings(&self) -> Vec<String> {
         let insecure = self.insecure_tls.then(|| {
             "insecure_tls is on: any server that answers at the address is trusted with passwords"
@@ -204,7 +207,8 @@ impl Config {
         insecure.into_iter().chain(clear).chain(unasked).collect()
     }
 
-    /// What would be lost or stranded without it, and what to do about each.
+    /// Returns the reasons not to remove the configuration: work that depends on the configuration,
+    /// secrets that would be lost, and the remedy for each.
     fn needs(&self, host: &dyn Host) -> Result<Vec<String>, Failure> {
         let lent = host.leases().count(LANE)?;
         let lent = (lent > 0).then(|| {
@@ -256,14 +260,14 @@ impl Config {
     }
 }
 
-/// Creates or changes the configuration.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let before = Config::find(host)?.unwrap_or_default();
     let mut config = before.clone();
     config.merge(call)?;
     config.check(host, &call.mount)?;
     destination::check(call, &config.places(&before), &[Held::of("bindpass", &before.bindpass)])?;
-    // Who writes it has it asked at once, also where the directory refused the login a moment ago.
+    // Closes the login's idle sessions and clears the pause after a refused login, so that the
+    // directory is asked at once with the new settings.
     host.ldap().close(&config.target());
     if call.flag("verify") {
         return Ok(verify::try_out(host, &config)?.warn(config.warnings()));
@@ -273,14 +277,13 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(config.warnings()))
 }
 
-/// Shows the configuration without `bindpass`.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let config = Config::find(host)?.ok_or_else(Failure::absent)?;
     Answer::data(&config.shown(&call.mount))
 }
 
-/// Removes the configuration, unless something still needs it. Roles, sets and loans stay, and go
-/// on once it is written again.
+/// Removes the configuration, unless something still needs it. Roles, sets and loans stay, and work
+/// again when a new configuration is written.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let Some(config) = Config::find(host)? else { return Ok(Answer::nothing()) };
     let needs = config.needs(host)?;

@@ -1,7 +1,8 @@
-//! `creds/{name}`: the password of a role's account, which is rotated first where it is due.
+//! The endpoint `creds/{name}`: returns the password of a role's account, and rotates the password
+//! first if a rotation is due.
 //!
-//! The fault this file rules out: a password that is handed out although another one is in force.
-//! If the directory says that it was changed by others, it is rotated before it is shown.
+//! Prevents handing out a password that is not in force any more. If the directory reports a change
+//! that the engine did not make, the engine rotates the password before showing it.
 
 use crate::account::Account;
 use crate::roles::Role;
@@ -13,21 +14,21 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
 use serde_json::{Map, json};
 
-/// Milliseconds after which to ask again while a change is under way.
+/// Milliseconds after which the caller should retry while a change is under way.
 const SOON: u64 = 1_000;
 
-/// Why a password is rotated before it is shown.
+/// The reason to rotate a password before showing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
-    /// The engine does not know it.
+    /// The engine does not know the password.
     Unknown,
-    /// Others have changed it since.
+    /// The password was changed outside the engine.
     OutOfBand,
-    /// Its time is over.
+    /// The role's ttl is over.
     Expired,
 }
 
-/// Answers the password of the role's account.
+/// Returns the password of the role's account.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let role = Role::find(host, name)?.ok_or_else(Failure::absent)?;
@@ -42,8 +43,9 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     answer(&role, &account)
 }
 
-/// While a change is under way it is not known which password is in force. One that another call is
-/// at work on is waited for; one that was left unfinished is not.
+/// Refuses the request while a change is under way, because it is not known which password is in
+/// force. Waits for a change that another call is making, but not for an unfinished change that no
+/// call is working on.
 fn check_settled(host: &dyn Host, role: &Role) -> Result<(), Failure> {
     if !rotation::is_open(host, &role.account)? {
         return Ok(());
@@ -59,8 +61,9 @@ fn check_settled(host: &dyn Host, role: &Role) -> Result<(), Failure> {
     Err(Failure { retry_after: Some(SOON), ..Failure::new(Kind::Unavailable, message) })
 }
 
-/// The first of the reasons that holds. A change by others is one that the directory did not tell
-/// after the engine's own, and that its clock alone does not explain.
+/// Returns the first reason that applies. A change counts as made outside the engine if the
+/// directory's time of change differs from the time read after the engine's own change, and is
+/// later than the engine's change by more than the tolerance for the directory's clock.
 fn why_due(
     account: &Account,
     config: &Config,
@@ -92,7 +95,7 @@ fn rotate(
     }
     let name = &role.service_account_name;
     host.log().write(Level::Warn, "changed-out-of-band", &[("account", name)]);
-    // What others set is not known, and what was shown before is in force no more.
+    // The password set outside is unknown, and the password shown before is no longer in force.
     let account = Account { current: None, ..account };
     rotation::rotate(host, config, &role.account, &account, "")
 }

@@ -1,9 +1,9 @@
-//! What is asked of the directory: who an account is, whether a password is in force, and to change
-//! it.
+//! Requests to the directory: find an account, check whether a password is in force, and change a
+//! password.
 //!
-//! The attacks this file stops: a name that becomes a filter (names are values of a condition, and
-//! never text of a filter), one account under two names (what counts is the entry's own id), and a
-//! password that a server of the other kind keeps as an attribute in clear.
+//! Prevents LDAP filter injection (names are values of a condition and never filter text), one
+//! account under two names (accounts are compared by the id of their entry), and a password that a
+//! server of the other kind stores as a readable attribute.
 
 mod identity;
 mod login;
@@ -22,46 +22,46 @@ pub(crate) use identity::Identity;
 pub(crate) use login::{NewerLogin, begin_rotation, end_rotation};
 use server::Server;
 
-/// What is asked of an entry.
+/// Attributes read from an account's entry.
 const ATTRIBUTES: &[&str] =
     &["objectGUID", "entryUUID", "userPrincipalName", "pwdLastSet", "pwdChangedTime"];
 
-/// The directory of a configuration.
+/// The directory of a configuration, and the login to use.
 pub(crate) struct Directory<'a> {
     host: &'a dyn Host,
     config: &'a Config,
-    /// Who asks; the engine's own login unless an account asks for itself.
+    /// Servers and login: the engine's own, or an account's if the account acts for itself.
     target: Target,
     is_account: bool,
     newer: NewerLogin,
 }
 
-/// An account as the directory knows it.
+/// An account as found in the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) identity: Identity,
     pub(crate) dn: String,
-    /// When its password was last changed, by the directory's clock, where it tells.
+    /// Time of the last password change by the directory's clock, if the directory tells.
     pub(crate) changed: Option<StoreTime>,
 }
 
-/// What a login says of a password.
+/// Result of a test login with a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
     InForce,
     NotInForce,
-    /// The account is locked, or may not log in in this way, so that no password is taken.
+    /// The account is locked, or may not log in this way, so that every password is refused.
     CannotTell,
 }
 
 impl<'a> Directory<'a> {
-    /// By the engine's own login.
+    /// Uses the engine's own login.
     pub(crate) fn new(host: &'a dyn Host, config: &'a Config) -> Self {
         let newer = NewerLogin::Read;
         Self { host, config, target: config.target(), is_account: false, newer }
     }
 
-    /// By the login of an account.
+    /// Uses the login of an account.
     pub(crate) fn as_account(
         host: &'a dyn Host,
         config: &'a Config,
@@ -72,15 +72,16 @@ impl<'a> Directory<'a> {
         Self { host, config, target, is_account: true, newer: NewerLogin::None }
     }
 
-    /// What is to become of a login that is refused.
+    /// Sets the source of a newer `bindpass` after a refused login.
     pub(crate) fn with(self, newer: NewerLogin) -> Self {
         Self { newer, ..self }
     }
 
-    /// Asks the servers only to which the password of the account `dn` may be sent.
+    /// Restricts the directory to the servers to which the password of the account `dn` may be
+    /// sent.
     ///
     /// # Errors
-    /// Unreachable where the configuration has none of them.
+    /// Unreachable if the configuration contains no such server.
     pub(crate) fn narrowed_to(
         self,
         known: Option<&KnownServers>,
@@ -90,11 +91,11 @@ impl<'a> Directory<'a> {
         Ok(Self { target, ..self })
     }
 
-    /// Gives an account another password, by the right to do so or, where the account asks itself,
-    /// by its present one.
+    /// Changes the password of an account: by the engine's right to set passwords, or, if the
+    /// account acts for itself, by proving the present password.
     ///
     /// # Errors
-    /// What the server refused, or that its answer was lost.
+    /// The server's refusal, or a fault that says that the answer was lost.
     pub(crate) fn set_password(&self, dn: &str, new: &str) -> Result<(), Fault> {
         let current = self.is_account.then(|| self.target.password.clone());
         if self.config.schema == AD {
@@ -121,10 +122,10 @@ impl<'a> Directory<'a> {
         self.asking(|target| self.host.ldap().modify(target, dn, &change))
     }
 
-    /// What a login by the password says.
+    /// Tests by a login whether the password is in force.
     ///
     /// # Errors
-    /// Where no server answers.
+    /// Fails if no server answers.
     pub(crate) fn prove(&self, name: &str, password: &str) -> Result<Proof, Failure> {
         match self.host.ldap().bind(&self.target.log_in_as(name, password)) {
             Ok(()) => Ok(Proof::InForce),
@@ -133,10 +134,11 @@ impl<'a> Directory<'a> {
         }
     }
 
-    /// Whether the directory takes the engine's login, where it has one.
+    /// Checks that the directory accepts the engine's login. Without a login there is nothing to
+    /// check.
     ///
     /// # Errors
-    /// That it does not, or that none answers.
+    /// Fails if the login is refused or no server answers.
     pub(crate) fn check_login(&self) -> Result<(), Failure> {
         if !self.config.has_login() {
             return Ok(());
@@ -147,10 +149,10 @@ impl<'a> Directory<'a> {
         })
     }
 
-    /// Whether the server is of the kind that `schema` says.
+    /// Checks that the server is of the kind that `schema` names.
     ///
     /// # Errors
-    /// Invalid request where it is of the other kind.
+    /// Invalid request if the server is of the other kind.
     pub(crate) fn check_schema(&self) -> Result<(), Failure> {
         let is_active_directory = self.server()?.is_active_directory;
         match (self.config.schema.as_str(), is_active_directory) {
@@ -162,10 +164,10 @@ impl<'a> Directory<'a> {
         }
     }
 
-    /// Whether there is an entry to search below, where the engine has a login to look by.
+    /// Checks that the search base exists. Without a login of the engine there is nothing to check.
     ///
     /// # Errors
-    /// Invalid request where there is none.
+    /// Invalid request if the engine's login sees no such entry.
     pub(crate) fn check_base(&self) -> Result<(), Failure> {
         if !self.config.has_login() {
             return Ok(());
@@ -181,12 +183,12 @@ impl<'a> Directory<'a> {
         }
     }
 
-    /// Where accounts are searched.
+    /// Returns the search base for accounts: `userdn`, or the root of the server.
     fn base(&self) -> Result<String, Fault> {
         if self.config.userdn.is_empty() { self.root() } else { Ok(self.config.userdn.clone()) }
     }
 
-    /// Where everything is below.
+    /// Returns the root of the server's entries, or `userdn` if the server does not tell its root.
     fn root(&self) -> Result<String, Fault> {
         let root = self.server()?.root;
         let named = [&root, &self.config.userdn].into_iter().find(|dn| !dn.is_empty());
@@ -217,16 +219,16 @@ impl<'a> Directory<'a> {
 
 const OTHER_SCHEMA: &str = "schema openldap is not for Active Directory, which would keep the \
                             password as a readable attribute and change nothing; use schema ad";
-/// LDAP's result of a wrong name or password.
+/// LDAP result code for a wrong name or password.
 const INVALID_CREDENTIALS: u32 = 49;
 const NO_BASE: &str = "the server does not tell where its entries are; set userdn";
 
-/// The fault in words of the configuration, whose fields the host does not know.
+/// Replaces the host's field names in the message with those of the configuration.
 fn worded(fault: Fault) -> Fault {
     Fault { message: fault.message.replace("root-certificates", "certificate"), ..fault }
 }
 
-/// The value of `unicodePwd`.
+/// Encodes a password as a value of `unicodePwd`.
 fn quoted_utf16(password: &str) -> Vec<u8> {
     format!("\"{password}\"").encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
@@ -238,10 +240,11 @@ fn absent_is_empty(found: Result<Vec<Entry>, Fault>) -> Result<Vec<Entry>, Fault
     }
 }
 
-/// Active Directory says why a login was refused, and says most of it only to who has the password:
-/// that the account is disabled (533), expired (701), may not log in here or now (530, 531, 534),
-/// or must change its password (532, 773). That it is locked (775) it says to anyone. Another
-/// result than "invalid credentials", such as a demand for TLS, says nothing of the password.
+/// Interprets a refused login. Active Directory reports most reasons only if the password was
+/// right: the account is disabled (533), expired (701), may not log in here or now (530, 531, 534),
+/// or must change its password (532, 773). A locked account (775) is reported for any password. A
+/// result other than "invalid credentials", such as a demand for TLS, says nothing about the
+/// password.
 fn told_by(refused: &Fault) -> Proof {
     match refused.data {
         Some(0x530..=0x534 | 0x701 | 0x773) => Proof::InForce,

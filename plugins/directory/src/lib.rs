@@ -1,8 +1,9 @@
-//! The directory secrets engine: passwords of accounts that are there already, rotated for roles
-//! and lent by a library.
+//! Directory secrets engine: rotates the passwords of existing accounts for roles, and lends
+//! accounts from a library.
 //!
-//! One file for each noun of the URL; `account`, `rotation`, `directory`, `passwords` and `times`
-//! are the rules they share. It speaks no LDAP: what it asks of a directory goes through the host.
+//! Each noun of the URL has a file; `account`, `rotation`, `directory`, `passwords` and `times` are
+//! the rules that these files share. The engine contains no LDAP client: all requests to a
+//! directory go through the host.
 
 mod account;
 mod config;
@@ -26,12 +27,12 @@ use bulkhead_sdk::intent;
 use bulkhead_sdk::table::{Field, Operation, Row, delete, list, read, write};
 use bulkhead_sdk::{Context, Failure, Host, Lease, Metric, Reason, Renewal, SecretsEngine};
 
-/// The engine.
+/// The directory secrets engine.
 pub struct Directory;
 
 const ROLE: &[Field] = &[Field::name_of("name", "the role's name")];
 const SET: &[Field] = &[Field::name_of("name", "the set's name")];
-/// Seconds for what changes the passwords of several accounts.
+/// Deadline, in seconds, of calls that change the passwords of several accounts.
 const LONG: u64 = 300;
 
 impl SecretsEngine for Directory {
@@ -114,7 +115,8 @@ impl SecretsEngine for Directory {
         library::revoke(host, &context.mount, lease, reason)
     }
 
-    /// Time comes for changes that their call did not finish, and for a look at all accounts.
+    /// Finishes password changes that their call left unfinished, and reports the figures of all
+    /// accounts when their timer is due.
     fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
         match intent::key_of(key) {
             Some(rotate_root::KEY) => rotate_root::finish(host, &context.mount),

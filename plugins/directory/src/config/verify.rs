@@ -1,15 +1,15 @@
-//! The dry run of a configuration: whether the directory takes the login, is what `schema` says,
-//! and has `userdn`.
+//! Dry run of a configuration: checks that the directory accepts the login, is of the kind that
+//! `schema` names, and has the entry `userdn`.
 
 use crate::directory::Directory;
 use crate::settings::Config;
 use bulkhead_sdk::{Answer, Failure, Host};
 use serde_json::json;
 
-/// Tries the configuration, and stores nothing.
+/// Checks the configuration against the directory. Stores nothing.
 ///
 /// # Errors
-/// What the directory refused, in words that name the setting.
+/// The directory's refusal, in a message that names the setting.
 pub(super) fn try_out(host: &dyn Host, config: &Config) -> Result<Answer, Failure> {
     let directory = Directory::new(host, config);
     directory.check_login()?;

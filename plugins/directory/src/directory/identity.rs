@@ -1,26 +1,26 @@
-//! Which entry an account is, under any name and in any place.
+//! Identity of an account: the id of its entry, which survives renames and moves.
 
 use bulkhead_sdk::ldap::Entry;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host};
 use serde::{Deserialize, Serialize};
 
-/// Characters of a UUID.
+/// Length of a UUID in characters.
 const UUID: usize = 36;
-/// Bytes of a GUID.
+/// Length of a GUID in bytes.
 const GUID: usize = 16;
 
-/// The id that the directory gave an entry when it was made. It is part of storage keys.
+/// The id that the directory assigned to an entry when it was created. Storage keys contain the id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Identity(String);
 
 impl Identity {
-    /// The id of an entry: its `objectGUID`, its `entryUUID`, or, where the directory has neither,
-    /// a digest of its DN.
+    /// Returns the id of an entry: `objectGUID`, `entryUUID`, or, if the directory has neither, a
+    /// digest of the DN.
     ///
     /// # Errors
-    /// What the host refused.
+    /// A refusal of the host.
     pub(crate) fn of(host: &dyn Host, entry: &Entry) -> Result<Self, Failure> {
         if let [guid] = entry.values("objectGUID")
             && guid.len() == GUID
@@ -34,7 +34,7 @@ impl Identity {
         Ok(Self(format!("dn-{}", hexadecimal::text(&digest))))
     }
 
-    /// What to search the entry by; `None` where only its DN tells.
+    /// Returns attribute and value to search for; `None` if the id is a digest of the DN.
     pub(super) fn condition(&self) -> Option<(&'static str, Vec<u8>)> {
         if let Some(guid) = self.0.strip_prefix("guid-") {
             return Some(("objectGUID", bytes(guid)?));
@@ -43,12 +43,12 @@ impl Identity {
         Some(("entryUUID", uuid.as_bytes().to_vec()))
     }
 
-    /// As it stands in storage keys.
+    /// Returns the id as used in storage keys.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The id in a storage key.
+    /// Restores an id from a storage key.
     pub(crate) fn of_key(key: &str) -> Self {
         Self(key.to_owned())
     }
@@ -58,7 +58,7 @@ fn is_uuid(text: &str) -> bool {
     text.len() == UUID && text.chars().all(|one| one.is_ascii_hexdigit() || one == '-')
 }
 
-/// The bytes behind hexadecimal digits.
+/// Decodes hexadecimal digits.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
     let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

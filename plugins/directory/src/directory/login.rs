@@ -1,40 +1,41 @@
-//! The engine's login in a question: by the `bindpass` that the call has read, by a newer
-//! `bindpass`, or by the `bindpass` before, where a server has not heard of the change yet.
+//! The engine's login for a request: the `bindpass` that the call has read, a newer `bindpass`, or
+//! the previous `bindpass` while a server has not yet received the change.
 //!
-//! The fault this file rules out: `bindpass` is rotated while requests are under way, and the
-//! requests fail by the previous password and lock the engine's own account.
+//! Prevents a rotation of `bindpass` from failing the requests under way, and those requests from
+//! locking the engine's own account with the previous password.
 
 use super::{Directory, worded};
 use crate::settings::Config;
 use bulkhead_sdk::ldap::{Code, Fault, Target};
 use bulkhead_sdk::{Failure, Host};
 
-/// Values of the cache: servers accept `bindpass`, or the `bindpass` before the last rotation.
+/// Cached values: the servers accept the present `bindpass`, or only the previous `bindpass`.
 const CURRENT: &[u8] = b"current";
 const BEHIND: &[u8] = b"behind";
-/// Seconds for which the cache keeps the value.
+/// Lifetime of a cached value, in seconds.
 const KEPT: u32 = 60;
-/// Maximum number of passwords by which a question is asked, each newer than the last.
+/// Maximum number of passwords tried for one request, each newer than the last.
 const MOST: usize = 4;
 
-/// The way to a newer `bindpass` after a refused login.
+/// Source of a newer `bindpass` after a refused login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NewerLogin {
-    /// Reads the configuration again. A change since the call's first read is a conflict, and the
-    /// host runs the call again from the start.
+    /// Reads the configuration again. If the configuration changed since the call's first read, the
+    /// commit conflicts, and the host runs the call again from the start.
     Read,
-    /// Reads the configuration again, and forgets all reads of the call before and after. A call
-    /// that has changed something outside cannot run again. Nothing must be buffered.
+    /// Reads the configuration again, and drops the call's earlier and later reads from conflict
+    /// detection: a call with an effect outside cannot run again. Nothing may be buffered, because
+    /// the checkpoint would commit the buffer.
     ReadAlone,
-    /// Reads nothing: the call itself rotates `bindpass`.
+    /// Reads nothing: the call itself rotates `bindpass`, or an account logs in.
     None,
 }
 
-/// Key of the cache: the rotation of `bindpass` that is at work.
+/// Cache key that is led by the call that rotates `bindpass`.
 const ROTATION: &str = "rotation-of-bindpass";
 
-/// Waits until no other call rotates `bindpass`, for ten seconds at most. From then on, calls whose
-/// login is refused wait for [`end_rotation`], or for the end of this call.
+/// Waits until no other call rotates `bindpass`, at most ten seconds. Afterwards, calls with a
+/// refused login wait until [`end_rotation`] or the end of this call.
 ///
 /// # Errors
 /// A refusal of the host.
@@ -42,7 +43,7 @@ pub(crate) fn begin_rotation(host: &dyn Host) -> Result<(), Failure> {
     host.cache().get_or_lead(ROTATION).map(drop)
 }
 
-/// Lets the waiting calls go on.
+/// Resumes the waiting calls.
 ///
 /// # Errors
 /// A refusal of the host.
@@ -51,7 +52,7 @@ pub(crate) fn end_rotation(host: &dyn Host) -> Result<(), Failure> {
 }
 
 impl Directory<'_> {
-    /// Asks by the present `bindpass`, or by the `bindpass` before.
+    /// Runs `ask` with the present `bindpass`; if refused, with a newer or the previous `bindpass`.
     pub(super) fn asking<T>(&self, ask: impl Fn(&Target) -> Result<T, Fault>) -> Result<T, Fault> {
         let ask = |target: &Target| ask(target).map_err(worded);
         if self.is_account {
@@ -72,9 +73,9 @@ impl Directory<'_> {
         Err(Fault::new(Code::Unreachable, ROTATED_AGAIN))
     }
 
-    /// Asks by the `bindpass` of `config`, and first by the `bindpass` before where servers were
-    /// found to accept that. A call at a time finds out, and the cache keeps the answer for a
-    /// while, because wrong logins lock an account.
+    /// Runs `ask` with the `bindpass` of `config`. If the cache says that the servers accept only
+    /// the previous `bindpass`, tries the previous `bindpass` first. One call at a time probes the
+    /// servers, and the cache keeps the result for a while, because wrong logins lock an account.
     fn asking_by<T>(
         &self,
         config: &Config,
@@ -98,7 +99,7 @@ impl Directory<'_> {
         done
     }
 
-    /// Asks by the `bindpass` before that of `config`, where the server accepts the login.
+    /// Runs `ask` with the `bindpass` before that of `config`, if the server accepts that login.
     fn asking_previous<T>(
         &self,
         config: &Config,
@@ -115,7 +116,8 @@ impl Directory<'_> {
         Some(self.target.log_in_as(&config.login_name(), bindpass))
     }
 
-    /// Keeps the accepted login in the cache. Without the cache, the next call finds out the same.
+    /// Caches which login was accepted, or removes the cached value. If the cache fails, the next
+    /// call probes again.
     fn keep(&self, key: &str, found: Option<&[u8]>) {
         drop(match found {
             Some(found) => self.host.cache().put(key, found, KEPT),
@@ -123,8 +125,8 @@ impl Directory<'_> {
         });
     }
 
-    /// Returns the present configuration, where a rotation has changed the `bindpass` of `config`.
-    /// Waits for the end of a rotation.
+    /// Returns the present configuration if a rotation has changed the `bindpass` of `config`.
+    /// Waits for the end of a rotation under way.
     fn newer_than(&self, config: &Config) -> Result<Option<Config>, Fault> {
         if self.newer == NewerLogin::None {
             return Ok(None);

@@ -1,8 +1,8 @@
-//! Which account is meant by a name.
+//! Look-up of the account that a name means.
 //!
-//! The attacks this file stops: a role or set for an account that is not below `userdn`, by its DN;
-//! and one for the account that the engine itself logs in by, whose password would be shown to who
-//! may read the role, and would not be the one that is configured any more.
+//! Prevents a role or set from naming, by DN, an account outside `userdn`, and from naming the
+//! account of the engine's own login: readers of the role would see that password, and a rotation
+//! would make the configured `bindpass` invalid.
 
 use super::name::{Name, name_of};
 use super::{Directory, Found, Identity, absent_is_empty};
@@ -10,14 +10,15 @@ use bulkhead_sdk::Failure;
 use bulkhead_sdk::ldap::{Entry, Fault, Filter, Search};
 use bulkhead_sdk::wire::failure::quoted;
 
-/// Entries that are looked at where one name is to mean one.
+/// Maximum number of entries fetched for a name that must be unique.
 const SEVERAL: u32 = 10;
 
 impl Directory<'_> {
-    /// The one account of that name, below `userdn`, that is not the engine's own.
+    /// Returns the only account of that name below `userdn`. The engine's own account is refused.
     ///
     /// # Errors
-    /// Invalid request where there is none, or more than one.
+    /// Invalid request if no account or more than one has the name, or if the engine logs in as the
+    /// account.
     pub(crate) fn find(&self, name: &str) -> Result<Found, Failure> {
         let base = self.base()?;
         let found = self.only(name, &base)?;
@@ -33,16 +34,16 @@ impl Directory<'_> {
         Ok(found)
     }
 
-    /// The account that the engine itself logs in by, wherever it is.
+    /// Returns the account of the engine's own login, wherever its entry is.
     ///
     /// # Errors
-    /// Invalid request where there is no such entry, or more than one.
+    /// Invalid request if there is no such entry, or more than one.
     pub(crate) fn find_own(&self) -> Result<Found, Failure> {
         self.only(own_name(&self.config.login_name()), &self.root()?)
     }
 
-    /// What may be the account that the engine itself logs in by; none where it has no entry, as
-    /// the `rootdn` of OpenLDAP.
+    /// Returns the entries that may be the account of the engine's own login. A login without an
+    /// entry, such as the `rootdn` of OpenLDAP, has none.
     fn own(&self) -> Result<Vec<Found>, Failure> {
         if !self.config.has_login() {
             return Ok(Vec::new());
@@ -52,8 +53,7 @@ impl Directory<'_> {
         found.iter().map(|entry| self.found(entry)).collect()
     }
 
-    /// The account again, wherever it was moved and however it is called now; `None` where it is
-    /// gone.
+    /// Finds an account again by its id after a move or rename; `None` if the entry is gone.
     pub(crate) fn find_again(
         &self,
         identity: &Identity,
@@ -83,7 +83,8 @@ impl Directory<'_> {
         }
     }
 
-    /// The entries of that name: of a DN wherever it is, of another below `base`.
+    /// Returns the entries of that name. A DN may be anywhere; any other name is searched below
+    /// `base`.
     fn called(&self, name: &str, base: &str) -> Result<Vec<Entry>, Fault> {
         absent_is_empty(match name_of(name, &self.config.schema) {
             Name::Dn(dn) => self.search(Search::entry(dn)),
@@ -94,7 +95,8 @@ impl Directory<'_> {
         })
     }
 
-    /// Whether the server says that the entry is there: two spellings of a DN are one.
+    /// Returns true if the server finds the entry below `base`. The server decides, because one DN
+    /// has several spellings.
     fn is_below(&self, found: &Found, base: &str) -> Result<bool, Failure> {
         let Some((attribute, value)) = found.identity.condition() else {
             let (dn, base) = (found.dn.to_lowercase(), base.to_lowercase());
@@ -114,11 +116,12 @@ fn absent(name: &str, base: &str) -> Failure {
     ))
 }
 
-/// Several domains may have an account of one short name, and a search is in one of them.
+/// Hint for names with a domain: several domains may have an account of the same short name, and a
+/// search covers one of them.
 const FORMS: &str = ". A domain before a backslash is not taken: name an account by its user \
                      principal name (user@domain), its short name alone, its cn, or its DN";
 
-/// A name of a login as one that accounts are called by.
+/// Removes the domain from a login name, so that accounts can be searched by the rest.
 fn own_name(login: &str) -> &str {
     login.split_once('\\').map_or(login, |(_, name)| name)
 }

@@ -1,18 +1,18 @@
-//! What an operator calls an account: a DN, a user principal name, or a short name.
+//! Forms of an account name: a DN, a user principal name, or a short name.
 
 use crate::settings::AD;
 
-/// What a name is looked for as.
+/// An account name as the directory is searched for it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Name<'a> {
-    /// The entry itself.
+    /// The entry with this DN.
     Dn(&'a str),
-    /// An entry for which one of these holds.
+    /// An entry that matches at least one of these attribute values.
     Values(Vec<(&'static str, &'a str)>),
 }
 
-/// What `name` is looked for as, in a directory of that schema. A directory without one of the
-/// attributes finds nothing by it.
+/// Classifies `name` for a directory of that schema. Conditions on attributes that the directory
+/// does not have find nothing.
 pub(super) fn name_of<'a>(name: &'a str, schema: &str) -> Name<'a> {
     if is_dn(name) {
         return Name::Dn(name);
@@ -25,7 +25,7 @@ pub(super) fn name_of<'a>(name: &'a str, schema: &str) -> Name<'a> {
     Name::Values(attributes.iter().map(|attribute| (*attribute, name)).collect())
 }
 
-/// Whether it begins with the name of an attribute and `=`. No other name of an account has one.
+/// Returns true if `name` begins with an attribute name and `=`, which only a DN does.
 pub(crate) fn is_dn(name: &str) -> bool {
     let Some((attribute, value)) = name.split_once('=') else { return false };
     let is_letter = |one: char| one.is_ascii_alphanumeric() || one == '-' || one == '.';

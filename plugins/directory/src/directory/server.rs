@@ -1,28 +1,28 @@
-//! What kind of server it is, as its own entry tells. It is asked once an hour.
+//! The kind of a server, as its root DSE tells. The answer is cached for an hour.
 
 use bulkhead_sdk::Host;
 use bulkhead_sdk::ldap::{Entry, Fault, Search};
 use serde::{Deserialize, Serialize};
 
-/// Seconds for which an answer is believed.
+/// Lifetime of a cached answer, in seconds.
 const KEPT: u32 = 3_600;
-/// A capability that Active Directory has, and Samba as a domain controller.
+/// OID of a capability of Active Directory; Samba as a domain controller has the capability, too.
 const ACTIVE_DIRECTORY: &str = "1.2.840.113556.1.4.800";
-/// The operation that changes a password (RFC 3062).
+/// OID of the extended operation that changes a password (RFC 3062).
 const PASSWORD_MODIFY: &str = "1.3.6.1.4.1.4203.1.11.1";
 
-/// A server.
+/// Properties of a directory server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Server {
     pub(super) is_active_directory: bool,
-    /// By the operation for it.
+    /// The server supports the password modify operation.
     pub(super) changes_passwords: bool,
-    /// The DN that its entries are below; empty where it does not tell.
+    /// DN above the server's entries; empty if the server does not tell.
     pub(super) root: String,
 }
 
 impl Server {
-    /// What is searched for.
+    /// Returns the search of the root DSE.
     pub(super) fn search() -> Search {
         Search::root_dse().attributes(&[
             "defaultNamingContext",
@@ -32,8 +32,8 @@ impl Server {
         ])
     }
 
-    /// The server behind `url`, which `ask` asks unless it was asked lately. What the cache cannot
-    /// keep is asked again.
+    /// Returns the properties of the server at `url`. Calls `ask` unless the cache has a recent
+    /// answer; a failed write to the cache only causes another question.
     pub(super) fn of(
         host: &dyn Host,
         url: &str,

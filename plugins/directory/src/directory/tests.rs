@@ -1,4 +1,4 @@
-//! What is asked of a directory, and how its answers are read.
+//! Requests to a directory, and the interpretation of its answers.
 
 use super::*;
 use crate::fixture::{ENGINE, configured, dn};
@@ -18,7 +18,7 @@ fn what_a_refused_login_says_of_the_password() {
         let refused = Fault { result_code: Some(49), data, ..Fault::new(Code::Refused, words) };
         assert_eq!(told_by(&refused), proof, "{data:x?}");
     }
-    // Stronger authentication or TLS is required, or the server is unwilling.
+    // The server requires stronger authentication or TLS, or is unwilling.
     for code in [8, 13, 48, 50, 53] {
         let refused = Fault { result_code: Some(code), ..Fault::new(Code::Refused, "refused") };
         assert_eq!(told_by(&refused), Proof::CannotTell, "{code}");
