@@ -1,8 +1,8 @@
-//! What the engine tells in figures: how old passwords are, and what came of rotations and
-//! check-outs.
+//! Metrics of the engine: age of the passwords, and results of rotations and check-outs.
 //!
-//! The fault this file rules out: the account that is forgotten. One that is never read is never
-//! rotated, so that every account is looked at from time to time. No account's name is told.
+//! Prevents accounts from being forgotten: an account that is never read is never rotated, so the
+//! engine reports the ages of all accounts at regular intervals. No metric contains an account's
+//! name.
 
 use crate::account::Account;
 use crate::settings::Config;
@@ -29,32 +29,33 @@ const BINDPASS: Metric = Metric::gauge(
     "When bindpass was last rotated, in seconds since 1970.",
 );
 
-/// All of them.
+/// All metrics of the engine.
 pub(crate) const METRICS: &[Metric] = &[ROTATIONS, CHECK_OUTS, AGE, PASSWORDS, OLDEST, BINDPASS];
-/// The key of the timer.
+/// Key of the timer.
 pub(crate) const KEY: &str = "figures";
-/// The lane of the timer: a look waits for no directory.
+/// Lane of the timer. A look does not contact the directory and must not wait for the directory's
+/// lane.
 const LANE: &str = "figures";
-/// Milliseconds between two looks.
+/// Interval between two looks, in milliseconds.
 const EVERY: u64 = 300_000;
-/// Records after which earlier ones are not remembered any more.
+/// Number of records after which a look drops its earlier reads from conflict detection.
 const PIECE: usize = 1_000;
 const DAY: u64 = 86_400;
-/// The most days of each age, but for the last ones.
+/// Age classes: exclusive upper bound in days, and label. Older passwords count as `older`.
 const AGES: [(u64, &str); 5] =
     [(1, "day"), (7, "week"), (31, "month"), (92, "quarter"), (366, "year")];
 
-/// Counts what came of a change of a password.
+/// Counts the result of a rotation.
 pub(crate) fn count_rotation(host: &dyn Host, outcome: &str) {
     host.metrics().count(&ROTATIONS, outcome, 1);
 }
 
-/// Counts what came of a check-out.
+/// Counts the result of a check-out.
 pub(crate) fn count_check_out(host: &dyn Host, outcome: &str) {
     host.metrics().count(&CHECK_OUTS, outcome, 1);
 }
 
-/// Counts a password that took the place of the account's.
+/// Counts a successful rotation, and records the age of the replaced password.
 pub(crate) fn rotated(host: &dyn Host, before: &Account) {
     count_rotation(host, "done");
     if let Some(rotated) = before.rotated {
@@ -63,26 +64,26 @@ pub(crate) fn rotated(host: &dyn Host, before: &Account) {
     }
 }
 
-/// Begins to look at all accounts.
+/// Schedules the first look at all accounts.
 ///
 /// # Errors
-/// What the clock refused.
+/// A refusal of the clock.
 pub(crate) fn begin(host: &dyn Host) -> Result<(), Failure> {
     host.clock().schedule(KEY, host.clock().now(), LANE)
 }
 
-/// Looks no more.
+/// Cancels the looks.
 ///
 /// # Errors
-/// What the clock refused.
+/// A refusal of the clock.
 pub(crate) fn end(host: &dyn Host) -> Result<(), Failure> {
     host.clock().cancel(KEY)
 }
 
-/// Looks at all accounts, and tells when to look again.
+/// Reports the ages of all accounts, and schedules the next look.
 ///
 /// # Errors
-/// What the storage refused.
+/// A refusal of the storage or clock.
 pub(crate) fn look(host: &dyn Host) -> Result<(), Failure> {
     let Some(config) = Config::find(host)? else { return Ok(()) };
     let now = host.clock().now();
@@ -93,7 +94,7 @@ pub(crate) fn look(host: &dyn Host) -> Result<(), Failure> {
     host.storage().scan("account/", |_, entry: bulkhead_sdk::host::Entry<Account>| {
         ages.add(entry.value.rotated, now);
         seen += 1;
-        // What is told is of no single moment: nothing has to stay as it was read.
+        // The figures need no consistent snapshot, so the reads need not stay free of conflicts.
         if seen.is_multiple_of(PIECE) { host.storage().checkpoint().map(drop) } else { Ok(()) }
     })?;
     ages.tell(host);
@@ -103,7 +104,7 @@ pub(crate) fn look(host: &dyn Host) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many passwords are how old.
+/// Number of passwords of each age.
 #[derive(Default)]
 struct Ages {
     counts: [u32; AGES.len()],

@@ -1,20 +1,20 @@
-//! The stage on which the tests of every noun begin: a directory of either kind with an engine's
-//! login and four accounts, and a bed with its configuration.
+//! Fixtures for the tests of all nouns: a directory of either kind with the engine's login and four
+//! accounts, and a test bed with its configuration.
 
 use crate::Directory;
 use bulkhead_sdk::testbed::{Flavour, TestBed};
 use serde_json::{Value, json};
 
-/// Who the engine is.
+/// DN of the engine's login.
 pub(crate) const ENGINE: &str = "CN=engine,OU=people,DC=corp,DC=example";
 pub(crate) const ENGINE_PASSWORD: &str = "secret-of-engine";
 
-/// The DN of an account.
+/// Returns the DN of an account.
 pub(crate) fn dn(name: &str) -> String {
     format!("CN={name},OU=people,DC=corp,DC=example")
 }
 
-/// A directory of a kind, and nothing of the engine.
+/// Returns a test bed with a directory of that kind, and without a configuration.
 pub(crate) fn empty(flavour: Flavour) -> TestBed<Directory> {
     let bed = TestBed::<Directory>::new().unwrap();
     let directory = bed.host.directory();
@@ -36,7 +36,7 @@ pub(crate) fn empty(flavour: Flavour) -> TestBed<Directory> {
     bed
 }
 
-/// What a test writes to `config` unless it is about something else.
+/// Returns the default test configuration.
 pub(crate) fn config(flavour: Flavour) -> Value {
     let schema = if flavour == Flavour::OpenLdap { "openldap" } else { "ad" };
     json!({
@@ -49,14 +49,14 @@ pub(crate) fn config(flavour: Flavour) -> Value {
     })
 }
 
-/// A bed with the configuration.
+/// Returns a test bed with the configuration.
 pub(crate) fn configured(flavour: Flavour) -> TestBed<Directory> {
     let bed = empty(flavour);
     bed.write("config", &config(flavour)).unwrap();
     bed
 }
 
-/// A bed with the configuration and the role `build` on the account `svc1`.
+/// Returns a test bed with the configuration and the role `build` on the account `svc1`.
 pub(crate) fn with_role(flavour: Flavour) -> TestBed<Directory> {
     let bed = configured(flavour);
     let role = json!({ "service_account_name": "svc1@corp.example" });
@@ -67,7 +67,7 @@ pub(crate) fn with_role(flavour: Flavour) -> TestBed<Directory> {
     bed
 }
 
-/// A bed with the configuration and the set `team` of `svc1` and `svc2`.
+/// Returns a test bed with the configuration and the set `team` of `svc1` and `svc2`.
 pub(crate) fn with_set() -> TestBed<Directory> {
     let bed = configured(Flavour::ActiveDirectory);
     let set = json!({ "service_account_names": "svc1,svc2", "ttl": "30m", "max_ttl": "1h" });
@@ -77,7 +77,7 @@ pub(crate) fn with_set() -> TestBed<Directory> {
     bed
 }
 
-/// Whether the password is in force.
+/// Returns true if the password is in force in the directory.
 pub(crate) fn works(bed: &TestBed<Directory>, name: &str, password: &Value) -> bool {
     bed.host.directory().has_password(&dn(name), password.as_str().unwrap())
 }

@@ -1,7 +1,7 @@
-//! `library/{name}`: sets of accounts that are lent.
+//! The endpoint `library/{name}`: sets of accounts that can be lent.
 //!
-//! The attacks this file stops: an account in two sets, under two names, so that one borrower ends
-//! another's loan; and a set that is changed or removed under a borrower.
+//! Prevents one account from being in two sets under two names, so that one borrower ends another's
+//! loan, and prevents changing or removing a set while its accounts are lent.
 
 mod check_in;
 mod check_out;
@@ -23,12 +23,12 @@ pub(crate) use lease::{renew, revoke};
 use serde_json::json;
 pub(crate) use status::read as status;
 
-/// Most accounts of a set.
+/// Maximum number of accounts in a set.
 const MOST: usize = 500;
-/// Seconds that an account is lent, and renewed, unless said.
+/// Default for ttl and max_ttl, in seconds.
 const DAY: i64 = 86_400;
 
-/// What a set is made of.
+/// Fields of a set.
 pub(crate) const FIELDS: &[Field] = &[
     Field::words(
         "service_account_names",
@@ -39,10 +39,10 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::seconds("max_ttl", "seconds with all renewals; 0 is without end").or_whole(DAY),
     Field::flag("disable_check_in_enforcement", "any caller may check in what another has"),
 ];
-/// What a check-out is asked with.
+/// Fields of a check-out.
 pub(crate) const CHECK_OUT_FIELDS: &[Field] =
     &[Field::seconds("ttl", "seconds to lend for; 0 and more than the set's is the set's")];
-/// What a check-in is asked with.
+/// Fields of a check-in.
 pub(crate) const CHECK_IN_FIELDS: &[Field] =
     &[Field::words("service_account_names", "the accounts; needed where several are lent")];
 
@@ -60,10 +60,10 @@ impl Set {
 }
 
 impl Account {
-    /// Refuses an account that another set has, or a role.
+    /// Refuses an account that belongs to another set or to a role.
     ///
     /// # Errors
-    /// Invalid request, which names who has it.
+    /// Invalid request that names the owner.
     pub(crate) fn check_free_for_set(
         &self,
         host: &dyn Host,
@@ -78,10 +78,10 @@ impl Account {
         owner.map_or(Ok(()), |owner| Err(managed(name, "set", &owner)))
     }
 
-    /// Refuses an account that a set has.
+    /// Refuses an account that belongs to a set.
     ///
     /// # Errors
-    /// Invalid request, which names the set.
+    /// Invalid request that names the set.
     pub(crate) fn check_free_for_role(
         &self,
         host: &dyn Host,
@@ -92,7 +92,8 @@ impl Account {
         owner.map_or(Ok(()), |owner| Err(managed(name, "set", &owner)))
     }
 
-    /// The set that has the account. A set that was never finished has none.
+    /// Returns the set that owns the account. The name in the record is not enough: if a write of
+    /// the set was interrupted, the stored set does not contain the account.
     fn set_of(&self, host: &dyn Host, identity: &Identity) -> Result<Option<String>, Failure> {
         if self.set.is_empty() {
             return Ok(None);
@@ -107,7 +108,7 @@ fn managed(name: &str, kind: &str, owner: &str) -> Failure {
     Failure::invalid(format!("{name} is already managed by {kind} {owner}; an account is in one"))
 }
 
-/// Creates or changes a set. The password of each new account is changed before the set is there.
+/// Creates or changes a set. Changes the password of each new account before the set is stored.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let config = Config::require(host, &call.mount)?;
     let name = call.text("name");
@@ -132,8 +133,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(forgotten(&removed)))
 }
 
-/// The members of a list of names: those that are members already stay as they are, the others are
-/// looked up.
+/// Resolves the listed names. Names of present members keep their account; the other names are
+/// looked up in the directory.
 fn members(
     host: &dyn Host,
     config: &Config,
@@ -181,7 +182,7 @@ fn look_up(
     Ok(found)
 }
 
-/// Nothing is taken from a borrower.
+/// Refuses to remove an account that is lent.
 fn check_removed(host: &dyn Host, before: &Set, set: &Set) -> Result<(), Failure> {
     for member in before.members.iter().filter(|member| !set.has(&member.account)) {
         check_home(host, member)?;
@@ -199,8 +200,9 @@ fn check_home(host: &dyn Host, member: &Member) -> Result<(), Failure> {
     }
 }
 
-/// Members that are new, and those whose password the engine does not know. What it knew of an
-/// account that no set had is not relied upon.
+/// Returns the members whose password has to be changed first: new members, and members whose
+/// password is unknown. A password that the engine knew before the account joined the set is not
+/// reused.
 fn unready(host: &dyn Host, before: &Set, set: &Set) -> Result<Vec<Member>, Failure> {
     let mut unready = Vec::new();
     for member in &set.members {
@@ -213,8 +215,8 @@ fn unready(host: &dyn Host, before: &Set, set: &Set) -> Result<Vec<Member>, Fail
     Ok(unready)
 }
 
-/// Changes the password of an account that comes into the set, and notes that it is to be the
-/// set's: it is, once the set has it.
+/// Changes the password of a new member, and records the set in the account. The account belongs to
+/// the set only when the set is stored.
 fn take_over(host: &dyn Host, config: &Config, set: &str, member: &Member) -> Result<(), Failure> {
     let found = match Account::find(host, &member.account)? {
         Some(known) => rotation::find_again(host, config, &member.account, &known)?,
@@ -236,8 +238,9 @@ fn take_over(host: &dyn Host, config: &Config, set: &str, member: &Member) -> Re
     rotation::rotate(host, config, &member.account, &account, "").map(drop)
 }
 
-/// Stores the set with its accounts, in the commit that ends the call. An account is of the set
-/// that came first. Tells of passwords that are not stored any more.
+/// Stores the set and its accounts in the commit that ends the call. If another set took an account
+/// meanwhile, the account stays with that set and the write fails. Returns the names of removed
+/// accounts whose passwords are deleted with their records.
 fn finish<'a>(
     host: &dyn Host,
     name: &str,
@@ -266,14 +269,14 @@ fn finish<'a>(
     Ok(removed)
 }
 
-/// Forgets the account of a member; its name, where a password goes with it.
+/// Deletes the account of a member. Returns the member's name if a password is deleted with the
+/// account.
 fn forget<'a>(host: &dyn Host, member: &'a Member) -> Result<Option<&'a str>, Failure> {
     let account = Set::account(host, member)?;
     Account::forget(host, &member.account)?;
     Ok(account.current.map(|_| member.name.as_str()))
 }
 
-/// Shows a set.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let set = Set::find(host, call.text("name"))?.ok_or_else(Failure::absent)?;
     let names: Vec<&String> = set.members.iter().map(|member| &member.name).collect();
@@ -285,7 +288,8 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     }))
 }
 
-/// Removes a set of which nothing is lent. The passwords of its accounts stay as they are.
+/// Removes a set without lent accounts. The passwords of its accounts stay in force in the
+/// directory.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let Some(set) = Set::find(host, name)? else { return Ok(Answer::nothing()) };

@@ -1,27 +1,27 @@
-//! Who has an account.
+//! Loan of an account.
 
 use bulkhead_sdk::call::Caller;
 use bulkhead_sdk::database_plugin::StoreTime;
 use serde::{Deserialize, Serialize};
 
-/// A loan: who has an account, by which lease.
+/// A loan: the borrower of an account, and the loan's lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Loan {
-    /// Random, and no secret.
+    /// Random id. Not a secret.
     pub(crate) id: String,
-    /// The lease, as the lease book knows it.
+    /// Handle of the lease in the lease book.
     pub(crate) handle: String,
-    /// The borrower's entity; empty where its token stands for none.
+    /// The borrower's entity; empty if the borrower's token has no entity.
     pub(crate) entity: String,
-    /// What stands for the borrower's token at this mount.
+    /// Stand-in for the borrower's token at this mount.
     pub(crate) token: String,
     pub(crate) since: StoreTime,
-    /// The end of its lease does not end it (decision D1).
+    /// The loan outlives the expiry of its lease (decision D1).
     pub(crate) is_endless: bool,
 }
 
 impl Loan {
-    /// Whether the caller is who borrowed it: the same entity, or the same token.
+    /// Returns true if the caller is the borrower: the same entity, or the same token.
     pub(crate) fn is_of(&self, caller: &Caller) -> bool {
         let is_same = |one: &str, other: &str| !one.is_empty() && one == other;
         is_same(&self.entity, &caller.entity) || is_same(&self.token, &caller.id)

@@ -1,40 +1,40 @@
-//! The passwords of accounts: by a policy of the operator, or by `length` and `formatter`, which
-//! are deprecated.
+//! Generation of account passwords: by a password policy of the operator, or by the deprecated
+//! `length` and `formatter`.
 
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind};
 
-/// What stands before every password that has no formatter and no policy: Active Directory asks for
-/// more than letters and digits.
+/// Prefix of every password without formatter and policy: Active Directory's complexity rules
+/// demand more than letters and digits.
 const PREFIX: &str = "?@09AZ";
-/// Where a formatter wants the password.
+/// Placeholder for the password in a formatter.
 const PLACE: &str = "{{PASSWORD}}";
 const ALPHABET: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Characters of a password unless said.
+/// Default length of a password in characters.
 pub(crate) const USUAL_LENGTH: u64 = 64;
-/// Fewest characters of a password.
+/// Minimum length of a password in characters.
 const SHORTEST: u64 = 14;
-/// Most characters of a password, which is what Active Directory takes.
+/// Maximum length of a password in characters, set by Active Directory.
 const LONGEST: u64 = 256;
-/// Fewest characters that no formatter says.
+/// Minimum number of random characters in a password with a formatter.
 const FEWEST_DRAWN: u64 = 8;
 
-/// How passwords are made.
+/// Rules for generating passwords.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules<'a> {
-    /// Empty for none.
+    /// Name of the policy; empty for none.
     pub(crate) policy: &'a str,
-    /// In characters, where there is no policy.
+    /// Length in characters, used if there is no policy.
     pub(crate) length: u64,
-    /// Empty for none.
+    /// Template with one placeholder; empty for none.
     pub(crate) formatter: &'a str,
 }
 
-/// Refuses rules by which no good password can be made.
+/// Refuses rules that cannot produce a strong password. The policy itself is not checked.
 ///
 /// # Errors
-/// Invalid request, with what to change.
+/// Invalid request that says which setting to change.
 pub(crate) fn check(rules: &Rules<'_>) -> Result<(), Failure> {
     if !rules.policy.is_empty() {
         return Ok(());
@@ -64,15 +64,15 @@ pub(crate) fn check(rules: &Rules<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Characters that a formatter says itself.
+/// Returns the number of characters in a formatter without its placeholder.
 fn said(formatter: &str) -> u64 {
     formatter.replacen(PLACE, "", 1).chars().count() as u64
 }
 
-/// A new password.
+/// Generates a password.
 ///
 /// # Errors
-/// Invalid request where the policy is gone; what the host refused.
+/// Invalid request if the policy does not exist. A refusal of the host.
 pub(crate) fn generate(host: &dyn Host, rules: &Rules<'_>) -> Result<String, Failure> {
     if !rules.policy.is_empty() {
         return host.passwords().generate(rules.policy).map_err(of_missing_policy);
@@ -89,7 +89,8 @@ pub(crate) fn generate(host: &dyn Host, rules: &Rules<'_>) -> Result<String, Fai
     Ok(rules.formatter.replacen(PLACE, &drawn, 1))
 }
 
-/// A policy that is missing is a mistake in the configuration, not a missing URL.
+/// Turns "not found" into an invalid request: a missing policy is a mistake in the configuration,
+/// not a missing URL.
 fn of_missing_policy(why: Failure) -> Failure {
     let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
     Failure { kind, ..why }

@@ -1,4 +1,4 @@
-//! A set of accounts that are lent, as it is stored.
+//! A set of lendable accounts, as stored.
 
 use crate::account::Account;
 use crate::directory::Identity;
@@ -6,17 +6,18 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Call, Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 
-/// Most accounts whose password is changed by one write: each is guarded, and a call guards 64.
+/// Maximum number of accounts whose passwords one write changes: each change needs a guard, and a
+/// call may have 64 guards.
 pub(crate) const MOST_ROTATED: usize = 60;
 
-/// A set.
+/// A stored set.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Set {
-    /// In the order in which they are lent.
+    /// Members in the order of lending.
     pub(crate) members: Vec<Member>,
-    /// Seconds; 0 is without end.
+    /// Seconds; 0 means no end.
     pub(crate) ttl: u64,
-    /// Seconds; 0 is without end.
+    /// Seconds; 0 means no end.
     pub(crate) max_ttl: u64,
     pub(crate) disable_check_in_enforcement: bool,
 }
@@ -26,7 +27,7 @@ stored!(Set, "set", reads_stored_sets);
 /// An account of a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Member {
-    /// As it was written.
+    /// Name as written by the operator.
     pub(crate) name: String,
     pub(crate) account: Identity,
 }
@@ -36,15 +37,15 @@ impl Set {
         format!("set/{name}")
     }
 
-    /// The set `name`, if there is one.
+    /// Returns the set `name`, if there is one.
     pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
         host.storage().get(&Self::key(name))
     }
 
-    /// The set that a path names.
+    /// Returns the set named in the path.
     ///
     /// # Errors
-    /// Invalid request where there is none.
+    /// Invalid request if there is no such set.
     pub(crate) fn require(host: &dyn Host, call: &Call) -> Result<Self, Failure> {
         let name = call.text("name");
         let unknown = || {
@@ -54,21 +55,21 @@ impl Set {
         Self::find(host, name)?.ok_or_else(unknown)
     }
 
-    /// Whether the account is one of its own.
+    /// Returns true if the account is a member of the set.
     pub(crate) fn has(&self, account: &Identity) -> bool {
         self.members.iter().any(|member| member.account == *account)
     }
 
-    /// The member of that name, whose letters have no case.
+    /// Returns the member of that name, ignoring case.
     pub(crate) fn called(&self, name: &str) -> Option<&Member> {
         let name = name.to_lowercase();
         self.members.iter().find(|member| member.name.to_lowercase() == name)
     }
 
-    /// The account of a member.
+    /// Returns the stored account of a member.
     ///
     /// # Errors
-    /// Internal where it is not stored: set and accounts are stored together.
+    /// Internal if the account is not stored: a set and its accounts are stored together.
     pub(crate) fn account(host: &dyn Host, member: &Member) -> Result<Account, Failure> {
         let name = quoted(&member.name);
         let lost = || Failure::internal(format!("{name} is not stored; write the set again"));

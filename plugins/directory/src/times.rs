@@ -1,24 +1,24 @@
-//! Times as directories tell them, in milliseconds of store time. What a directory tells is not
-//! trusted to be a time.
+//! Conversion of the times that directories report into store time in milliseconds. Reported values
+//! are untrusted and may be malformed.
 
 use bulkhead_sdk::database_plugin::StoreTime;
 use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 use time::{OffsetDateTime, PrimitiveDateTime};
 
-/// Ticks of Active Directory (100 ns) in a millisecond.
+/// Ticks of Active Directory (100 ns) per millisecond.
 const TICKS: u64 = 10_000;
-/// Milliseconds from 1601, where Active Directory begins to count, to 1970.
+/// Milliseconds from 1601, the epoch of Active Directory, to 1970.
 const FROM_1601: u64 = 11_644_473_600_000;
 
-/// `pwdLastSet`: ticks since 1601 as a decimal text. `None` for what is no time; 0 means that the
-/// password has to be changed, and says nothing of when it was.
+/// Parses `pwdLastSet`: ticks since 1601 as a decimal text. Returns `None` for a malformed time,
+/// and for 0: the password must be changed, and the time of the last change is unknown.
 pub(crate) fn of_ticks(text: &str) -> Option<StoreTime> {
     let ticks: u64 = text.parse().ok()?;
     (ticks / TICKS).checked_sub(FROM_1601)
 }
 
-/// `pwdChangedTime`: `20261120175208Z`, with or without a fraction, always in UTC.
+/// Parses `pwdChangedTime`: `20261120175208Z`, with or without a fraction, always in UTC.
 pub(crate) fn of_generalized(text: &str) -> Option<StoreTime> {
     let text = text.strip_suffix('Z')?;
     let whole = text.split_once('.').map_or(text, |(whole, _)| whole);
@@ -27,7 +27,7 @@ pub(crate) fn of_generalized(text: &str) -> Option<StoreTime> {
     u64::try_from(time.unix_timestamp()).ok()?.checked_mul(1_000)
 }
 
-/// As clients read it: RFC 3339, in UTC.
+/// Formats a time for clients: RFC 3339, in UTC.
 pub(crate) fn show(time: StoreTime) -> Option<String> {
     let seconds = i64::try_from(time / 1_000).ok()?;
     let nanosecond = u32::try_from(time % 1_000).ok()? * 1_000_000;

@@ -1,4 +1,4 @@
-//! Configurations: what is stored, shown, refused and tried.
+//! Storing, showing, refusing and verifying configurations.
 
 use crate::fixture::{ENGINE, config, configured, empty};
 use bulkhead_sdk::testbed::Flavour;

@@ -1,4 +1,4 @@
-//! Passwords of roles: when they are rotated, and that none is lost.
+//! Passwords of roles: the reasons for a rotation, and crashes that must lose no password.
 
 use crate::Directory;
 use crate::fixture::{ENGINE_PASSWORD, configured, dn, with_role, works};
@@ -17,7 +17,7 @@ fn keys(reply: &Reply) -> Vec<&str> {
     reply.data.keys().map(String::as_str).collect()
 }
 
-/// The password that the engine keeps for the role's account.
+/// Returns the stored password of the role's account.
 fn kept(bed: &TestBed<Directory>) -> Value {
     let role = bed.host.stored("role/build").unwrap();
     let key = format!("account/{}", role["account"].as_str().unwrap());
@@ -95,7 +95,7 @@ fn what_the_directory_told_after_our_own_change_is_no_change_by_others_however_l
     let first = creds(&bed);
     let mut account = bed.host.stored(key).unwrap();
     let ahead = account["rotated"].as_u64().unwrap() + 3_600_000;
-    // The controller's clock is an hour ahead, and was so when the engine changed the password.
+    // The controller's clock was an hour ahead when the engine changed the password, and still is.
     account["directory_rotated"] = json!(ahead);
     let host: &dyn bulkhead_sdk::Host = &bed.host;
     host.storage().put_bytes(key, serde_json::to_vec(&account).unwrap()).unwrap();

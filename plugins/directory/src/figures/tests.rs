@@ -1,4 +1,4 @@
-//! What is told of passwords, rotations and check-outs, and when.
+//! Metrics of passwords, rotations and check-outs, and the timer that reports them.
 
 use super::*;
 use crate::fixture::{with_role, with_set};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 const ROUTINE: [&str; 7] = ["day", "week", "month", "quarter", "year", "older", "never"];
 
-/// How many passwords are told to be how old.
+/// Returns the reported number of passwords of each age.
 fn told(host: &bulkhead_sdk::testbed::TestHost) -> Vec<(&'static str, f64)> {
     let of = |age: &'static str| (age, host.metric(&PASSWORDS, age));
     ROUTINE.map(of).into_iter().filter(|(_, count)| *count > 0.0).collect()

@@ -1,9 +1,9 @@
-//! `library/{name}/check-in`, and the forced one of `library/manage`: an account comes home with
-//! another password.
+//! The endpoints `library/{name}/check-in` and `library/manage/{name}/check-in`: end a loan by
+//! changing the account's password.
 //!
-//! The attacks this file stops: a caller who checks in what another has, and a check-in by way of a
-//! set that the account is not in. The loan ends in the commit that stores the new password, so
-//! that no borrower keeps one that works.
+//! Prevents a caller from checking in another borrower's account, and from checking in an account
+//! through a set that does not contain the account. The loan ends in the commit that stores the new
+//! password, so that no borrower keeps a valid password.
 
 use crate::account::Account;
 use crate::directory::Identity;
@@ -15,14 +15,14 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
 
-/// Checks in what the caller has.
+/// Checks in the caller's accounts.
 pub(crate) fn own(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let set = Set::require(host, call)?;
     let is_enforced = !set.disable_check_in_enforcement;
     check_in(host, call, &set, is_enforced)
 }
 
-/// Checks in what anyone has. The path is for few.
+/// Checks in accounts of any borrower. The path is meant for administrators.
 pub(crate) fn forced(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let set = Set::require(host, call)?;
     check_in(host, call, &set, false)
@@ -51,7 +51,10 @@ fn check_in(host: &dyn Host, call: &Call, set: &Set, is_enforced: bool) -> Resul
     Answer::data(&json!({ "check_ins": done }))
 }
 
-/// What is lent and may be checked in, where that is one account at most.
+/// Returns the lent account that the caller may check in, if there is only one; empty for none.
+///
+/// # Errors
+/// Invalid request if the caller may check in several accounts.
 fn only_one_lent<'a>(
     host: &dyn Host,
     call: &Call,
@@ -73,7 +76,8 @@ fn only_one_lent<'a>(
     }
 }
 
-/// The named accounts that are lent. If the caller may not check in any one of them, nothing is.
+/// Returns the named accounts that are lent. If the caller may not check in one of the accounts,
+/// nothing is checked in.
 fn named<'a>(
     host: &dyn Host,
     call: &Call,
@@ -102,8 +106,9 @@ fn named<'a>(
     }
 }
 
-/// Changes the password of a lent account, and ends its loan with that. An account that is proven
-/// to be gone from the directory comes home without one, and is lent no more.
+/// Changes the password of a lent account, and ends the loan with that. If the account is proven to
+/// be gone from the directory, forgets its password and ends the loan; the account is not lent any
+/// more.
 pub(super) fn give_back(
     host: &dyn Host,
     config: &Config,
@@ -126,7 +131,7 @@ fn retire(host: &dyn Host, identity: &Identity, mut account: Account) -> Result<
     account.store(host, identity)
 }
 
-/// The failure, with what was checked in before it.
+/// Adds the accounts that were checked in before to the failure's message.
 fn told_of(done: &[&str], failed: &Member, why: Failure) -> Failure {
     let before = match done.is_empty() {
         true => "nothing was checked in".to_owned(),

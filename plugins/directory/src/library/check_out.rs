@@ -1,8 +1,8 @@
-//! `library/{name}/check-out`: lends the first account that is at home.
+//! The endpoint `library/{name}/check-out`: lends the first available account.
 //!
-//! Nothing is asked of the directory: an account is at home only with a password that was proven
-//! since its last borrower. Lease and loan are written down in one commit, of which two for one
-//! account are a conflict.
+//! A check-out does not contact the directory: an account is available only with a password that
+//! was proven after the last loan. Lease and loan are stored in one commit; of two commits for one
+//! account, the second is a conflict.
 
 use super::lease::LeaseData;
 use crate::account::Account;
@@ -16,7 +16,7 @@ use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
 use serde_json::json;
 
-/// Random bytes of a loan's id.
+/// Random bytes in a loan's id.
 const LOAN_ID: u32 = 16;
 
 /// Lends an account.
@@ -57,7 +57,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(lent.warn(terms.warning))
 }
 
-/// The first account that is not lent, has a password, and is not being changed.
+/// Returns the first account that is not lent, has a known password, and has no change under way.
 fn first_at_home<'a>(
     host: &dyn Host,
     set: &'a Set,
@@ -71,18 +71,18 @@ fn first_at_home<'a>(
     Ok(None)
 }
 
-/// For how long.
+/// Duration of a loan.
 struct Terms {
     /// Seconds.
     ttl: u64,
-    /// Seconds with all renewals; 0 is the mount's.
+    /// Maximum seconds over all renewals; 0 means the mount's maximum.
     max_ttl: u64,
     is_endless: bool,
     warning: Option<String>,
 }
 
 impl Terms {
-    /// By the set, or by what was asked for where that is less (decision D1).
+    /// Computes the duration: the set's, or the requested duration if shorter (decision D1).
     fn of(set: &Set, asked: u64, mount: &Mount) -> Self {
         let most = if set.ttl == 0 { set.max_ttl } else { set.ttl };
         let ttl = match (asked, most) {

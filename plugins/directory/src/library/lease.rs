@@ -1,7 +1,7 @@
-//! Loans, from what their lease holds: renewal, and the check-in by which a lease ends.
+//! Leases of loans: renewal, and the check-in at the end of a lease.
 //!
-//! The attack this file stops: a lease that outlives its loan touching the next borrower's account.
-//! A lease names the loan and not the account alone, and acts on no other one.
+//! Prevents a lease that outlives its loan from touching the next borrower's account: a lease
+//! contains the id of its loan, and acts only on an account that is lent by that loan.
 
 use super::check_in;
 use crate::account::Account;
@@ -12,11 +12,11 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind, Lease, Mount, Reason, Renewal, stored};
 use serde::{Deserialize, Serialize};
 
-/// What the lease of a loan keeps.
+/// Data stored in the lease of a loan.
 #[derive(Serialize, Deserialize)]
 pub(super) struct LeaseData {
     pub(super) set: String,
-    /// As it was called when it was lent.
+    /// Name of the account at check-out.
     pub(super) name: String,
     pub(super) account: Identity,
     pub(super) loan: String,
@@ -25,7 +25,7 @@ pub(super) struct LeaseData {
 stored!(LeaseData, "lease", reads_stored_leases);
 
 impl LeaseData {
-    /// The account, while it is lent by this loan.
+    /// Returns the account, if the account is still lent by this loan.
     fn lent(&self, host: &dyn Host) -> Result<Option<Account>, Failure> {
         let is_this =
             |account: &Account| account.loan.as_ref().is_some_and(|loan| loan.id == self.loan);
@@ -33,7 +33,7 @@ impl LeaseData {
     }
 }
 
-/// Prolongs a loan by what the set says now.
+/// Renews a loan by the present settings of the set.
 pub(crate) fn renew(
     host: &dyn Host,
     mount: &Mount,
@@ -56,7 +56,9 @@ pub(crate) fn renew(
     Ok(Renewal { ttl, max_ttl: set.max_ttl })
 }
 
-/// Checks in what the lease lent. What was checked in, or is another's by now, is left alone.
+/// Checks in the account of the lease. If the loan has ended already, nothing happens, even if the
+/// account is lent again. The expiry of an endless loan's lease does not end the loan (decision
+/// D1).
 pub(crate) fn revoke(
     host: &dyn Host,
     mount: &Mount,
@@ -70,7 +72,7 @@ pub(crate) fn revoke(
         return Ok(());
     }
     let config = Config::require(host, mount).map_err(|why| {
-        // It is tried until there is a configuration again.
+        // The host retries until there is a configuration again.
         Failure { kind: Kind::Unreachable, ..why }
     })?;
     check_in::give_back(host, &config, &held.account, account)

@@ -1,12 +1,13 @@
-//! `library/{name}/status`: which accounts are lent, and to whom.
+//! The endpoint `library/{name}/status`: shows which accounts are lent, and the borrowers.
 
 use crate::rotation;
 use crate::set::Set;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::{Map, Value, json};
 
-/// Answers for each account whether a check-out would lend it: one that is gone from the directory
-/// has no password, and one whose password is being changed is passed by.
+/// Returns for each account whether a check-out would lend the account. Accounts without a known
+/// password (such as accounts gone from the directory) and accounts with a change under way are not
+/// available.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let set = Set::require(host, call)?;
     let mut shown = Map::new();

@@ -1,4 +1,4 @@
-//! The library: each state of a loan, and deaths between them.
+//! The library: each state of a loan, and crashes between the states.
 
 use crate::Directory;
 use crate::fixture::{configured, dn, with_role, with_set, works};

@@ -1,4 +1,4 @@
-//! Roles: what is stored, shown and refused.
+//! Storing, showing and refusing roles.
 
 use crate::fixture::{configured, dn, empty, with_role};
 use bulkhead_sdk::testbed::Flavour;

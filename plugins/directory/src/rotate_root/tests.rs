@@ -1,4 +1,4 @@
-//! The rotation of `bindpass`, and deaths within it.
+//! The rotation of `bindpass`, and crashes during a rotation.
 
 use crate::Directory;
 use crate::fixture::{ENGINE, configured, empty};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 const BOTH: [Flavour; 2] = [Flavour::ActiveDirectory, Flavour::OpenLdap];
 
-/// Whether the stored password is the one in force.
+/// Returns true if the stored password is in force.
 fn holds(bed: &TestBed<Directory>) -> bool {
     let stored = bed.host.stored("config").unwrap()["bindpass"].as_str().unwrap().to_owned();
     bed.host.directory().has_password(ENGINE, &stored)
@@ -92,7 +92,7 @@ fn a_candidate_never_replaces_the_password_of_another_login() {
 fn the_password_before_is_tried_for_ten_minutes_only() {
     let bed = configured(Flavour::ActiveDirectory);
     bed.write("rotate-root", &json!({})).unwrap();
-    // A controller that has not heard of the change.
+    // Simulates a controller that has not yet received the change.
     bed.host.directory().set_password(ENGINE, "secret-of-engine");
     let role = json!({"service_account_name": "svc1"});
     bed.write("roles/build", &role).unwrap();
@@ -100,7 +100,7 @@ fn the_password_before_is_tried_for_ten_minutes_only() {
     assert_eq!(bed.write("roles/build", &role).err().unwrap().kind, Kind::InvalidRequest);
 }
 
-/// Wrong logins lock an account.
+/// Wrong logins lock an account, so the accepted password is cached.
 #[test]
 fn which_of_the_two_passwords_is_taken_is_found_out_once_and_not_at_each_request() {
     let bed = configured(Flavour::ActiveDirectory);
@@ -112,7 +112,7 @@ fn which_of_the_two_passwords_is_taken_is_found_out_once_and_not_at_each_request
     bed.write("roles/build", &role).unwrap();
     let binds = bed.host.steps().iter().filter(|step| step.starts_with("ldap-bind")).count();
     assert_eq!(binds, 0, "it is known for a while");
-    // The controller has heard of it now.
+    // The controller has received the change now.
     let stored = bed.host.stored("config").unwrap()["bindpass"].as_str().unwrap().to_owned();
     bed.host.directory().set_password(ENGINE, &stored);
     bed.write("roles/build", &role).unwrap();
