@@ -1,10 +1,10 @@
 //! The servers to which the password of an account may be sent.
 //!
-//! The attack this file prevents: a caller who may write the configuration points `url` at the
-//! caller's own server, with a `bindpass` of the caller's. The server claims that it changed the
-//! password of an account, refuses the new one, and receives the one in force, by which the engine
-//! finds out what happened (decision P22). An account remembers the servers of its password, and
-//! how these proved themselves. A login by the password goes to those servers only.
+//! Prevents this attack: a caller with write access to the configuration points `url` at their own
+//! server, with a `bindpass` of their own. That server claims to have changed the password of an
+//! account, refuses the new password, and receives the password in force when the engine tests the
+//! two passwords (decision P22). An account therefore records the servers of its password and their
+//! authentication settings, and logins by that password go to these servers only.
 
 use crate::settings::{Config, servers};
 use bulkhead_sdk::ldap::Target;
@@ -12,8 +12,7 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Kind};
 use serde::{Deserialize, Serialize};
 
-/// Servers, and how they prove themselves. It is part of stored records: fields that come later
-/// have a default.
+/// Servers and their authentication settings. Part of stored records: later fields need a default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KnownServers {
     /// URLs of the servers that are asked, in lower case.
@@ -34,12 +33,12 @@ impl KnownServers {
         }
     }
 
-    /// Narrows the target of a configuration to the servers that were `known` already. Where
-    /// nothing is known, an earlier release stored the password, and the target stays as it is.
+    /// Restricts the target of a configuration to the servers in `known`. `None` means that an
+    /// earlier release stored the password; the target then stays as configured.
     ///
     /// # Errors
-    /// Unreachable where no server of the configuration is known, or servers prove themselves in
-    /// another way. The message names the account by its `dn`.
+    /// Unreachable if no server of the configuration is known, or if the authentication settings
+    /// have changed. The message names the account by its `dn`.
     pub(crate) fn narrow(
         known: Option<&Self>,
         config: &Config,

@@ -1,4 +1,4 @@
-//! `roles/{name}`: which account's password a caller may ask for, by name.
+//! The endpoint `roles/{name}`: a role gives callers the password of one account.
 
 use crate::account::{Account, forgotten};
 use crate::directory::{Directory, Found, Identity, Proof};
@@ -12,12 +12,12 @@ use bulkhead_sdk::{Answer, Call, Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// What the keys of roles begin with.
+/// Key prefix of roles.
 pub(crate) const PREFIX: &str = "role/";
-/// Names that are read at a time.
+/// Number of names read at a time.
 const PAGE: u32 = 1_000;
 
-/// What a role is made of.
+/// Fields of a role.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("service_account_name", "the account: a user principal name, short name, or DN")
         .required(),
@@ -26,13 +26,13 @@ pub(crate) const FIELDS: &[Field] = &[
         .secret(),
 ];
 
-/// A role.
+/// A stored role.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Role {
-    /// As it was written.
+    /// Name of the account as written by the operator.
     pub(crate) service_account_name: String,
     pub(crate) account: Identity,
-    /// Seconds; 0 leaves it to the configuration.
+    /// Seconds; 0 means the configuration's value.
     pub(crate) ttl: u64,
 }
 
@@ -43,22 +43,22 @@ impl Role {
         format!("{PREFIX}{name}")
     }
 
-    /// The role `name`, if there is one.
+    /// Returns the role `name`, if there is one.
     pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
         host.storage().get(&Self::key(name))
     }
 
-    /// The role's account.
+    /// Returns the role's account.
     ///
     /// # Errors
-    /// Internal where there is none: a role and its account are stored together.
+    /// Internal if the account is not stored: a role and its account are stored together.
     pub(crate) fn account(&self, host: &dyn Host) -> Result<Account, Failure> {
         let lost = || Failure::internal("the role's account is not stored; write the role again");
         Account::find(host, &self.account)?.ok_or_else(lost)
     }
 }
 
-/// Creates or changes a role. The account's password stays as it is.
+/// Creates or changes a role. The account's password stays unchanged.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let config = Config::require(host, &call.mount)?;
     let name = call.text("name");
@@ -98,8 +98,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(left))
 }
 
-/// The entry of an account, which has to exist. Where the engine has no login, the account looks
-/// for itself.
+/// Finds the entry of an account. If the engine has no login, the search uses the account's own
+/// login, with the given or the stored password.
 fn look_up(
     host: &dyn Host,
     config: &Config,
@@ -123,8 +123,8 @@ fn look_up(
     directory.narrowed_to(known_servers.as_ref(), name)?.find(name)
 }
 
-/// An account that changes its own password needs its present one, and it is tried before it is
-/// kept.
+/// Stores the given password after testing it by a login. An account that changes its own password
+/// needs its present password to do so.
 fn take_password(
     host: &dyn Host,
     config: &Config,
@@ -157,8 +157,8 @@ fn no_password() -> Failure {
     )
 }
 
-/// Takes a role from its account, which is forgotten with its last one. Tells of a password that
-/// goes with it.
+/// Removes a role from its account, and deletes the account with its last role. Returns a warning
+/// if a password is deleted.
 fn leave(host: &dyn Host, name: &str, role: &Role) -> Result<Option<String>, Failure> {
     let Some(mut account) = Account::find(host, &role.account)? else { return Ok(None) };
     account.roles.retain(|role| role != name);
@@ -170,7 +170,7 @@ fn leave(host: &dyn Host, name: &str, role: &Role) -> Result<Option<String>, Fai
     Ok(account.current.and_then(|_| forgotten(&[&role.service_account_name])))
 }
 
-/// Shows a role, as it is stored: the directory is not asked.
+/// Shows a role as stored, without asking the directory.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let role = Role::find(host, call.text("name"))?.ok_or_else(Failure::absent)?;
     let ttl = match (role.ttl, Config::find(host)?) {
@@ -192,7 +192,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&shown)
 }
 
-/// Removes a role. The account's password stays as it is in the directory.
+/// Removes a role. The account's password stays in force in the directory.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let Some(role) = Role::find(host, name)? else { return Ok(Answer::nothing()) };
@@ -201,7 +201,7 @@ pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(left))
 }
 
-/// GET on the collection, which is a listing (decision D3).
+/// Lists the roles on GET, too (decision D3).
 pub(crate) fn list(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let (mut names, mut after) = (Vec::new(), String::new());
     loop {
@@ -216,7 +216,7 @@ pub(crate) fn list(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     }
 }
 
-/// `rotate-role/{name}`: rotates now, before the role's ttl is over.
+/// The endpoint `rotate-role/{name}`: rotates now, before the role's ttl is over.
 pub(crate) fn rotate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let config = Config::require(host, &call.mount)?;

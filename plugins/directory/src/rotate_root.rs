@@ -1,9 +1,9 @@
-//! `rotate-root`: another `bindpass`, which only the engine knows.
+//! The endpoint `rotate-root`: replaces `bindpass` with a password that only the engine knows.
 //!
-//! The fault this file rules out: a directory that has the new password, and a store that has the
-//! old one. As with accounts the candidate is written down first; it belongs to the login that it
-//! was made for, and never replaces the password of another. Calls whose login is refused
-//! meanwhile wait until the new one is stored, and go on by that.
+//! Prevents a directory with the new password and a store with the old one. As with accounts, the
+//! candidate is stored first. A candidate belongs to the login for which it was generated, and
+//! never replaces the password of another login. Calls whose login is refused during the rotation
+//! wait until the new password is stored, and then use it.
 
 use crate::directory::{self, Directory, NewerLogin, Proof};
 use crate::passwords;
@@ -16,18 +16,17 @@ use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
-/// The key of the intent.
+/// Key of the intent.
 pub(crate) const KEY: &str = "root";
-/// LDAP's word for: insufficient rights.
+/// LDAP result code for insufficient rights.
 const NO_RIGHT: u32 = 50;
 const IN_PROGRESS: &str = "a rotation of bindpass is already in progress; it goes on by itself";
 
-/// A change that is under way. It is part of a stored record: fields that come later have a
-/// default.
+/// A change under way. Part of a stored record: later fields need a default.
 #[derive(Serialize, Deserialize)]
 struct Change {
     password: String,
-    /// Whose it is.
+    /// Servers of the login to which the password belongs.
     url: String,
     login: String,
 }
@@ -38,7 +37,7 @@ impl Change {
     }
 }
 
-/// Rotates `bindpass`, or says that it is being rotated.
+/// Rotates `bindpass`, or warns that a rotation is already in progress.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let config = Config::require(host, &call.mount)?;
     if !config.has_login() {
@@ -89,7 +88,7 @@ fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
     directory::end_rotation(host)
 }
 
-/// The DN of the entry behind `binddn`.
+/// Returns the DN of the entry of `binddn`.
 fn entry_of(host: &dyn Host, config: &Config) -> Result<String, Failure> {
     let found = Directory::new(host, config).find_own().map_err(|why| Failure {
         message: format!("binddn has to be one entry of the directory: {}", why.message),
@@ -98,7 +97,8 @@ fn entry_of(host: &dyn Host, config: &Config) -> Result<String, Failure> {
     Ok(found.dn)
 }
 
-/// By the right to set passwords, or, without it, as any account changes its own.
+/// Changes the password by the right to set passwords or, without that right, as any account
+/// changes its own password.
 fn set_password(host: &dyn Host, config: &Config, dn: &str, new: &str) -> Result<(), Fault> {
     let directory = Directory::new(host, config).with(NewerLogin::None);
     match directory.set_password(dn, new) {
@@ -114,10 +114,10 @@ fn proof(host: &dyn Host, config: &Config, password: &str) -> Result<Proof, Fail
     Directory::new(host, config).prove(&config.login_name(), password)
 }
 
-/// What a call that failed or died left behind.
+/// Completes the rotation of a call that failed or died.
 ///
 /// # Errors
-/// Where it is not known yet what is in force: it is tried again.
+/// Fails while the password in force is unknown; the host retries.
 pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
     let Some(intent) = Intent::<Change>::recover(host, KEY)? else { return Ok(()) };
     let config = Config::require(host, mount)?;
@@ -138,8 +138,8 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
     }
 }
 
-/// Stores what is in force, unless the configuration names another login by now.
-/// The sessions of the one before are left to the calls that are under way.
+/// Stores the password in force, unless the configuration has another login by now. Sessions of the
+/// previous password stay open for the calls under way.
 fn store(host: &dyn Host, proven: Proven<Change>) -> Result<(), Failure> {
     proven.confirm(host, |change, ()| {
         let now = Config::find(host)?.filter(|now| change.is_of(now));
@@ -153,8 +153,8 @@ fn store(host: &dyn Host, proven: Proven<Change>) -> Result<(), Failure> {
     })
 }
 
-/// Forgets a change that certainly did not happen. Where that fails, the guard stays, and finds out
-/// the same.
+/// Removes the intent of a change that certainly did not happen. If the removal fails, the guard
+/// stays, and `wake` comes to the same result.
 fn withdraw(host: &dyn Host) {
     let forgotten = Intent::<Change>::recover(host, KEY).and_then(|intent| {
         intent.map_or(Ok(()), |intent| intent.give_up(host, Ended::Unchanged))?;

@@ -1,9 +1,8 @@
-//! Another password for an account: written down before the directory is asked, proven by a login,
-//! and rolled forward by the engine's `wake` if anything comes between.
+//! Rotation of an account's password: the candidate is stored before the directory is asked, proven
+//! by a login, and completed by the engine's `wake` if the call is interrupted.
 //!
-//! The faults this file rules out: a password that the directory has and the store does not, two
-//! calls that change the same account at a time, and a change that was refused and is tried for
-//! ever.
+//! Prevents a password that only the directory knows, two concurrent changes of one account, and
+//! endless retries of a change that the directory refuses.
 
 use crate::account::Account;
 use crate::directory::{Directory, Found, Identity, NewerLogin, Proof};
@@ -18,26 +17,26 @@ use bulkhead_sdk::{Failure, Host, Mount};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
-/// The lane of everything that is due: a mount has one directory.
+/// Lane of all due work: a mount has one directory.
 pub(crate) const LANE: &str = "directory";
-/// What the keys of intents about accounts begin with.
+/// Key prefix of intents for accounts.
 const ACCOUNT: &str = "account/";
 
-/// A change that is under way. It is part of a stored record: fields that come later have a
-/// default.
+/// A change under way. Part of a stored record: later fields need a default.
 #[derive(Serialize, Deserialize)]
 struct Change {
     password: String,
-    /// The loan that ends with it; empty where it ends none.
+    /// Id of the loan that ends with the change; empty for none.
     returns: String,
-    /// The servers that are to take the password. `None` where an earlier release began the change.
+    /// Servers to which the new password may be sent. `None` if an earlier release began the
+    /// change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     known_servers: Option<KnownServers>,
 }
 
 impl Change {
-    /// A new password. An account that changes its own password logs in where the present one is
-    /// known.
+    /// Creates a change with a generated password. With self_rotation the servers stay those of the
+    /// present password, because the account can log in only there.
     fn new(
         host: &dyn Host,
         config: &Config,
@@ -51,31 +50,34 @@ impl Change {
     }
 }
 
-/// Whether a change of the account is under way, or was left unfinished and goes on by itself.
+/// Returns true if a change of the account is under way, or was interrupted and waits for `wake`.
 pub(crate) fn is_open(host: &dyn Host, identity: &Identity) -> Result<bool, Failure> {
     intent::is_open(host, &key(identity))
 }
 
-/// Waits until no call is at work on a change of the account, for ten seconds at most.
+/// Waits until no call is changing the account's password, at most ten seconds.
 ///
 /// # Errors
-/// What the host refused.
+/// A refusal of the host.
 pub(crate) fn wait_for(host: &dyn Host, identity: &Identity) -> Result<(), Failure> {
     let turn = turn(identity);
     drop(host.cache().get_or_lead(&turn)?);
     host.cache().remove(&turn)
 }
 
-/// What calls that change the same account take one after the other.
+/// Returns the cache key by which calls for the same account take turns.
 fn turn(identity: &Identity) -> String {
     format!("rotation/{}", identity.as_str())
 }
 
-/// Gives the account another password, commits it, and answers the account as it is then. `account`
-/// is written down as it is before the change. The loan `returns` ends with it, if it has that one.
+/// Changes the account's password, commits the change, and returns the changed account. `account`
+/// itself is stored before the change. The loan `returns` ends with the change if the account still
+/// has that loan.
 ///
 /// # Errors
-/// Unavailable while a change is under way. What the directory refused: nothing has changed then.
+/// Unavailable while another change is under way. A refusal of the directory, which leaves the
+/// password unchanged. If the answer was lost or the new password is not proven, the call fails,
+/// and [`finish`] completes the change later.
 pub(crate) fn rotate(
     host: &dyn Host,
     config: &Config,
@@ -84,7 +86,7 @@ pub(crate) fn rotate(
     returns: &str,
 ) -> Result<Account, Failure> {
     let change = Change::new(host, config, account, returns.to_owned())?;
-    // Calls that come for the same account wait, and then see what this one stored.
+    // Later calls for the same account wait here, and then see the stored result of this call.
     let turn = turn(identity);
     drop(host.cache().get_or_lead(&turn)?);
     account.store(host, identity)?;
@@ -104,11 +106,12 @@ pub(crate) fn rotate(
     })
 }
 
-/// What a call that failed or died left behind: what is in force is stored, and what is not is
-/// put in force.
+/// Completes the change of a call that failed or died: stores a candidate that is in force, or puts
+/// the newest candidate in force. Gives up if the account is gone, or if the directory refuses the
+/// change again.
 ///
 /// # Errors
-/// Where that is not known yet: it is tried again.
+/// Fails while the outcome is unknown; the host retries.
 pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Failure> {
     let identity = Identity::of_key(key.strip_prefix(ACCOUNT).unwrap_or(key));
     let Some(intent) = Intent::<Change>::recover(host, key)? else { return Ok(()) };
@@ -116,7 +119,8 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
         return intent.give_up(host, Ended::Unwanted);
     };
     let config = Config::require(host, mount)?;
-    // An account that looks for itself could do so only by the password that is in question.
+    // Without a login of the engine, only the account could search, by the very password in
+    // question.
     let found = match config.has_login() {
         true => find_again(host, &config, &identity, &account)?.map(|found| found.dn),
         false => Some(account.dn.clone()),
@@ -152,16 +156,16 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
     }
 }
 
-/// One try to change a password.
+/// One attempt to change a password.
 struct Attempt<'a> {
     host: &'a dyn Host,
     config: &'a Config,
     identity: &'a Identity,
     account: &'a Account,
-    /// It failed, and the password is certainly the one from before.
+    /// The attempt failed, and the previous password is certainly still in force.
     is_unchanged: Cell<bool>,
-    /// When the password was changed, as the directory tells since the new one was proven. `None`
-    /// where it does not tell: then the engine's clock alone decides.
+    /// Time of the change by the directory's clock, read after the new password was proven. `None`
+    /// if the directory does not tell; the engine's clock alone then decides.
     changed: Cell<Option<StoreTime>>,
 }
 
@@ -176,7 +180,7 @@ impl<'a> Attempt<'a> {
         Self { host, config, identity, account, is_unchanged, changed }
     }
 
-    /// By the engine's login, or by the account's own where accounts change their own passwords.
+    /// Uses the engine's login or, with self_rotation, the account's own login.
     fn directory(&self) -> Result<Directory<'_>, Failure> {
         match &self.account.current {
             Some(current) if self.config.self_rotation => {
@@ -186,7 +190,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Looks at the entry, now that the password is in force.
+    /// Reads the entry after the new password was proven.
     fn look(&self, change: &Change) {
         let now = Account {
             current: Some(change.password.clone()),
@@ -199,14 +203,14 @@ impl<'a> Attempt<'a> {
         self.changed.set(found.ok().flatten().and_then(|found| found.changed));
     }
 
-    /// The directory as far as the password of `change` may be sent there; `None` where the
-    /// configuration leads to other servers by now.
+    /// Returns the directory, restricted to servers that may see the password of `change`; `None`
+    /// if the configuration contains no such server any more.
     fn directory_of(&self, change: &Change) -> Result<Option<Directory<'_>>, Failure> {
         Ok(self.directory()?.narrowed_to(change.known_servers.as_ref(), &self.account.dn).ok())
     }
 
-    /// Goes on with a fresh password where the newest one was made for other servers. The earlier
-    /// ones are kept until the fresh one is proven.
+    /// Continues with a new password if the newest candidate was made for other servers. The
+    /// earlier candidates are kept until the new password is proven.
     fn replace_elsewhere(&self, intent: Intent<Change>) -> Result<Intent<Change>, Failure> {
         let Some(newest) = intent.candidates().next() else { return Ok(intent) };
         if self.directory_of(newest)?.is_some() {
@@ -238,7 +242,8 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    /// A server that says that it changed a password, and did not, is not believed.
+    /// Tests the new password by a login, because a server may report success without changing the
+    /// password. A login that proves nothing ([`Proof::CannotTell`]) counts as success.
     fn prove(&self, change: &Change) -> Result<(), Failure> {
         let directory = self.directory()?;
         if directory.prove(&self.account.dn, &change.password)? != Proof::NotInForce {
@@ -257,8 +262,8 @@ impl<'a> Attempt<'a> {
         )))
     }
 
-    /// Stores what is in force, in a commit of its own. `None` where the account is not kept any
-    /// more.
+    /// Stores the password in force, in its own commit. Returns `None` if the account is not stored
+    /// any more.
     fn store(&self, proven: Proven<Change>) -> Result<Option<Account>, Failure> {
         let Self { host, identity, account: before, .. } = *self;
         proven.confirm(host, |change, ()| {
@@ -279,10 +284,10 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// The account's entry, by who may look: the engine, or the account itself.
+/// Finds the account's entry again, by the engine's login or, without one, the account's own.
 ///
 /// # Errors
-/// What the directory refused.
+/// A refusal of the directory.
 pub(crate) fn find_again(
     host: &dyn Host,
     config: &Config,
@@ -292,12 +297,12 @@ pub(crate) fn find_again(
     looking(host, config, account)?.find_again(identity, &account.dn)
 }
 
-/// Proves that an account which no search finds is gone. A search finds nothing either where the
-/// engine may not see the entry, and where the configuration leads to another directory.
+/// Proves that an account is gone from the directory. An empty search is no proof: the engine's
+/// login may lack the right to see the entry, or the configuration may lead to another directory.
 ///
 /// # Errors
-/// Invalid request where the account logs in, or nothing of the directory is seen; unreachable
-/// where the account got its password from other servers.
+/// Invalid request if the account still answers a login, or if the search base is not visible.
+/// Unreachable if the account got its password from other servers.
 pub(crate) fn check_gone(
     host: &dyn Host,
     config: &Config,
@@ -317,11 +322,11 @@ pub(crate) fn check_gone(
     }
 }
 
-/// The account where its entry stands now, and when the directory says that its password was
-/// changed.
+/// Returns the account with the present DN of its entry, and the directory's time of the last
+/// password change.
 ///
 /// # Errors
-/// Invalid request where its entry is gone; what the directory refused.
+/// Invalid request if the entry is gone. A refusal of the directory.
 pub(crate) fn seen(
     host: &dyn Host,
     config: &Config,
@@ -347,10 +352,10 @@ fn looking<'a>(
     }
 }
 
-/// By the login of an account, at the servers where its password is known.
+/// Uses the login of an account, at the servers that may see its password.
 ///
 /// # Errors
-/// Unreachable where the configuration has none of them.
+/// Unreachable if the configuration contains no such server.
 fn by_account<'a>(
     host: &'a dyn Host,
     config: &'a Config,
@@ -361,8 +366,8 @@ fn by_account<'a>(
     Directory::as_account(host, config, dn, current).narrowed_to(known_servers.as_ref(), dn)
 }
 
-/// Forgets a change that certainly did not happen. Where that fails, the guard stays, and finds out
-/// the same.
+/// Removes the intent of a change that certainly did not happen. If the removal fails, the guard
+/// stays, and `wake` comes to the same result.
 fn withdraw(host: &dyn Host, identity: &Identity) {
     let forgotten = Intent::<Change>::recover(host, &key(identity)).and_then(|intent| {
         intent.map_or(Ok(()), |intent| intent.give_up(host, Ended::Unchanged))?;

@@ -1,5 +1,5 @@
-//! The configuration as it is stored: where the directory is, who the engine is there, and what its
-//! accounts' passwords and times are to be.
+//! The stored configuration: the directory's address, the engine's login, and the settings for
+//! passwords and times.
 
 pub(crate) mod servers;
 
@@ -10,36 +10,36 @@ use bulkhead_sdk::{Failure, Host, Mount, stored};
 use serde::{Deserialize, Serialize};
 
 const KEY: &str = "config";
-/// Active Directory.
+/// Schema of Active Directory.
 pub(crate) const AD: &str = "ad";
-/// OpenLDAP, and what speaks like it.
+/// Schema of OpenLDAP and compatible servers.
 pub(crate) const OPENLDAP: &str = "openldap";
-/// Milliseconds after a rotation of `bindpass` in which the one before is tried, too: a controller
-/// that has not heard of the change refuses the new one.
+/// Milliseconds after a rotation of `bindpass` during which the previous password is tried, too: a
+/// controller that has not yet received the change refuses the new password.
 const HEARSAY: StoreTime = 600_000;
 
-/// A configuration. No `Debug`: it holds passwords.
+/// A stored configuration. No `Debug`: the record contains passwords.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Config {
-    /// As it was written, with commas.
+    /// URLs as written by the operator, separated by commas.
     pub(crate) url: String,
     pub(crate) binddn: String,
     pub(crate) bindpass: String,
-    /// The one before the last rotation; empty where there was none.
+    /// The password before the last rotation; empty for none.
     pub(crate) previous_bindpass: String,
     pub(crate) bindpass_rotated: Option<StoreTime>,
     pub(crate) userdn: String,
     pub(crate) upndomain: String,
     pub(crate) schema: String,
     pub(crate) self_rotation: bool,
-    /// Seconds; 0 leaves it to the mount.
+    /// Seconds; 0 means the mount's value.
     pub(crate) ttl: u64,
-    /// Seconds; 0 leaves it to the mount.
+    /// Seconds; 0 means the mount's value.
     pub(crate) max_ttl: u64,
     /// Seconds.
     pub(crate) last_rotation_tolerance: u64,
     pub(crate) password_policy: String,
-    /// 0 is what is usual.
+    /// Characters; 0 means the default.
     pub(crate) length: u64,
     pub(crate) formatter: String,
     /// Seconds.
@@ -85,15 +85,15 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The configuration, if there is one.
+    /// Returns the configuration, if there is one.
     pub(crate) fn find(host: &dyn Host) -> Result<Option<Self>, Failure> {
         host.storage().get(KEY)
     }
 
-    /// The configuration, which the caller needs.
+    /// Returns the configuration.
     ///
     /// # Errors
-    /// Invalid request where there is none.
+    /// Invalid request if there is no configuration.
     pub(crate) fn require(host: &dyn Host, mount: &Mount) -> Result<Self, Failure> {
         let unset = || {
             let path = &mount.path;
@@ -106,33 +106,33 @@ impl Config {
         host.storage().put(KEY, self)
     }
 
-    /// Forgets the configuration.
+    /// Deletes the configuration.
     pub(crate) fn remove(host: &dyn Host) -> Result<(), Failure> {
         host.storage().delete(KEY)
     }
 
-    /// Characters of a password that no policy makes.
+    /// Returns the length, in characters, of passwords that are generated without a policy.
     pub(crate) fn length(&self) -> u64 {
         if self.length == 0 { passwords::USUAL_LENGTH } else { self.length }
     }
 
-    /// How passwords are made.
+    /// Returns the rules for generating passwords.
     pub(crate) fn password_rules(&self) -> Rules<'_> {
         Rules { policy: &self.password_policy, length: self.length(), formatter: &self.formatter }
     }
 
-    /// Seconds after which a password is rotated, unless a role says otherwise.
+    /// Returns the seconds after which a password is rotated, unless a role sets its own ttl.
     pub(crate) fn ttl(&self, mount: &Mount) -> u64 {
         let usual = mount.default_ttl.min(self.max_ttl(mount));
         if self.ttl == 0 { usual } else { self.ttl }
     }
 
-    /// Most seconds that a role may say.
+    /// Returns the maximum ttl of a role, in seconds.
     pub(crate) fn max_ttl(&self, mount: &Mount) -> u64 {
         if self.max_ttl == 0 { mount.max_ttl } else { self.max_ttl }
     }
 
-    /// The servers, and the engine's own login: empty where there is none.
+    /// Returns the servers and the engine's own login, which is empty if the engine has none.
     pub(crate) fn target(&self) -> Target {
         let millis =
             |seconds: u64| u32::try_from(seconds.saturating_mul(1_000)).unwrap_or(u32::MAX);
@@ -153,18 +153,19 @@ impl Config {
         target.log_in_as(&self.login_name(), &self.bindpass)
     }
 
-    /// The password before the last rotation, while a server may not have heard of that.
+    /// Returns the password before the last rotation, while a server may not have received the
+    /// change.
     pub(crate) fn previous_bindpass(&self, now: StoreTime) -> Option<&str> {
         let is_recent = self.bindpass_rotated.is_some_and(|at| now < at.saturating_add(HEARSAY));
         (is_recent && !self.previous_bindpass.is_empty()).then_some(&self.previous_bindpass)
     }
 
-    /// Under which the calls of the mount keep which of the two logins is taken.
+    /// Returns the cache key under which the calls of the mount share which password is accepted.
     pub(crate) fn login_key(&self) -> String {
         format!("login/{}", self.bindpass_rotated.unwrap_or_default())
     }
 
-    /// The name that is logged in by.
+    /// Returns the name of the engine's login.
     pub(crate) fn login_name(&self) -> String {
         if self.upndomain.is_empty() || self.binddn.is_empty() {
             return self.binddn.clone();
@@ -172,7 +173,7 @@ impl Config {
         format!("{}@{}", self.binddn, self.upndomain)
     }
 
-    /// Whether the engine has a login of its own.
+    /// Returns true if the engine has its own login.
     pub(crate) fn has_login(&self) -> bool {
         !self.bindpass.is_empty()
     }

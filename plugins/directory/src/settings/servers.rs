@@ -3,18 +3,18 @@
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::wire::failure::quoted;
 
-/// Most URLs, which is what the host takes.
+/// Maximum number of URLs, set by the host.
 const MOST: usize = 16;
 
-/// The URLs of a list, in their order.
+/// Splits a list into its URLs, in order.
 pub(crate) fn of(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|url| !url.is_empty())
 }
 
-/// Refuses what is no list of directories.
+/// Checks a list of directory URLs.
 ///
 /// # Errors
-/// Invalid request, which names the URL.
+/// Invalid request that names the first malformed URL, or the number of URLs.
 pub(crate) fn check(list: &str) -> Result<(), Failure> {
     let count = of(list).count();
     if count == 0 || count > MOST {
@@ -29,7 +29,8 @@ pub(crate) fn check(list: &str) -> Result<(), Failure> {
     }
 }
 
-/// The first URL to whose server passwords would go in clear; a server on this machine is none.
+/// Returns the first URL to which passwords would be sent unencrypted. Servers on this machine do
+/// not count.
 pub(crate) fn in_clear(list: &str) -> Option<&str> {
     let is_here = |url: &str| {
         let host = host_of(url).unwrap_or_default();
@@ -38,7 +39,7 @@ pub(crate) fn in_clear(list: &str) -> Option<&str> {
     of(list).find(|url| scheme_of(url) == Some("ldap") && !is_here(url))
 }
 
-/// The URLs that are asked. A server in clear behind one with TLS never is.
+/// Returns the URLs that are asked. An unencrypted server after a TLS server is never asked.
 pub(crate) fn asked(list: &str) -> impl Iterator<Item = &str> {
     let mut is_secured = false;
     of(list).filter(move |url| {
@@ -48,7 +49,7 @@ pub(crate) fn asked(list: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The first URL that is never asked: in clear, behind one with TLS.
+/// Returns the first URL that is never asked: an unencrypted server after a TLS server.
 pub(crate) fn never_asked(list: &str) -> Option<&str> {
     let mut behind = of(list).skip_while(|url| scheme_of(url) != Some("ldaps"));
     behind.find(|url| scheme_of(url) == Some("ldap"))
@@ -59,7 +60,7 @@ fn scheme_of(url: &str) -> Option<&'static str> {
     ["ldap", "ldaps"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme))
 }
 
-/// The host of a URL that is nothing but scheme, host and port.
+/// Returns the host of a URL that consists only of scheme, host and port.
 fn host_of(url: &str) -> Option<&str> {
     scheme_of(url)?;
     let (_, rest) = url.split_once("://")?;
