@@ -1,4 +1,4 @@
-//! Which endpoint serves a path, and the order in which paths and methods are refused.
+//! Routing of requests to endpoints, and the order in which unknown paths and methods are refused.
 
 use crate::bootstrap;
 use crate::policies;
@@ -23,7 +23,7 @@ pub(crate) fn serve(request: &ApiRequest<'_>) -> Result<Sent, Failure> {
     }
 }
 
-/// The answer as it is sent, with its age where the region is a replica.
+/// Converts the answer to the form that is sent, and adds its age to reads of a replica.
 fn with_age(request: &ApiRequest<'_>, reply: Reply) -> Result<Sent, Refusal> {
     match request.method {
         Method::Read => region::tell_age(request, reply.sent()),
@@ -31,7 +31,7 @@ fn with_age(request: &ApiRequest<'_>, reply: Reply) -> Result<Sent, Refusal> {
     }
 }
 
-/// A refusal as it is sent: one line of text, without an envelope.
+/// Converts a refusal to the form that is sent: one line of text, without an envelope.
 fn refused(status: u16, text: String) -> Sent {
     let content_type = ("Content-Type".to_owned(), PLAIN_TEXT.to_owned());
     let headers = if text.is_empty() { Vec::new() } else { vec![content_type] };
@@ -70,7 +70,7 @@ fn route(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     }
 }
 
-/// `/v1/acl/role/…`.
+/// Routes `/v1/acl/role/…`.
 fn role(request: &ApiRequest<'_>, rest: &[&str], method: Method) -> Result<Reply, Refusal> {
     match (rest, method) {
         ([""], _) => Err(Refusal::invalid("missing ACL role ID")),
@@ -84,7 +84,7 @@ fn role(request: &ApiRequest<'_>, rest: &[&str], method: Method) -> Result<Reply
     }
 }
 
-/// `/v1/acl/policy/…`.
+/// Routes `/v1/acl/policy/…`.
 fn policy(request: &ApiRequest<'_>, name: &str, method: Method) -> Result<Reply, Refusal> {
     match (name, method) {
         ("", _) => Err(Refusal::invalid("Missing Policy Name")),
@@ -96,7 +96,7 @@ fn policy(request: &ApiRequest<'_>, name: &str, method: Method) -> Result<Reply,
     }
 }
 
-/// `/v1/acl/token/…`.
+/// Routes `/v1/acl/token/…`.
 fn token(request: &ApiRequest<'_>, accessor: &str, method: Method) -> Result<Reply, Refusal> {
     match (accessor, method) {
         ("", _) => Err(Refusal::invalid("Missing Token Accessor")),

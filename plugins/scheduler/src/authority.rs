@@ -1,18 +1,18 @@
 //! Requests to the authoritative region.
 //!
-//! Prevents a write from being made twice: another address is tried only where a safe request
-//! proves that the server behind it answers. Prevents a loop of forwarded requests: each request
-//! says that it has passed one region already.
+//! Prevents a second execution of a write: a server is used only after a safe probe request to each
+//! earlier server failed. Prevents forwarding loops: each request carries a header that says that
+//! the request has passed a region already.
 
 use crate::region_config::RegionConfig;
 use bulkhead_sdk::http::{Request, Response, Tls};
 use bulkhead_sdk::{Failure, Host, Kind};
 
-/// The header of a request that has passed another region.
+/// Header of a request that has passed another region.
 pub(crate) const HOP: &str = "x-bulkhead-hop";
-/// The header with the age of a replica's answer.
+/// Header with the age of a replica's answer.
 const REPLICA: &str = "x-scheduler-replicationage";
-/// Milliseconds for a server's answer to a request that tells whether it is there.
+/// Timeout of a probe request, in milliseconds.
 const PROBE_TIME: u32 = 3_000;
 
 /// The servers of the authoritative region.
@@ -22,16 +22,16 @@ pub(crate) struct Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// The servers that a configuration names.
+    /// Creates the client for the servers in a configuration.
     #[must_use]
     pub(crate) const fn of(host: &'a dyn Host, config: &'a RegionConfig) -> Self {
         Self { host, config }
     }
 
-    /// Sends a request to the first server that answers. `path` begins with a slash.
+    /// Sends a request to the first server that answers a probe. `path` begins with a slash.
     ///
     /// # Errors
-    /// Those of the connection. The answer's status is never an error.
+    /// Failures of the connection. The answer's status is never an error.
     pub(crate) fn send(
         &self,
         method: &str,
@@ -43,11 +43,12 @@ impl<'a> Authority<'a> {
         self.host.http().send(&complete(request))
     }
 
-    /// Reads with the replication token, in the name of no caller.
+    /// Sends a GET request with the replication token, not with a caller's token. Accepts the
+    /// statuses 200 and 404.
     ///
     /// # Errors
-    /// Unreachable for a server that does not answer, answers another status than 200, or is a
-    /// replica itself.
+    /// Unreachable if the server does not answer, answers with another status, or is a replica
+    /// itself.
     pub(crate) fn read(&self, path: &str, timeout: u32) -> Result<Response, Failure> {
         let token = &self.config.replication_token;
         let answer = self.send("GET", path, |request| {
@@ -72,7 +73,8 @@ impl<'a> Authority<'a> {
         }
     }
 
-    /// The base URL of the first server that answers. A single one is not asked.
+    /// Returns the base URL of the first server that answers a probe. A single server is not
+    /// probed.
     fn reachable(&self) -> Result<&'a str, Failure> {
         let mut last = unfit("the configuration names no address".to_owned());
         if let [only] = self.config.addresses.as_slice() {
@@ -98,7 +100,7 @@ impl<'a> Authority<'a> {
     }
 }
 
-/// A server that does not answer as the authoritative region would.
+/// Creates the failure for a server that does not answer as the authoritative region must.
 pub(crate) fn unfit(message: String) -> Failure {
     Failure::new(Kind::Unreachable, message)
 }

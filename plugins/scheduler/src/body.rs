@@ -1,7 +1,7 @@
-//! Request bodies: the first JSON value, its keys in any case.
+//! Request bodies: the first JSON value, with case-insensitive keys.
 //!
-//! Clients of the scheduler write keys in several spellings, and its own decoder ignores case. The
-//! later of two spellings of one key counts.
+//! The scheduler's clients differ in the case of keys, and its own decoder ignores case. If one key
+//! occurs in two spellings, the later value counts.
 
 use crate::refusal::Refusal;
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -9,15 +9,15 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The object in `body`, with every key in lower case. `null` is an object without keys.
+/// Parses the object in `body`, with all keys in lower case. `null` counts as an empty object.
 ///
 /// # Errors
-/// 400 for an empty body, bad JSON, and a value that is no object.
+/// 400 for an empty body, invalid JSON, or a value other than an object.
 pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
     if body.is_empty() {
         return Err(Refusal::invalid("Request body is empty"));
     }
-    // Bytes behind the first value are ignored.
+    // Bytes after the first value are ignored.
     let mut values = serde_json::Deserializer::from_slice(body).into_iter::<Folded>();
     match values.next() {
         Some(Ok(Folded(Value::Object(object)))) => Ok(object),
@@ -26,7 +26,7 @@ pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
             let kind = kind(&other);
             Err(Refusal::invalid(format!("the body is {kind}; send a JSON object")))
         }
-        // The parser's words can quote a secret of the body.
+        // The parser's message is not shown, because it can quote a secret of the body.
         Some(Err(error)) => {
             let (line, column) = (error.line(), error.column());
             Err(Refusal::invalid(format!("the body is no JSON: line {line}, column {column}")))
@@ -35,7 +35,7 @@ pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
     }
 }
 
-/// A JSON value whose objects have keys in lower case, at every depth.
+/// A JSON value with all object keys in lower case, at every depth.
 struct Folded(Value);
 
 impl<'de> Deserialize<'de> for Folded {
@@ -94,10 +94,10 @@ impl<'de> Visitor<'de> for FoldedVisitor {
     }
 }
 
-/// The text under `key`; empty where it is missing or null.
+/// Returns the text under `key`; empty if missing or null.
 ///
 /// # Errors
-/// 400 for a value of another kind.
+/// 400 for a value of another type.
 pub(crate) fn text(object: &Map<String, Value>, key: &str) -> Result<String, Refusal> {
     match object.get(&key.to_ascii_lowercase()) {
         None | Some(Value::Null) => Ok(String::new()),
@@ -106,10 +106,10 @@ pub(crate) fn text(object: &Map<String, Value>, key: &str) -> Result<String, Ref
     }
 }
 
-/// The flag under `key`; false where it is missing or null.
+/// Returns the flag under `key`; false if missing or null.
 ///
 /// # Errors
-/// 400 for a value of another kind.
+/// 400 for a value of another type.
 pub(crate) fn flag(object: &Map<String, Value>, key: &str) -> Result<bool, Refusal> {
     match object.get(&key.to_ascii_lowercase()) {
         None | Some(Value::Null) => Ok(false),
@@ -118,10 +118,10 @@ pub(crate) fn flag(object: &Map<String, Value>, key: &str) -> Result<bool, Refus
     }
 }
 
-/// The list under `key`; `None` where it is missing or null.
+/// Returns the list under `key`; `None` if missing or null.
 ///
 /// # Errors
-/// 400 for a value of another kind.
+/// 400 for a value of another type.
 pub(crate) fn list<'a>(
     object: &'a Map<String, Value>,
     key: &str,
@@ -133,10 +133,10 @@ pub(crate) fn list<'a>(
     }
 }
 
-/// The object in `value`, an item of the list under `key`.
+/// Returns the object in `value`, an item of the list under `key`.
 ///
 /// # Errors
-/// 400 for a value of another kind.
+/// 400 for a value of another type.
 pub(crate) fn member<'a>(key: &str, value: &'a Value) -> Result<&'a Map<String, Value>, Refusal> {
     value.as_object().ok_or_else(|| wrong_kind(key, "an object", value))
 }

@@ -1,7 +1,7 @@
-//! `/v1/acl/bootstrap`: the first management token.
+//! The endpoint `/v1/acl/bootstrap`: creates the first management token.
 //!
-//! Prevents a second caller from becoming a manager: the bootstrap is done once, and a record of
-//! the mount says so.
+//! Prevents a second caller from becoming a manager: a record of the mount allows only one
+//! bootstrap.
 
 use crate::body;
 use crate::forward::{self, Change};
@@ -13,15 +13,15 @@ use crate::token::{ShownToken, Token, TokenType};
 use crate::token_records;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
-/// The key of the record that a bootstrap was done.
+/// Key of the record of the bootstrap.
 const DONE: &str = "bootstrap";
-/// Its value while an operator permits one more bootstrap.
+/// Value of the record while an operator permits one more bootstrap.
 const AGAIN: &[u8] = b"false";
 
-/// `POST /v1/acl/bootstrap`. No token is asked for, and none is looked at.
+/// Serves `POST /v1/acl/bootstrap`. Needs no token, and ignores a token that is sent.
 ///
 /// # Errors
-/// 400 where the bootstrap was done, or the secret in the body is none.
+/// 400 if the bootstrap was done already, or if the secret in the body is not a UUID.
 pub(crate) fn bootstrap(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     let secret = given_secret(request.body())?;
     forward::divert(request, &Change::Bootstrap)?;
@@ -50,7 +50,7 @@ pub(crate) fn bootstrap(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     Reply::written(&ShownToken::whole(&accessor, stored, Vec::new()), index, request.is_pretty())
 }
 
-/// The secret that an operator chose; empty for one to be made.
+/// Returns the secret that the operator chose; empty if the server is to generate one.
 fn given_secret(bytes: &[u8]) -> Result<String, Refusal> {
     if bytes.is_empty() {
         return Ok(String::new());
@@ -71,11 +71,11 @@ fn random_uuid(request: &ApiRequest<'_>) -> Result<String, Failure> {
     Ok(uuid_of(random))
 }
 
-/// Lets the ACL system be bootstrapped once more: for operators who lost every management token.
-/// Tokens that hold go on to hold.
+/// Permits one more bootstrap, for operators who have lost every management token. Existing tokens
+/// stay valid.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn permit_again(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     if host.storage().get_bytes(DONE)?.is_none() {
         return Ok(Answer::nothing().warn(["no bootstrap was done yet: nothing is changed".into()]));

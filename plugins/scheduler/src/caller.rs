@@ -1,8 +1,8 @@
-//! Who calls: the token in the request's headers, and what it may see.
+//! Authentication of the caller by the token in the request's headers.
 //!
 //! Prevents a caller from guessing a token piece by piece (tokens are looked up by a keyed hash of
-//! the whole secret), from falling back to anonymous rights with a token that does not hold, and
-//! from mixing two credentials in one request (decision F5).
+//! the whole secret), from falling back to anonymous rights with an invalid token, and from mixing
+//! two credentials in one request (decision F5).
 
 use crate::names::is_uuid;
 use crate::refusal::Refusal;
@@ -12,32 +12,32 @@ use bulkhead_sdk::host::{Entry, Storage};
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host};
 
-/// Key of the secret under which secrets of tokens are hashed.
+/// Storage key of the HMAC key for token secrets.
 const HASH_KEY: &str = "secret-hash-key";
-/// Headers that carry a token, in the order in which they count.
+/// Headers that carry a token, in order of precedence.
 const TOKEN_HEADERS: [&str; 2] = ["x-nomad-token", "x-scheduler-token"];
 
-/// A caller whose token holds, or who has none.
+/// A caller without a token or with a valid token.
 pub(crate) enum Caller {
-    /// No token was sent.
+    /// The caller sent no token.
     Anonymous,
-    /// A token that holds.
+    /// The caller sent a valid token.
     Known {
-        /// Its public identifier.
+        /// Public identifier of the token.
         accessor: String,
-        /// Its record.
+        /// Record of the token.
         token: Box<Entry<Token>>,
     },
 }
 
 impl Caller {
-    /// Whether it may do everything.
+    /// Returns true if the caller has a management token.
     #[must_use]
     pub(crate) fn is_management(&self) -> bool {
         self.token().is_some_and(Token::is_management)
     }
 
-    /// Refuses all but management.
+    /// Refuses callers without a management token.
     ///
     /// # Errors
     /// 403.
@@ -45,7 +45,7 @@ impl Caller {
         if self.is_management() { Ok(()) } else { Err(Refusal::denied()) }
     }
 
-    /// Its token, if it has one.
+    /// Returns the caller's token, if any.
     #[must_use]
     pub(crate) fn token(&self) -> Option<&Token> {
         match self {
@@ -54,34 +54,34 @@ impl Caller {
         }
     }
 
-    /// Whether its token links to the role.
+    /// Returns true if the caller's token links to the role.
     #[must_use]
     pub(crate) fn has_role(&self, id: &str) -> bool {
         self.token().is_some_and(|token| token.roles.iter().any(|role| role == id))
     }
 }
 
-/// Why a token does not hold.
+/// The reason why a token is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadToken {
-    /// No token has this secret, or it is no secret.
+    /// No token has this secret, or the secret is not a UUID.
     Unknown,
-    /// It was one.
+    /// The token has expired.
     Expired,
 }
 
-/// The caller of a request.
+/// Returns the caller of a request.
 ///
 /// # Errors
-/// 403 for a token that does not hold.
+/// 403 for an invalid token.
 pub(crate) fn authenticate(request: &ApiRequest<'_>) -> Result<Caller, Refusal> {
     look_up(request)?.map_err(|_| Refusal::denied())
 }
 
-/// The caller of a request, or why its token does not hold.
+/// Returns the caller of a request, or the reason why the token is invalid.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn look_up(request: &ApiRequest<'_>) -> Result<Result<Caller, BadToken>, Failure> {
     let Some(secret) = presented(request.headers()) else { return Ok(Ok(Caller::Anonymous)) };
     if !is_uuid(&secret) {
@@ -98,7 +98,8 @@ pub(crate) fn look_up(request: &ApiRequest<'_>) -> Result<Result<Caller, BadToke
     })
 }
 
-/// The token that a request presents: the first header that is not blank, or else the bearer.
+/// Returns the token of a request: the first token header that is not blank, or else the bearer
+/// token.
 fn presented(headers: &[(String, String)]) -> Option<String> {
     let values_of = |name: &'static str| {
         headers.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.trim())
@@ -114,34 +115,34 @@ fn presented(headers: &[(String, String)]) -> Option<String> {
     direct.or_else(bearer).map(str::to_owned)
 }
 
-/// The accessor of the token with that secret.
+/// Returns the accessor of the token with that secret.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn accessor_of(host: &dyn Host, secret: &str) -> Result<Option<String>, Failure> {
     let Some(key) = host.storage().get_bytes(HASH_KEY)? else { return Ok(None) };
     host.storage().get_plain(&secret_key(host, &key, secret)?)
 }
 
-/// Lets the token `accessor` be found by its secret.
+/// Adds the secret to the index, so that the token `accessor` can be looked up by the secret.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn index_secret(host: &dyn Host, secret: &str, accessor: &str) -> Result<(), Failure> {
     let key = hash_key(host)?;
     host.storage().put_plain(&secret_key(host, &key, secret)?, accessor)
 }
 
-/// Lets no token be found by this secret any more.
+/// Removes the secret from the index.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn forget_secret(host: &dyn Host, secret: &str) -> Result<(), Failure> {
     let key = hash_key(host)?;
     host.storage().delete(&secret_key(host, &key, secret)?)
 }
 
-/// The mount's key for hashes of secrets; made where there is none.
+/// Returns the mount's HMAC key for secrets; generates the key if there is none.
 fn hash_key(host: &dyn Host) -> Result<Vec<u8>, Failure> {
     let storage: &dyn Storage = host.storage();
     if let Some(key) = storage.get_bytes(HASH_KEY)? {
@@ -152,7 +153,7 @@ fn hash_key(host: &dyn Host) -> Result<Vec<u8>, Failure> {
     Ok(key)
 }
 
-/// The storage key of a secret. Letters of a UUID count in either case.
+/// Returns the storage key of a secret. The case of letters does not matter.
 fn secret_key(host: &dyn Host, key: &[u8], secret: &str) -> Result<String, Failure> {
     let hash = host.crypto().hmac("sha256", key, secret.to_ascii_lowercase().as_bytes())?;
     Ok(format!("token-secret/{}", hexadecimal::text(&hash)))

@@ -1,4 +1,5 @@
-//! `config`: the region that the mount serves, and the authoritative region that it follows.
+//! The endpoint `config`: the region that the mount serves, and the authoritative region that it
+//! follows.
 //!
 //! Prevents the replication token from being read back (CVE-2019-12741), and from being sent to a
 //! server that the token was not written for (decision P22).
@@ -10,7 +11,7 @@ use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
 
-/// Fields of a configuration.
+/// Fields of the configuration.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("region", "name of the region that this mount serves; `global` where empty"),
     Field::text("authoritative_region", "name of the region whose roles and policies hold here"),
@@ -21,10 +22,10 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text("max_stale", "oldest replica that is read, such as `5m`; empty for any age"),
 ];
 
-/// Writes the configuration and begins or ends the replication.
+/// Writes the configuration and starts or stops replication.
 ///
 /// # Errors
-/// Invalid request for settings that cannot be used, alone or together.
+/// Invalid request for unusable settings or combinations of settings.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let before = RegionConfig::stored(host)?;
     let mut config = before.clone();
@@ -42,16 +43,16 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     destination::check(call, &places, &held)?;
     config.since = host.clock().now();
     host.storage().put(KEY, &config)?;
-    // Indexes of another server's history mean nothing at this one.
+    // Indexes of one server's history are meaningless at another server.
     let is_other = is_elsewhere || config.authoritative_region != before.authoritative_region;
     replicate::begin(host, &config, is_other)?;
     Ok(Answer::nothing())
 }
 
-/// Shows the configuration without its token.
+/// Shows the configuration without the replication token.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn read(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let config = RegionConfig::stored(host)?;
     Answer::data(&json!({
@@ -64,10 +65,10 @@ pub(crate) fn read(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     }))
 }
 
-/// Removes the configuration. The region is authoritative then, with the records that it has.
+/// Removes the configuration. The region is then authoritative, and keeps its records.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     host.storage().delete(KEY)?;
     replicate::begin(host, &RegionConfig::default(), true)?;

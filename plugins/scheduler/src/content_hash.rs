@@ -1,14 +1,15 @@
-//! The `Hash` of a record: BLAKE2b-256 over its texts, as the scheduler's clients compare it.
+//! The `Hash` of a record: BLAKE2b-256 over the record's texts, compatible with the scheduler's
+//! clients.
 //!
-//! The texts are joined without separators, so different records can have one hash. Nothing in this
-//! crate takes equal hashes for equal records.
+//! The texts are joined without separators, so different records can have the same hash. No code in
+//! this crate concludes from equal hashes that records are equal.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use blake2::digest::consts::U32;
 use blake2::{Blake2b, Digest};
 
-/// The hash of `texts`, one after the other, in standard base64.
+/// Hashes the concatenated `texts`. The result is in standard base64.
 pub(crate) fn content_hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Blake2b::<U32>::new();
     for text in texts {

@@ -1,4 +1,4 @@
-//! A region on the test bed, and an authoritative region whose answers a test arranges.
+//! Fixtures: a region on the test bed, and prepared answers of an authoritative region.
 
 use crate::Scheduler;
 use bulkhead_sdk::http::Response;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 pub(crate) const AUTHORITY: &str = "http://10.0.0.1:4646";
 pub(crate) const TOKEN: &str = "99999999-2222-4333-8444-555555555555";
-/// A management token of the region on the bed.
+/// Secret of a management token of the region on the bed.
 pub(crate) const LOCAL: &str = "11111111-2222-4333-8444-555555555555";
 
-/// A configuration that follows the region `global`.
+/// Returns a configuration that follows the region `global`.
 pub(crate) fn replica_config() -> Value {
     json!({
         "region": "west", "authoritative_region": "global", "addresses": [AUTHORITY],
@@ -23,7 +23,7 @@ pub(crate) fn bed() -> TestBed<Scheduler> {
     TestBed::new().unwrap()
 }
 
-/// A bootstrapped region that has the given roles, and follows another one from now on.
+/// Returns a bootstrapped region with the given roles, configured to follow another region.
 pub(crate) fn replica(roles: &[&str]) -> TestBed<Scheduler> {
     let bed = bed();
     let body = json!({"BootstrapSecret": LOCAL});
@@ -44,7 +44,7 @@ pub(crate) fn call(bed: &TestBed<Scheduler>, method: &str, path: &str, body: &Va
     call_with(bed, method, path, body, &[])
 }
 
-/// Sends a request with more headers.
+/// Sends a request with additional headers.
 pub(crate) fn call_with(
     bed: &TestBed<Scheduler>,
     method: &str,
@@ -67,7 +67,7 @@ pub(crate) fn get(bed: &TestBed<Scheduler>, path: &str) -> (u16, String) {
     (reply.status, String::from_utf8(reply.body).unwrap())
 }
 
-/// Names of the roles, in order.
+/// Returns the names of the roles, sorted.
 pub(crate) fn role_names(bed: &TestBed<Scheduler>) -> Vec<String> {
     let listed: Vec<Value> = serde_json::from_str(&get(bed, "v1/acl/roles").1).unwrap();
     let mut names: Vec<String> =
@@ -81,13 +81,13 @@ pub(crate) fn answer(status: u16, index: u64, body: &Value) -> Response {
     Response { status, headers: vec![index], body: serde_json::to_vec(body).unwrap() }
 }
 
-/// Says of which type the replication token is in the authoritative region.
+/// Prepares the answer about the type of the replication token.
 pub(crate) fn prove(bed: &TestBed<Scheduler>, kind: &str) {
     let asked = format!("GET {AUTHORITY}/v1/acl/token/self?region=global");
     bed.host.answer(&asked, answer(200, 1, &json!({"Type": kind})));
 }
 
-/// Arranges a list of the authoritative region for a replica that saw `seen`.
+/// Prepares a list of the authoritative region for a replica that has seen the index `seen`.
 pub(crate) fn lists(bed: &TestBed<Scheduler>, table: &str, seen: u64, index: u64, list: &Value) {
     let global = if table == "tokens" { "&global=true" } else { "" };
     let asked =
@@ -95,7 +95,7 @@ pub(crate) fn lists(bed: &TestBed<Scheduler>, table: &str, seen: u64, index: u64
     bed.host.answer(&asked, answer(200, index, list));
 }
 
-/// A role of the authoritative region, whose identifier ends in `number`.
+/// Returns a role of the authoritative region with an identifier that ends in `number`.
 pub(crate) fn role(number: u32, name: &str) -> Value {
     json!({
         "ID": role_id(number), "Name": name, "Description": "", "Policies": [{"Name": "p"}],

@@ -1,12 +1,12 @@
-//! Requests that another region serves: writes of records that hold in every region, and reads that
-//! name the authoritative region.
+//! Requests that the authoritative region serves: writes of records that are valid in every region,
+//! and reads that name the authoritative region.
 //!
-//! Prevents a forwarding loop (a request passes one region), a second execution of a write (see
-//! `authority`), and a region that accepts writes that the authoritative region does not know.
+//! Prevents forwarding loops (a request passes only one region), a second execution of a write (see
+//! `authority`), and regions that accept writes unknown to the authoritative region.
 //!
-//! The answer's object is stored at once, so that the writer reads its own write. Everything that
-//! the local commit relies on is read before the request is sent: a conflict after the write would
-//! tell the caller of a failure that did not happen.
+//! The object in the answer is stored at once, so that the writer reads its own write. Everything
+//! that the local commit depends on is read before the request is sent: a conflict after the write
+//! would report a failure to the caller although the write succeeded.
 
 use crate::authority::{Authority, HOP};
 use crate::index::Table;
@@ -24,42 +24,43 @@ use bulkhead_sdk::http::{Request, Response};
 use bulkhead_sdk::raw::Reply as Sent;
 use bulkhead_sdk::{Failure, Host};
 
-/// Milliseconds for the answer to a forwarded read: the caller keeps an instance meanwhile.
+/// Timeout of a forwarded read, in milliseconds. The call occupies a component instance meanwhile.
 const READ_TIME: u32 = 15_000;
-/// Milliseconds for the answer to a forwarded write. A write without an answer in time may have
-/// happened; replication then brings its record.
+/// Timeout of a forwarded write, in milliseconds. A write that timed out may have happened;
+/// replication then fetches the record.
 const WRITE_TIME: u32 = 10_000;
-/// Longest wait of a forwarded read. The answer then shows the present state.
+/// Maximum wait of a forwarded blocking read. The answer then shows the present state.
 const LONGEST_WAIT: &str = "5s";
-/// Headers that the caller's token is in.
+/// Headers that can carry the caller's token.
 const TOKEN_HEADERS: [&str; 3] = ["x-nomad-token", "x-scheduler-token", "authorization"];
 
-/// A write of a record that holds in every region.
+/// A write of a record that is valid in every region.
 pub(crate) enum Change<'a> {
-    /// A role is created or changed; its identifier, empty for a new role.
+    /// Creation or change of the role with this identifier, which is empty for a new role.
     Role(&'a str),
     RoleRemoval(&'a str),
     Policy(&'a str, &'a Policy),
     PolicyRemoval(&'a str),
-    /// A global token is created or changed; its accessor, empty for a new token.
+    /// Creation or change of the global token with this accessor, which is empty for a new token.
     Token(&'a str),
     TokenRemoval(&'a str, &'a Token),
-    /// The first management token is made.
+    /// Creation of the first management token.
     Bootstrap,
 }
 
-/// Forwards the write where another region is authoritative.
+/// Forwards the write if another region is authoritative.
 ///
 /// # Errors
-/// [`Refusal::Elsewhere`] with that region's answer; 500 where the request passed a region already
-/// or that region does not answer.
+/// [`Refusal::Elsewhere`] with that region's answer. 500 if the request has passed a region
+/// already, or if the authoritative region does not answer.
 pub(crate) fn divert(request: &ApiRequest<'_>, change: &Change<'_>) -> Result<(), Refusal> {
     let config = RegionConfig::stored(request.host)?;
     if !config.is_replica() {
         return Ok(());
     }
     let before = Before::read(request.host, change)?;
-    // The reads so far are no condition of the commit that follows the write.
+    // Drops the reads so far from conflict detection: the commit after the write must not fail
+    // because of them.
     request.storage().checkpoint()?;
     let answer = send(request, &config, WRITE_TIME)?;
     if answer.status == 200 {
@@ -68,11 +69,11 @@ pub(crate) fn divert(request: &ApiRequest<'_>, change: &Change<'_>) -> Result<()
     Err(Refusal::Elsewhere(ForeignReply(sent(answer))))
 }
 
-/// The parameters of a read that this region serves.
+/// Returns the parameters of a read that this region serves.
 ///
 /// # Errors
-/// 400 for the first parameter that cannot be read; 500 for an unknown region;
-/// [`Refusal::Elsewhere`] with the authoritative region's answer where the query names that region.
+/// 400 for the first malformed parameter. 500 for an unknown region. [`Refusal::Elsewhere`] with
+/// the authoritative region's answer if the query names that region.
 pub(crate) fn read_query(request: &ApiRequest<'_>) -> Result<ReadQuery, Refusal> {
     let query = query::read_query(request.pairs())?;
     read_elsewhere(request, &query.region)?;
@@ -109,7 +110,7 @@ fn send(
     })
 }
 
-/// The request with the caller's token and body.
+/// Adds the caller's token and body to the request.
 fn with_caller(request: &ApiRequest<'_>, mut sent: Request) -> Request {
     for (name, value) in request.headers() {
         if TOKEN_HEADERS.contains(&name.as_str()) && !value.trim().is_empty() {
@@ -123,7 +124,8 @@ fn with_caller(request: &ApiRequest<'_>, mut sent: Request) -> Request {
     sent
 }
 
-/// Path and query as they came, with the authoritative region, and a short wait for reads.
+/// Returns path and query as received, but with the authoritative region, and with a short wait for
+/// reads.
 fn target(request: &ApiRequest<'_>, config: &RegionConfig) -> String {
     let mut query = format!("region={}", config.authoritative_region);
     for pair in request.raw_query().split('&').filter(|pair| !pair.is_empty()) {
@@ -141,19 +143,21 @@ fn target(request: &ApiRequest<'_>, config: &RegionConfig) -> String {
     format!("{begin}{path}?{query}")
 }
 
-/// The answer as the caller receives it: status, body and the scheduler's headers.
+/// Converts the answer to the form that the caller receives: status, body and the scheduler's
+/// headers.
 fn sent(answer: Response) -> Sent {
     let is_handed_on = |name: &str| {
         let name = name.to_ascii_lowercase();
         name == "content-type" || name.starts_with("x-nomad-") || name.starts_with("x-scheduler-")
     };
     let headers = answer.headers.into_iter().filter(|(name, _)| is_handed_on(name)).collect();
-    // A status outside of the contract is no answer of the API.
+    // The contract allows no other status.
     let status = if (200..=599).contains(&answer.status) { answer.status } else { 500 };
     Sent { status, headers, body: answer.body, park: None }
 }
 
-/// The local record that a change replaces, as far as other records lead to it.
+/// Parts of the replaced local record that other keys are derived from: a role's name, a token's
+/// secret.
 #[derive(Default)]
 struct Before {
     role_name: Option<String>,
@@ -176,8 +180,8 @@ impl Before {
     }
 }
 
-/// Stores the written record. The write itself has happened: an answer that cannot be stored is
-/// reported to the operator, and replication brings the record.
+/// Stores the written record. Failures are only logged, because the write itself succeeded;
+/// replication then fetches the record.
 fn store(request: &ApiRequest<'_>, change: &Change<'_>, before: &Before, answer: &Response) {
     if let Err(why) = try_store(request, change, before, answer) {
         let pairs = [("error", why.message.as_str())];
@@ -223,7 +227,7 @@ fn try_store(
     Forwarded::mark(host, table, &id, index_of(answer))
 }
 
-/// Stores the role of an answer and gives its identifier.
+/// Stores the role of an answer and returns its identifier.
 fn store_role(host: &dyn Host, before: &Before, answer: &Response) -> Result<String, Failure> {
     let GivenRole { id, role } =
         GivenRole::read(&answer.body).map_err(|_| Failure::internal("the answer is no role"))?;
@@ -238,7 +242,7 @@ fn store_role(host: &dyn Host, before: &Before, answer: &Response) -> Result<Str
     Ok(id)
 }
 
-/// The authoritative index of a write; 0 where the answer tells none.
+/// Returns the authoritative region's index of a write; 0 if the answer has none.
 fn index_of(answer: &Response) -> u64 {
     answer.header("x-nomad-index").and_then(|text| text.parse().ok()).unwrap_or(0)
 }

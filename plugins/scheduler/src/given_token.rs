@@ -1,4 +1,4 @@
-//! A token as a request gives it, and what becomes of it: a new token, an update, an upload.
+//! A token in a request, and its conversion into a new, updated or uploaded token.
 
 use crate::body;
 use crate::names::is_uuid;
@@ -14,15 +14,15 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Longest name of a token, in bytes.
+/// Maximum length of a token's name, in bytes.
 const LONGEST_NAME: usize = 256;
-/// Shortest and longest life of a token that ends, in milliseconds.
+/// Minimum and maximum lifetime of an expiring token, in milliseconds.
 const SHORTEST_LIFE: u64 = 60_000;
 const LONGEST_LIFE: u64 = 24 * 3_600_000;
 
-/// A token as a request gives it. No `Debug`: it may hold a secret.
+/// A token as given in a request. No `Debug`: it may contain a secret.
 pub(crate) struct GivenToken {
-    /// Empty for a token to be created.
+    /// Empty to create a token.
     pub(crate) accessor: String,
     secret: String,
     name: String,
@@ -34,7 +34,7 @@ pub(crate) struct GivenToken {
     expires: Option<StoreTime>,
 }
 
-/// A link to a role: by its identifier, or else by its name.
+/// A link to a role: by identifier, or by name if the identifier is empty.
 struct GivenLink {
     id: String,
     name: String,
@@ -47,10 +47,10 @@ struct GivenTtl {
 }
 
 impl GivenToken {
-    /// The token in a request's body. Hash, indexes and the time of creation are ignored.
+    /// Parses the token in a request's body. Hash, indexes and time of creation are ignored.
     ///
     /// # Errors
-    /// 400 for a body that is none of a token, and for a null in a list (decision F5).
+    /// 400 for a body that is not a token, and for a null in a list (decision F5).
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         let given = body::object(bytes)?;
         Ok(Self {
@@ -66,16 +66,16 @@ impl GivenToken {
         })
     }
 
-    /// Returns whether the token is to hold in every region.
+    /// Returns true if the token is to be valid in every region.
     #[must_use]
     pub(crate) fn is_global(&self) -> bool {
         self.global
     }
 
-    /// Identifiers of the linked roles, each once.
+    /// Returns the identifiers of the linked roles, without duplicates.
     ///
     /// # Errors
-    /// 400 for a role that is not there.
+    /// 400 for a role that does not exist.
     pub(crate) fn role_ids(&self, storage: &dyn Storage) -> Result<Vec<String>, Refusal> {
         let mut ids = Vec::new();
         for link in &self.roles {
@@ -94,10 +94,10 @@ impl GivenToken {
         Ok(ids)
     }
 
-    /// The new token with this secret.
+    /// Creates the token with this secret.
     ///
     /// # Errors
-    /// 400 with every problem.
+    /// 400 with a list of all problems.
     pub(crate) fn create(
         &self,
         secret: String,
@@ -111,10 +111,11 @@ impl GivenToken {
         Ok(Token { kind, secret, expires, ..self.token(roles, now) })
     }
 
-    /// The token with the accessor and secret that the caller chose.
+    /// Creates the token with the accessor and secret that the caller chose.
     ///
     /// # Errors
-    /// 400 where they are none of a token, or it is not a client token.
+    /// 400 if accessor or secret is not a UUID, or if the token is not a client token. Otherwise as
+    /// [`create`](Self::create).
     pub(crate) fn upload(&self, roles: Vec<String>, now: StoreTime) -> Result<Token, Refusal> {
         let is_whole = is_uuid(&self.accessor) && is_uuid(&self.secret);
         if !is_whole || self.kind != TokenType::Client.word() {
@@ -123,10 +124,11 @@ impl GivenToken {
         self.create(self.secret.clone(), roles, now)
     }
 
-    /// The token in place of `before`: secret, creation and end stay (decision F6).
+    /// Creates the successor of `before`, which keeps secret, time of creation and expiry (decision
+    /// F6).
     ///
     /// # Errors
-    /// 400 with every problem.
+    /// 400 with a list of all problems.
     pub(crate) fn update(&self, before: &Token, roles: Vec<String>) -> Result<Token, Refusal> {
         let mut problems = Problems::default();
         let kind = self.check(&mut problems, &roles);
@@ -160,7 +162,7 @@ impl GivenToken {
         }
     }
 
-    /// Checks what creations and updates have in common, and gives the type.
+    /// Runs the checks common to creations and updates, and returns the token's type.
     fn check(&self, problems: &mut Problems, roles: &[String]) -> TokenType {
         problems.demand(self.name.len() <= LONGEST_NAME, "token name too long");
         let has_links = !self.policies.is_empty() || !roles.is_empty();
@@ -185,7 +187,8 @@ impl GivenToken {
         kind
     }
 
-    /// When the new token ends: at the time that was given, or else after the lifetime.
+    /// Returns the expiry of a new token: the given time or, without one, the end of the given
+    /// lifetime.
     fn expiry(&self, problems: &mut Problems, now: StoreTime) -> Option<StoreTime> {
         let after = self.ttl.map(|ttl| u64::try_from(ttl.length.as_millis()).unwrap_or(u64::MAX));
         let after = after.filter(|milliseconds| *milliseconds > 0);
@@ -209,7 +212,7 @@ fn nanoseconds(length: Duration) -> u64 {
     u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Names of policies, each once. They need not exist.
+/// Returns the names of the policies, without duplicates. The policies need not exist.
 fn policies(given: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
     let mut names: Vec<String> = Vec::new();
     for item in body::list(given, "Policies")?.unwrap_or_default() {
@@ -234,7 +237,7 @@ fn links(given: &Map<String, Value>) -> Result<Vec<GivenLink>, Refusal> {
     body::list(given, "Roles")?.unwrap_or_default().iter().map(link).collect()
 }
 
-/// The lifetime: a text in Go's form, or nanoseconds.
+/// Parses the lifetime: a duration in Go's format, or a number of nanoseconds.
 fn ttl(given: &Map<String, Value>) -> Result<Option<GivenTtl>, Refusal> {
     let bad = || Refusal::invalid("ExpirationTTL is no duration; give one such as \"1h30m\"");
     match given.get("expirationttl") {
@@ -257,7 +260,7 @@ fn ttl(given: &Map<String, Value>) -> Result<Option<GivenTtl>, Refusal> {
     }
 }
 
-/// The time at which the token is to end.
+/// Parses the given time of expiry.
 fn expiry(given: &Map<String, Value>) -> Result<Option<StoreTime>, Refusal> {
     let text = body::text(given, "ExpirationTime")?;
     if text.is_empty() {

@@ -1,9 +1,9 @@
 //! The scheduler's ACL API: roles, and the policies, tokens and bootstrap that clients need to use
-//! them.
+//! roles.
 //!
-//! The component answers plain HTTP and authenticates its callers by tokens of its own: no token of
-//! the server is asked for, and none is seen. One file for each noun of the URL; beside them
-//! `request` reads, `api` routes, `reply` answers, `caller` authenticates, `index` numbers.
+//! The component answers plain HTTP and authenticates callers by its own tokens; it neither needs
+//! nor sees a token of the server. Each noun of the URL has a file. In addition, `request` parses,
+//! `api` routes, `reply` answers, `caller` authenticates, and `index` numbers.
 
 mod api;
 mod authority;
@@ -42,7 +42,7 @@ use bulkhead_sdk::table::{Row, delete, read, write};
 use bulkhead_sdk::{Context, Failure, Host, Metric, SecretsEngine};
 use request::ApiRequest;
 
-/// The engine.
+/// The scheduler engine.
 pub struct Scheduler;
 
 impl SecretsEngine for Scheduler {

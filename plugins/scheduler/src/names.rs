@@ -1,19 +1,20 @@
 //! Names and identifiers of the scheduler: role and policy names, UUIDs.
 
-/// Longest name of a role or policy, in bytes.
+/// Maximum length of a role or policy name, in bytes.
 const LONGEST_NAME: usize = 128;
-/// Longest description, in characters (decision F4).
+/// Maximum length of a description: in characters for roles (decision F4), in bytes for policies.
 pub(crate) const LONGEST_DESCRIPTION: usize = 256;
 
-/// Whether `text` is a name of a role or policy: 1 to 128 ASCII letters, digits and hyphens.
+/// Returns true if `text` is a valid role or policy name: 1 to 128 ASCII letters, digits and
+/// hyphens.
 #[must_use]
 pub(crate) fn is_name(text: &str) -> bool {
     (1..=LONGEST_NAME).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Whether `text` has the shape of a UUID: 36 characters, hexadecimal in either case, hyphens at
-/// their places.
+/// Returns true if `text` has the form of a UUID: 36 characters, hexadecimal digits in either case,
+/// hyphens in the right places.
 #[must_use]
 pub(crate) fn is_uuid(text: &str) -> bool {
     text.len() == 36
@@ -23,7 +24,7 @@ pub(crate) fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// The random UUID (version 4) made of `random`.
+/// Makes a random UUID (version 4) of `random`.
 #[must_use]
 pub(crate) fn uuid_of(mut random: [u8; 16]) -> String {
     random[6] = random[6] & 0x0f | 0x40;
