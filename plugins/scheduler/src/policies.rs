@@ -1,4 +1,4 @@
-//! `/v1/acl/policy` and `/v1/acl/policies`.
+//! The endpoints `/v1/acl/policy` and `/v1/acl/policies`.
 
 use crate::caller::{Caller, authenticate};
 use crate::forward::{self, Change};
@@ -15,13 +15,13 @@ use bulkhead_sdk::host::Storage;
 use std::collections::BTreeSet;
 
 const NOT_FOUND: &str = "ACL policy not found";
-/// The policy of callers without a token. Every caller may read it.
+/// Name of the policy for callers without a token. Every caller may read the policy.
 const ANONYMOUS: &str = "anonymous";
 
-/// `GET /v1/acl/policies`.
+/// Serves `GET /v1/acl/policies`: lists the policies that the caller may read.
 ///
 /// # Errors
-/// 400 and 403, as the scheduler words them.
+/// 400 and 403, in the scheduler's words.
 pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
@@ -41,10 +41,10 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     listed(request, &stubs, &query)
 }
 
-/// `GET /v1/acl/policy/self`: the policies of the caller's own token.
+/// Serves `GET /v1/acl/policy/self`: lists the policies of the caller's own token.
 ///
 /// # Errors
-/// 400 and 403, as the scheduler words them.
+/// 400 and 403, in the scheduler's words.
 pub(crate) fn list_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
@@ -65,7 +65,7 @@ fn listed(
     Ok(reply.watching(vec![Table::Policies.marker().to_owned()], query, request.wait(query)))
 }
 
-/// The policies that are there among `names`.
+/// Returns the existing policies among `names`.
 fn stubs_of(
     storage: &dyn Storage,
     names: impl IntoIterator<Item = String>,
@@ -79,7 +79,8 @@ fn stubs_of(
     Ok(stubs)
 }
 
-/// Names of policies that the caller's token has, by itself and by its roles; in order.
+/// Returns the names of the policies that the caller's token has, directly and through its roles,
+/// sorted.
 fn reachable(storage: &dyn Storage, caller: &Caller) -> Result<BTreeSet<String>, Failure> {
     let mut names = BTreeSet::new();
     let Some(token) = caller.token() else {
@@ -94,10 +95,10 @@ fn reachable(storage: &dyn Storage, caller: &Caller) -> Result<BTreeSet<String>,
     Ok(names)
 }
 
-/// `GET /v1/acl/policy/:name`.
+/// Serves `GET /v1/acl/policy/:name`.
 ///
 /// # Errors
-/// 400, 403 and 404, as the scheduler words them.
+/// 400, 403 and 404, in the scheduler's words.
 pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
     let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
@@ -118,10 +119,11 @@ pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusa
     Ok(reply.watching(vec![Policy::key(name)], &query, request.wait(&query)))
 }
 
-/// `POST /v1/acl/policy/:name`. Every write is a change, even of the same text.
+/// Serves `POST /v1/acl/policy/:name`. Every write counts as a change, even if the text is the
+/// same.
 ///
 /// # Errors
-/// 400 and 403, as the scheduler words them; nothing is stored.
+/// 400 and 403, in the scheduler's words; nothing is stored.
 pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
     let policy = Policy::read(name, request.body())?;
     forward::divert(request, &Change::Policy(name, &policy))?;
@@ -133,7 +135,8 @@ pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refus
     Ok(Reply::done(storage.checkpoint()?))
 }
 
-/// `DELETE /v1/acl/policy/:name`. An absent policy is success. Roles and tokens keep the name.
+/// Serves `DELETE /v1/acl/policy/:name`. Deleting an absent policy succeeds. Roles and tokens keep
+/// the name.
 ///
 /// # Errors
 /// 403.

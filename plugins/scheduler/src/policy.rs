@@ -1,4 +1,4 @@
-//! ACL policies, as they are stored and shown.
+//! ACL policies, as stored and as shown.
 
 use crate::body;
 use crate::content_hash::content_hash;
@@ -9,20 +9,20 @@ use bulkhead_sdk::host::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A policy as it is stored, under `policy/<name>`.
+/// A policy as stored under `policy/<name>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Policy {
-    /// For people.
+    /// Description for human readers.
     pub(crate) description: String,
-    /// HCL or JSON, as it was given.
+    /// Rules in HCL or JSON, as given.
     pub(crate) rules: String,
-    /// Jobs whose workloads have the policy by themselves.
+    /// Jobs whose workloads have the policy without a token's link.
     pub(crate) job_acl: Option<JobAcl>,
 }
 
 bulkhead_sdk::stored!(Policy, "policy", reads_stored_policies);
 
-/// The workloads that a policy belongs to. An empty text means all below the one before it.
+/// The workloads that have a policy. An empty level means all workloads of the level above.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct JobAcl {
@@ -37,7 +37,7 @@ pub(crate) struct JobAcl {
     pub(crate) task: String,
 }
 
-/// A policy in a list. Keys stand in the order of the alphabet.
+/// A policy in a list. Keys are in alphabetical order.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct PolicyStub {
@@ -50,7 +50,7 @@ pub(crate) struct PolicyStub {
     name: String,
 }
 
-/// A policy alone: the stub, its rules, and what the rules say.
+/// A single policy as shown: the stub, the rules, and their parsed form.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct ShownPolicy {
@@ -62,16 +62,16 @@ pub(crate) struct ShownPolicy {
 }
 
 impl Policy {
-    /// The key of a policy.
+    /// Returns the storage key of a policy.
     #[must_use]
     pub(crate) fn key(name: &str) -> String {
         format!("policy/{name}")
     }
 
-    /// The policy `name` in a request's body.
+    /// Parses the policy `name` in a request's body.
     ///
     /// # Errors
-    /// 400 for a body that is none of a policy, or of another one.
+    /// 400 for a body that is not a policy, or names another policy.
     pub(crate) fn read(name: &str, bytes: &[u8]) -> Result<Self, Refusal> {
         let given = body::object(bytes)?;
         if body::text(&given, "Name")? != name {
@@ -84,10 +84,10 @@ impl Policy {
         })
     }
 
-    /// Checks the policy, which is to have this name.
+    /// Checks the policy under this name.
     ///
     /// # Errors
-    /// 400 with every problem.
+    /// 400 with a list of all problems.
     pub(crate) fn check(&self, name: &str) -> Result<(), Refusal> {
         let mut problems = Problems::default();
         problems.demand(is_name(name), format!("invalid name '{name}'"));
@@ -127,7 +127,7 @@ impl JobAcl {
         }))
     }
 
-    /// Each level needs the one above it.
+    /// Checks that each level has the level above.
     fn check(&self, problems: &mut Problems) {
         let levels = [
             ("namespace", &self.namespace),
@@ -144,7 +144,7 @@ impl JobAcl {
 }
 
 impl PolicyStub {
-    /// The policy `name` with its place in the mount's history.
+    /// Creates the stub of the policy `name`, with the indexes of its creation and last change.
     #[must_use]
     pub(crate) fn of(name: &str, entry: Entry<Policy>) -> Self {
         let hash = entry.value.hash(name);
@@ -160,7 +160,8 @@ impl PolicyStub {
 }
 
 impl ShownPolicy {
-    /// The policy `name` with its place in the mount's history.
+    /// Creates the shown form of the policy `name`, with the indexes of its creation and last
+    /// change.
     #[must_use]
     pub(crate) fn of(name: &str, entry: Entry<Policy>) -> Self {
         let rules = entry.value.rules.clone();

@@ -1,24 +1,24 @@
-//! The rules of a policy: checked strictly when a policy is written, shown in parsed form.
+//! Rules of a policy: checked strictly on write, shown in parsed form.
 //!
-//! Prevents a policy that means less than its author thinks: an unknown or repeated block, a block
-//! without its label, and a capability that does not exist are refused. Rules are never evaluated
+//! Prevents a policy that means less than its author thinks: unknown or repeated blocks, blocks
+//! without a required label, and unknown capabilities are refused. The rules are never evaluated
 //! here: no answer of the ACL API depends on them.
 
 use bulkhead_sdk::wire::hcl::{self, Body, Item, Node};
 use serde_json::{Map, Value, json};
 
-/// A block with a label: what it is called, and what may stand in it.
+/// A kind of block with a label: its names and allowed content.
 struct Labelled {
     block: &'static str,
     /// Name in the parsed form.
     shown: &'static str,
-    /// For messages.
+    /// Name in error messages.
     noun: &'static str,
-    /// Characters of a label besides letters, digits, `-` and `*`.
+    /// Allowed characters of a label besides letters, digits, `-` and `*`.
     more_of_label: &'static [u8],
     levels: &'static [&'static str],
     capabilities: &'static [&'static str],
-    /// What a level stands for.
+    /// Returns the capabilities that a level stands for.
     expand: fn(&str) -> &'static [&'static str],
 }
 
@@ -81,7 +81,7 @@ const LABELLED: [Labelled; 3] = [
     },
 ];
 
-/// Blocks without a label: the block, its name in the parsed form, and its levels.
+/// Kinds of blocks without a label: block, name in the parsed form, and levels.
 const PLAIN: [(&str, &str, &[&str]); 6] = [
     ("agent", "Agent", &["read", "write", "deny"]),
     ("node", "Node", &["read", "write", "deny"]),
@@ -160,15 +160,15 @@ fn of_host_volume(level: &str) -> &'static [&'static str] {
     }
 }
 
-/// Checks the rules of a policy. Empty rules are allowed: they grant nothing.
+/// Checks the rules of a policy. Empty rules are allowed and grant nothing.
 ///
 /// # Errors
-/// The first problem, with the line where it is.
+/// The first problem, with its line if known.
 pub(crate) fn check(rules: &str) -> Result<(), String> {
     parse(rules).map(|_| ())
 }
 
-/// The parsed form of stored rules; null for rules that no longer parse.
+/// Returns the parsed form of stored rules; null for rules that are no longer valid.
 #[must_use]
 pub(crate) fn shown(rules: &str) -> Value {
     parse(rules).unwrap_or_default()
@@ -195,7 +195,8 @@ fn parse(rules: &str) -> Result<Value, String> {
     Ok(Value::Object(shown))
 }
 
-/// The parsed form of one block, its name in the whole, and whether it is one of several.
+/// Parses one block. Returns its name in the parsed form, its value, and true if the block may
+/// occur several times.
 fn block(item: &Item) -> Result<(&'static str, Value, bool), String> {
     let Node::Block(body) = &item.value else { return Err(unknown(item)) };
     if let Some(kind) = LABELLED.iter().find(|kind| kind.block == item.key) {
@@ -215,7 +216,7 @@ fn unknown(item: &Item) -> String {
 }
 
 fn labelled(kind: &Labelled, item: &Item, body: &Body) -> Result<Value, String> {
-    // JSON gives the label as the only key of an object.
+    // The JSON form has the label as the only key of an object.
     let (label, body) = match (item.labels.as_slice(), body.items.as_slice()) {
         ([label], _) => (label, body),
         ([], [Item { key, labels, value: Node::Block(inner), .. }]) if labels.is_empty() => {
@@ -242,7 +243,7 @@ fn labelled(kind: &Labelled, item: &Item, body: &Body) -> Result<Value, String> 
     })
 }
 
-/// The level of a block; empty where it has none.
+/// Returns the level of a block; empty if the block has none.
 fn level(noun: &str, levels: &[&str], body: &Body) -> Result<String, String> {
     match body.items.iter().find(|item| item.key == "policy") {
         None => Ok(String::new()),
@@ -257,7 +258,7 @@ fn level(noun: &str, levels: &[&str], body: &Body) -> Result<String, String> {
     }
 }
 
-/// The capabilities that a block names.
+/// Returns the capabilities listed in a block.
 fn capabilities(noun: &str, known: &[&str], body: &Body) -> Result<Vec<String>, String> {
     let Some(item) = body.items.iter().find(|item| item.key == "capabilities") else {
         return Ok(Vec::new());
@@ -273,7 +274,7 @@ fn capabilities(noun: &str, known: &[&str], body: &Body) -> Result<Vec<String>, 
     words.iter().map(word).collect()
 }
 
-/// The variables of a namespace: paths with their capabilities.
+/// Returns the variables of a namespace: paths with their capabilities.
 fn variables(body: &Body) -> Result<Value, String> {
     let Some(item) = body.items.iter().find(|item| item.key == "variables") else {
         return Ok(Value::Null);

@@ -1,21 +1,21 @@
-//! The prefix by which a list is narrowed (decision F1).
+//! Prefixes that narrow a list (decision F1).
 
 use crate::refusal::Refusal;
 
-/// The beginning of the identifiers that are listed.
+/// A prefix of identifiers.
 pub(crate) enum Prefix {
     /// Hexadecimal digits in lower case, without hyphens.
     Digits(String),
-    /// Text, compared as it is: on mounts with the option `lenient_prefix`.
+    /// Text that is compared literally, on mounts with the option `lenient_prefix`.
     Text(String),
 }
 
 impl Prefix {
-    /// The prefix in a query.
+    /// Parses the prefix in a query.
     ///
     /// # Errors
-    /// 400 where the prefix has another character or an odd number of digits, unless the mount is
-    /// lenient.
+    /// 400 for a character other than a hexadecimal digit or hyphen, for an odd number of digits,
+    /// and for more than four hyphens. A lenient mount accepts any text.
     pub(crate) fn read(text: &str, is_lenient: bool) -> Result<Self, Refusal> {
         if is_lenient {
             return Ok(Self::Text(text.to_owned()));
@@ -30,14 +30,14 @@ impl Prefix {
         Ok(Self::Digits(digits.to_ascii_lowercase()))
     }
 
-    /// Whether every identifier begins so.
+    /// Returns true if the prefix is empty, so that every identifier matches.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         let (Self::Digits(text) | Self::Text(text)) = self;
         text.is_empty()
     }
 
-    /// Whether the identifier `id` begins so.
+    /// Returns true if the identifier `id` begins with the prefix.
     #[must_use]
     pub(crate) fn begins(&self, id: &str) -> bool {
         match self {

@@ -1,41 +1,42 @@
-//! Query parameters of reads and writes, read in the order in which the scheduler refuses them.
+//! Query parameters of reads and writes, parsed in the order in which the scheduler refuses them.
 
 use crate::refusal::Refusal;
 use std::time::Duration;
 
-/// Longest time for which a read may wait.
+/// Maximum wait of a blocking read.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// The decoded pairs of a query, in their order.
+/// Decoded pairs of a query, in order.
 pub(crate) type Pairs = [(String, String)];
 
 /// Parameters of a read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReadQuery {
-    /// The region that is asked; empty for this one.
+    /// Region of the request; empty for this region.
     pub(crate) region: String,
-    /// Whether an old answer is good enough.
+    /// The caller accepts a stale answer. The flag is only checked, because each region answers
+    /// from its own store.
     pub(crate) stale: bool,
-    /// Beginning of the identifiers or names to list.
+    /// Prefix of the identifiers or names to list.
     pub(crate) prefix: String,
-    /// Records of a page of tokens; 0 for all.
+    /// Number of tokens per page; 0 for all.
     pub(crate) per_page: u32,
-    /// Where a page begins, as the page before named it.
+    /// Begin of the page, as named by the page before.
     pub(crate) next_token: String,
-    /// Expression that chooses tokens.
+    /// Filter expression for tokens.
     pub(crate) filter: String,
-    /// Whether tokens are listed from the end.
+    /// Lists tokens in reverse order.
     pub(crate) reverse: bool,
-    /// How long to wait for an index above `index`.
+    /// Maximum time to wait for an index above `index`.
     pub(crate) wait: Duration,
-    /// The index that the caller knows; 0 for an answer at once.
+    /// The index that the caller knows; 0 for an immediate answer.
     pub(crate) index: u64,
 }
 
-/// The parameters of a read.
+/// Parses the parameters of a read.
 ///
 /// # Errors
-/// 400 with the scheduler's own sentence for the first parameter that cannot be read.
+/// 400 with the scheduler's own message for the first malformed parameter.
 pub(crate) fn read_query(pairs: &Pairs) -> Result<ReadQuery, Refusal> {
     Ok(ReadQuery {
         region: first(pairs, "region").unwrap_or_default().to_owned(),
@@ -44,20 +45,20 @@ pub(crate) fn read_query(pairs: &Pairs) -> Result<ReadQuery, Refusal> {
         per_page: page_size(pairs)?,
         next_token: first(pairs, "next_token").unwrap_or_default().to_owned(),
         filter: first(pairs, "filter").unwrap_or_default().to_owned(),
-        // The scheduler refuses no odd value here.
+        // The scheduler accepts malformed values here, and treats them as false.
         reverse: first(pairs, "reverse").is_some_and(|text| text == "true"),
         wait: wait(pairs)?,
         index: index(pairs)?,
     })
 }
 
-/// Whether the answer is indented.
+/// Returns true if the answer is to be indented.
 #[must_use]
 pub(crate) fn is_pretty(pairs: &Pairs) -> bool {
     first(pairs, "pretty").is_some_and(|value| value != "0")
 }
 
-/// The first value under `name`.
+/// Returns the first value under `name`.
 #[must_use]
 pub(crate) fn first<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
     pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
@@ -79,14 +80,14 @@ fn page_size(pairs: &Pairs) -> Result<u32, Refusal> {
     if text.is_empty() {
         return Ok(0);
     }
-    // Negative sizes are read and mean none, as the scheduler reads 32 bits with a sign.
+    // Negative sizes mean no paging: the scheduler parses a signed 32-bit number.
     let size = text
         .parse::<i32>()
         .map_err(|_| Refusal::invalid("Expect a number for `per_page` query string parameter"))?;
     Ok(u32::try_from(size).unwrap_or(0))
 }
 
-/// The time to wait: 300 s where nothing, nothing positive or more was given.
+/// Parses the time to wait: 300 s at most, and 300 s if no positive time is given.
 fn wait(pairs: &Pairs) -> Result<Duration, Refusal> {
     let text = first(pairs, "wait").unwrap_or_default();
     let wait = if text.is_empty() { Some(Duration::ZERO) } else { go_duration(text) };
@@ -104,8 +105,8 @@ fn index(pairs: &Pairs) -> Result<u64, Refusal> {
     index.ok_or_else(|| Refusal::invalid("Invalid index"))
 }
 
-/// A duration in Go's form, `1h2m` or `60000ms`; zero for a negative one. A bare number other than
-/// `0` is none.
+/// Parses a duration in Go's format, such as `1h2m` or `60000ms`. Negative durations give zero. A
+/// number without a unit is malformed, except `0`.
 #[must_use]
 pub(crate) fn go_duration(text: &str) -> Option<Duration> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);

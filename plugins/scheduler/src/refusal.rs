@@ -1,22 +1,22 @@
-//! Refusals as the scheduler's clients know them: a status and one bare sentence.
+//! Refusals in the form that the scheduler's clients know: a status and one bare sentence.
 
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::raw::Reply as Sent;
 use std::fmt;
 
-/// A request that was not served.
+/// The reason why a request was not served here.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// An answer of the contract.
     Answered {
         /// HTTP status.
         status: u16,
-        /// Plain text, without a newline at its end.
+        /// Plain text without a newline at the end.
         text: String,
     },
-    /// The answer of another region, handed on as it came.
+    /// The unchanged answer of another region.
     Elsewhere(ForeignReply),
-    /// A failure of the host, which words its answer.
+    /// A failure of the host. The host chooses the wording of the answer.
     Failed(Failure),
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum Refusal {
 pub(crate) struct ForeignReply(pub(crate) Sent);
 
 impl fmt::Debug for ForeignReply {
-    /// Shows the status alone: the body may hold a token.
+    /// Shows only the status, because the body may contain a token.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "ForeignReply({})", self.0.status)
     }
@@ -37,36 +37,36 @@ impl From<Failure> for Refusal {
 }
 
 impl Refusal {
-    /// 400: the request has to change.
+    /// Creates a 400: the request has to change.
     pub(crate) fn invalid(text: impl Into<String>) -> Self {
         Self::Answered { status: 400, text: text.into() }
     }
 
-    /// 404 with what was not found.
+    /// Creates a 404 with this text.
     pub(crate) fn not_found(text: impl Into<String>) -> Self {
         Self::Answered { status: 404, text: text.into() }
     }
 
-    /// 403 in the words that clients look for.
+    /// Creates a 403 with the text that clients look for.
     #[must_use]
     pub(crate) fn denied() -> Self {
         Self::Answered { status: 403, text: "Permission denied".to_owned() }
     }
 
-    /// 500 in the words that clients look for: no such region is known.
+    /// Creates a 500 for an unknown region, with the text that clients look for.
     #[must_use]
     pub(crate) fn no_path() -> Self {
         Self::Answered { status: 500, text: "No path to region".to_owned() }
     }
 
-    /// 405: the path has no such method.
+    /// Creates a 405: the path does not support the method.
     #[must_use]
     pub(crate) fn method() -> Self {
         Self::Answered { status: 405, text: "Invalid method".to_owned() }
     }
 }
 
-/// Problems of one record, collected so that a caller can mend them at once.
+/// Problems of one record, collected so that the caller can fix all of them at once.
 #[derive(Default)]
 pub(crate) struct Problems(Vec<String>);
 
@@ -78,7 +78,7 @@ impl Problems {
         }
     }
 
-    /// Refuses the record if it has problems. `subject` begins the sentence: `role 0 invalid`.
+    /// Refuses the record if there are problems. `subject` begins the message: `role 0 invalid`.
     ///
     /// # Errors
     /// 400 with the list that clients print.

@@ -1,8 +1,7 @@
-//! The region that a mount serves, and how old its records are where another region is
-//! authoritative.
+//! The region that a mount serves, and the age of its records if another region is authoritative.
 //!
-//! Prevents a reader from taking an old replica for a new one: each answer of a replica tells its
-//! age, and an operator bounds the age.
+//! Prevents a reader from mistaking stale records for current records: each read from a replica
+//! states the replica's age, and the operator can limit the age.
 
 use crate::index::Table;
 use crate::refusal::Refusal;
@@ -18,7 +17,7 @@ const AGE: [&str; 2] = ["X-Nomad-ReplicationAge", "X-Scheduler-ReplicationAge"];
 /// Adds the age of the replica to the answer of a read.
 ///
 /// # Errors
-/// 500 where the replica is older than the configuration allows.
+/// 500 if the replica is older than the configuration allows.
 pub(crate) fn tell_age(request: &ApiRequest<'_>, mut sent: Sent) -> Result<Sent, Refusal> {
     let Some(table) = table_of(request) else { return Ok(sent) };
     let config = RegionConfig::stored(request.host)?;
@@ -40,14 +39,14 @@ pub(crate) fn tell_age(request: &ApiRequest<'_>, mut sent: Sent) -> Result<Sent,
     Ok(sent)
 }
 
-/// Milliseconds since the authoritative region confirmed the table.
+/// Returns the milliseconds since the authoritative region last confirmed the table.
 fn age(request: &ApiRequest<'_>, config: &RegionConfig, table: Table) -> Result<u64, Failure> {
     let state = ReplicaState::stored(request.storage(), table)?;
     let confirmed = state.map_or(config.since, |state| state.confirmed);
     Ok(request.now().saturating_sub(confirmed))
 }
 
-/// The table that a path reads.
+/// Returns the table that a path reads.
 fn table_of(request: &ApiRequest<'_>) -> Option<Table> {
     match request.segments.get(1).map(String::as_str)? {
         "roles" | "role" => Some(Table::Roles),

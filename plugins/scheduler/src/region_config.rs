@@ -1,4 +1,4 @@
-//! The stored configuration of a mount's region, and the values that it takes.
+//! The stored configuration of a mount's region, and the checks of its values.
 
 use crate::query::go_duration;
 use bulkhead_sdk::database_plugin::StoreTime;
@@ -7,33 +7,34 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 pub(crate) const KEY: &str = "config";
-/// Name of a region that nothing names.
+/// Default name of a region.
 const DEFAULT_REGION: &str = "global";
-/// Longest name of a region, longest address and longest certificates, in bytes.
+/// Maximum lengths, in bytes, of a region's name, an address, and the certificates.
 const LONGEST_REGION: usize = 128;
 const LONGEST_ADDRESS: usize = 256;
 const LONGEST_CERTIFICATE: usize = 64 * 1024;
 /// Maximum number of addresses of the authoritative region.
 const MOST_ADDRESSES: usize = 8;
-/// Pause after a failed round, in milliseconds: where nothing is written, and the shortest.
+/// Default and minimum pause after a failed round of replication, in milliseconds.
 const BACKOFF: u64 = 30_000;
 const SHORTEST_BACKOFF: u64 = 100;
 
-/// The stored configuration. No `Debug`: it holds the replication token.
+/// The stored configuration. No `Debug`: it contains the replication token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RegionConfig {
     pub(crate) region: String,
-    /// Empty, or the own region: this region is authoritative.
+    /// If empty or equal to `region`, this region is authoritative.
     pub(crate) authoritative_region: String,
-    /// Base URLs without a slash at their end.
+    /// Base URLs without a trailing slash.
     pub(crate) addresses: Vec<String>,
     pub(crate) replication_token: String,
     pub(crate) ca_certificate: String,
     /// Milliseconds.
     pub(crate) replication_backoff: u64,
-    /// Milliseconds; 0 for no limit.
+    /// Milliseconds; 0 means no limit.
     pub(crate) max_stale: u64,
-    /// Store time of the last write. The age of an empty replica counts from this time.
+    /// Store time of the last write. Until the first round of replication, the replica's age counts
+    /// from this time.
     pub(crate) since: StoreTime,
 }
 
@@ -55,24 +56,24 @@ impl Default for RegionConfig {
 }
 
 impl RegionConfig {
-    /// The stored configuration, or the one of a single region.
+    /// Returns the stored configuration, or the default of a single region.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Failures of the store.
     pub(crate) fn stored(host: &dyn Host) -> Result<Self, Failure> {
         Ok(host.storage().get(KEY)?.unwrap_or_default())
     }
 
-    /// Returns whether another region is authoritative.
+    /// Returns true if another region is authoritative.
     #[must_use]
     pub(crate) fn is_replica(&self) -> bool {
         !self.authoritative_region.is_empty() && self.authoritative_region != self.region
     }
 
-    /// Takes the fields of a write.
+    /// Merges the fields of a write.
     ///
     /// # Errors
-    /// Invalid request for a value of another kind.
+    /// Invalid request for a value of the wrong type.
     pub(crate) fn merge(&mut self, call: &Call) -> Result<(), Failure> {
         call.merge("region", &mut self.region)?;
         call.merge("authoritative_region", &mut self.authoritative_region)?;
@@ -84,7 +85,7 @@ impl RegionConfig {
         if self.region.is_empty() {
             DEFAULT_REGION.clone_into(&mut self.region);
         }
-        // A token that is read from a file ends with a line.
+        // A token that was read from a file often ends with a newline.
         self.replication_token = self.replication_token.trim().to_owned();
         for address in &mut self.addresses {
             *address = address.trim().trim_end_matches('/').to_owned();
@@ -92,7 +93,7 @@ impl RegionConfig {
         Ok(())
     }
 
-    /// Refuses settings that cannot be used, alone or together.
+    /// Refuses unusable settings or combinations of settings.
     ///
     /// # Errors
     /// Invalid request that names the setting.
@@ -136,7 +137,7 @@ impl RegionConfig {
             .map_err(|why| Failure { message: format!("ca_certificate: {}", why.message), ..why })
     }
 
-    /// Refuses settings that have no use together.
+    /// Refuses incomplete or contradictory combinations of settings.
     fn check_combination(&self) -> Result<(), Failure> {
         if self.is_replica() {
             let missing = if self.addresses.is_empty() {
@@ -161,7 +162,7 @@ impl RegionConfig {
     }
 }
 
-/// Reads a duration in Go's form into milliseconds; an empty text gives `or`.
+/// Parses a duration in Go's format into milliseconds; an empty text gives `or`.
 fn merge_duration(call: &Call, field: &str, into: &mut u64, or: u64) -> Result<(), Failure> {
     if !call.is_given(field) {
         return Ok(());
@@ -199,7 +200,7 @@ fn check_address(address: &str) -> Result<(), Failure> {
     if is_plain && address.len() <= LONGEST_ADDRESS {
         return Ok(());
     }
-    // An address with a user in it may hold a password and is not repeated.
+    // The address is not repeated, because its user part may contain a password.
     Err(Failure::invalid(
         "addresses holds a text that is no base URL; give one such as \
          \"https://scheduler.example:4646\", at most 256 bytes, without user, query and fragment",

@@ -12,23 +12,24 @@ use serde::{Deserialize, Deserializer, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Milliseconds of protection against older listings: longer than any listing takes.
+/// Milliseconds for which a forwarded write is protected against older listings; longer than any
+/// listing takes.
 const FORWARDED_TIME: u64 = 60_000;
 
-/// A record that was stored by a forwarded write.
+/// Mark of a record that was stored by a forwarded write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Forwarded {
     /// Index of the write in the authoritative region.
     pub(crate) index: u64,
-    /// Store time after which every listing counts: the authoritative region may have been restored
-    /// to an older index.
+    /// Store time at which the protection ends. The limit is needed because the authoritative
+    /// region may have been restored to an older index.
     pub(crate) until: StoreTime,
 }
 
 bulkhead_sdk::stored!(Forwarded, "forwarded-write", reads_stored_forwarded_writes);
 
 impl Forwarded {
-    /// The folder of a table's forwarded writes.
+    /// Returns the key prefix of a table's marks.
     #[must_use]
     pub(crate) const fn folder(table: Table) -> &'static str {
         match table {
@@ -38,23 +39,23 @@ impl Forwarded {
         }
     }
 
-    /// Remembers that the record `id` is the one of index `index`.
+    /// Marks the record `id` as written at `index`.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Failures of the store.
     pub(crate) fn mark(host: &dyn Host, table: Table, id: &str, index: u64) -> Result<(), Failure> {
         let until = host.clock().now().saturating_add(FORWARDED_TIME);
         host.storage().put(&format!("{}{id}", Self::folder(table)), &Self { index, until })
     }
 
-    /// Returns whether a listing at `index` is older than the write.
+    /// Returns true if a listing at `index` is older than the write.
     #[must_use]
     pub(crate) fn is_ahead_of(&self, index: u64, now: StoreTime) -> bool {
         self.index > index && now < self.until
     }
 }
 
-/// A token as the authoritative region shows it. No `Debug`: it holds the secret.
+/// A token as shown by the authoritative region. No `Debug`: it contains the secret.
 pub(crate) struct RemoteToken {
     pub(crate) accessor: String,
     pub(crate) token: Token,
@@ -88,7 +89,7 @@ struct ShownLink {
     id: String,
 }
 
-/// A null counts as an empty list.
+/// Deserializes null as the default value.
 pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -98,10 +99,10 @@ where
 }
 
 impl RemoteToken {
-    /// The token in an answer's body.
+    /// Parses the token in an answer's body.
     ///
     /// # Errors
-    /// Unreachable for another body. The body holds a secret and is not quoted.
+    /// Unreachable for any other body. The body is not quoted, because it contains a secret.
     pub(crate) fn read(body: &[u8]) -> Result<Self, Failure> {
         let unfit = || crate::authority::unfit("the answer is no token".to_owned());
         let shown: ShownToken = serde_json::from_slice(body).map_err(|_| unfit())?;
@@ -137,7 +138,7 @@ fn store_time(text: &str) -> Option<StoreTime> {
 /// Stores a token of the authoritative region in place of `before`, without a commit.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn put_token(
     host: &dyn Host,
     remote: &RemoteToken,
