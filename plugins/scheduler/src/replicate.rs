@@ -1,10 +1,10 @@
-//! Replication: one timer for each table asks the authoritative region for its records.
+//! Replication: a timer for each table fetches the records of the authoritative region.
 //!
-//! Prevents a weak token from emptying a region (decision F7): a token that sees little must not
-//! look like a region that has little. A round applies nothing unless the authoritative region says
-//! before the listing that the token is management, and deletes nothing unless it says so after the
-//! listing once more. Records are compared by content, because a restored region counts its indexes
-//! anew.
+//! Prevents a weak token from emptying a region (decision F7): a token that may see little must not
+//! look like a region with few records. A round applies nothing unless the authoritative region
+//! confirms before the listing that the token is management, and deletes nothing unless the region
+//! confirms this again after the listing. Records are compared by content, because a restored
+//! region restarts its indexes.
 
 mod diff;
 mod policies;
@@ -26,44 +26,46 @@ use diff::{Change, batches};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Beginning of a timer's key.
+/// Key prefix of the timers.
 const TIMER: &str = "replicate/";
-/// Longest wait of a listing in the authoritative region, in milliseconds.
+/// Maximum wait of a listing in the authoritative region, in milliseconds.
 const WAIT: u64 = 10_000;
-/// Time that a round needs beside the wait, in milliseconds.
+/// Milliseconds reserved for the rest of a round after the wait.
 const ROUND_TIME: u64 = 30_000;
-/// Milliseconds for one answer.
+/// Timeout for one answer, in milliseconds.
 const ANSWER_TIME: u32 = 10_000;
-/// Maximum number of single records that a round asks for.
+/// Maximum number of records that a round fetches singly.
 const MOST_FETCHED: usize = 500;
-/// Maximum number of bytes of these records.
+/// Number of fetched bytes after which a round fetches no more records.
 const MOST_FETCHED_BYTES: usize = 8 << 20;
-/// Maximum number of records that a round may delete although they are most of the table.
+/// Maximum number of records that a round may delete even if they are most of the table and the
+/// list's index did not change.
 const FEW: usize = 10;
 
 /// 1 while the last round of a table failed.
 pub(crate) const FAILING: Metric =
     Metric::gauge("replication_failing", "1 while the last round of replication failed.")
         .by("table", &["policies", "roles", "tokens"]);
-/// Records that were written or deleted by replication.
+/// Records written or deleted by replication.
 const APPLIED: Metric =
     Metric::counter("replicated_total", "Records that replication wrote or deleted.")
         .by("table", &["policies", "roles", "tokens"]);
-/// Rounds that would have deleted records and were not allowed to.
+/// Rounds that stopped because the token was not proven to be management, or because too many
+/// records were missing from an unchanged list.
 pub(crate) const REFUSED: Metric = Metric::counter(
     "replication_deletions_refused_total",
     "Rounds of replication that wanted to delete records without proof that they are gone.",
 );
 
-/// All of them.
+/// All metrics of replication.
 pub(crate) const METRICS: &[Metric] = &[FAILING, APPLIED, REFUSED];
 
 /// The last successful round of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReplicaState {
-    /// The authoritative region's index of the table; 0 for a listing that is due at once.
+    /// Index of the table in the authoritative region; 0 requests an immediate listing.
     pub(crate) index: u64,
-    /// Store time at the begin of the last round without a failure.
+    /// Store time at the start of the last successful round.
     pub(crate) confirmed: StoreTime,
 }
 
@@ -74,10 +76,10 @@ impl ReplicaState {
         format!("replica/{}", name_of(table))
     }
 
-    /// The state of a table; `None` before its first round.
+    /// Returns the state of a table; `None` before the first round.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Failures of the store.
     pub(crate) fn stored(storage: &dyn Storage, table: Table) -> Result<Option<Self>, Failure> {
         storage.get(&Self::key(table))
     }
@@ -91,22 +93,23 @@ const fn name_of(table: Table) -> &'static str {
     }
 }
 
-/// The timer of a table.
+/// Returns the timer key of a table.
 #[must_use]
 pub(crate) fn timer_of(table: Table) -> String {
     format!("{TIMER}{}", name_of(table))
 }
 
-/// The table of a timer's key.
+/// Returns the table of a timer key.
 #[must_use]
 pub(crate) fn table_of(key: &str) -> Option<Table> {
     Table::ALL.into_iter().find(|table| timer_of(*table) == key)
 }
 
-/// Begins the replication by `config`, or ends it. `is_anew` forgets indexes of another server.
+/// Starts replication by `config`, or stops replication if this region is authoritative. If
+/// `is_anew`, forgets the indexes of the previous server.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn begin(host: &dyn Host, config: &RegionConfig, is_anew: bool) -> Result<(), Failure> {
     for table in Table::ALL {
         if is_anew {
@@ -126,11 +129,11 @@ fn schedule(host: &dyn Host, table: Table, pause: u64) -> Result<(), Failure> {
     host.clock().schedule(&timer, host.clock().now().saturating_add(pause), &timer)
 }
 
-/// Runs one round. A failure of the authoritative region is reported and tried again after the
-/// configured pause.
+/// Runs one round. Logs a failure of the authoritative region and retries after the configured
+/// pause.
 ///
 /// # Errors
-/// Those of the store, after which the host runs the round again.
+/// Failures of the store; the host then runs the round again.
 pub(crate) fn run(host: &dyn Host, context: &Context, table: Table) -> Result<(), Failure> {
     let config = RegionConfig::stored(host)?;
     if !config.is_replica() {
@@ -143,9 +146,9 @@ pub(crate) fn run(host: &dyn Host, context: &Context, table: Table) -> Result<()
         begun: host.clock().now(),
         deadline: context.deadline,
     };
-    // A listing writes nothing, so that each of its failures may be tried again later.
+    // A listing writes nothing, so every failure can be retried later.
     let answered = round.listing().map_err(|why| unfit(why.message));
-    // A configuration that was written meanwhile has another round due.
+    // If the configuration was changed meanwhile, a new round starts at once.
     if RegionConfig::stored(host)? != config {
         return schedule(host, table, 0);
     }
@@ -172,8 +175,8 @@ pub(crate) fn run(host: &dyn Host, context: &Context, table: Table) -> Result<()
     }
 }
 
-/// Returns whether the authoritative region caused the failure. A round asks everything before it
-/// writes anything, so that nothing is half done then.
+/// Returns true if the authoritative region caused the failure. A round finishes all requests
+/// before its first write, so such a failure leaves no partial changes.
 fn is_remote(why: &Failure) -> bool {
     matches!(why.kind, Kind::Unreachable | Kind::TimedOut | Kind::PermissionDenied)
 }
@@ -182,7 +185,7 @@ fn is_remote(why: &Failure) -> bool {
 pub(crate) struct Listing {
     body: Vec<u8>,
     index: u64,
-    /// The table changed since the last round.
+    /// The table's index differs from that of the last round.
     is_moved: bool,
 }
 
@@ -195,7 +198,7 @@ pub(crate) struct Round<'a> {
     deadline: StoreTime,
 }
 
-/// Single records that a round asked for.
+/// Count and size of the records that a round has fetched singly.
 #[derive(Default)]
 struct Fetched {
     records: usize,
@@ -214,7 +217,7 @@ impl Fetched {
 }
 
 impl Round<'_> {
-    /// Asks for the table, after the proof that the token sees everything.
+    /// Fetches the table's list, after proving that the token may see every record.
     fn listing(&self) -> Result<Listing, Failure> {
         let state = ReplicaState::stored(self.host.storage(), self.table)?.unwrap_or_default();
         self.prove()?;
@@ -224,7 +227,7 @@ impl Round<'_> {
         let global = if self.table == Table::Tokens { "&global=true" } else { "" };
         let index = state.index;
         let path = format!("/v1/acl/{name}?region={region}&index={index}&wait={wait}ms{global}");
-        // The region adds up to a sixteenth to the wait.
+        // The region extends the wait by up to a sixteenth.
         let timeout = u32::try_from(wait + wait / 16).unwrap_or(u32::MAX);
         let answer = self.read(&path, timeout.saturating_add(ANSWER_TIME))?;
         if answer.status != 200 {
@@ -240,14 +243,14 @@ impl Round<'_> {
         Authority::of(self.host, self.config).read(path, timeout)
     }
 
-    /// One record; `None` where it is gone by now.
+    /// Fetches one record; `None` if the record was deleted meanwhile.
     fn fetch(&self, path: &str) -> Result<Option<Response>, Failure> {
         let region = &self.config.authoritative_region;
         let answer = self.read(&format!("/v1/acl/{path}?region={region}"), ANSWER_TIME)?;
         Ok((answer.status == 200).then_some(answer))
     }
 
-    /// Returns whether the round may ask for another record. The next round asks for the rest.
+    /// Returns true if the round may fetch another record. The next round fetches the rest.
     fn may_fetch(&self, fetched: &Fetched) -> bool {
         let left = self.deadline.saturating_sub(self.host.clock().now());
         fetched.records < MOST_FETCHED
@@ -255,7 +258,8 @@ impl Round<'_> {
             && left > 2 * u64::from(ANSWER_TIME)
     }
 
-    /// Applies changes in as many commits as they need. The last one is that of the round.
+    /// Applies the changes in as many commits as needed. The last batch is left to the commit of
+    /// the round.
     fn apply<T>(
         &self,
         changes: Vec<Change<T>>,
@@ -273,7 +277,10 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Proves that the token is management in the authoritative region.
+    /// Checks that the token is a management token in the authoritative region.
+    ///
+    /// # Errors
+    /// Unreachable if not.
     fn prove(&self) -> Result<(), Failure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "PascalCase")]
@@ -295,7 +302,11 @@ impl Round<'_> {
         ))
     }
 
-    /// Allows `gone` of `all` local records to be deleted.
+    /// Checks that `gone` of `all` local records may be deleted.
+    ///
+    /// # Errors
+    /// Unreachable if most records are missing although the list's index did not change, or if the
+    /// token is not management.
     fn permit_deletions(&self, gone: usize, all: usize, listing: &Listing) -> Result<(), Failure> {
         if gone == 0 {
             return Ok(());
@@ -310,8 +321,8 @@ impl Round<'_> {
         self.prove()
     }
 
-    /// Identifiers of records that a forwarded write stored after the listing was made. Marks that
-    /// are over are forgotten.
+    /// Returns the identifiers of records that a forwarded write stored after the listing was made.
+    /// Deletes expired marks.
     fn ahead(&self, listing: &Listing) -> Result<BTreeSet<String>, Failure> {
         let (folder, now) = (Forwarded::folder(self.table), self.host.clock().now());
         let (mut ahead, mut over) = (BTreeSet::new(), Vec::new());
@@ -329,7 +340,7 @@ impl Round<'_> {
         Ok(ahead)
     }
 
-    /// Notes the round's end. A round that left records out lists again at once.
+    /// Stores the end of the round. If records were left out, the next listing is immediate.
     fn finish(&self, listing: &Listing, is_complete: bool) -> Result<(), Failure> {
         let index = if is_complete { listing.index } else { 0 };
         let state = ReplicaState { index, confirmed: self.begun };

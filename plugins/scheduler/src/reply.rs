@@ -1,4 +1,4 @@
-//! Answers: JSON or nothing, with the headers that clients of the scheduler read.
+//! Answers: JSON or an empty body, with the headers that the scheduler's clients read.
 
 use crate::query::ReadQuery;
 use crate::refusal::Refusal;
@@ -12,24 +12,24 @@ use std::time::Duration;
 pub(crate) struct Reply {
     status: u16,
     body: Content,
-    /// `None` where no index is told.
+    /// `None` if the answer states no index.
     index: Option<u64>,
     is_read: bool,
-    /// What a blocked read waits for, if the caller asked for an index that was not reached.
+    /// Keys that a blocking read waits for, if the index that the caller knows is still current.
     park: Option<Park>,
     next_token: Option<String>,
 }
 
 /// The body of an answer.
 enum Content {
-    /// No byte, and no content type.
+    /// An empty body without a content type.
     Nothing,
     Json(Vec<u8>),
     /// One sentence.
     Text(&'static str),
 }
 
-/// Headers have two names: the scheduler's own, and the name of the API document.
+/// Prefixes of header names: the scheduler's own, and that of the API document.
 const PREFIXES: [&str; 2] = ["X-Nomad-", "X-Scheduler-"];
 
 impl Reply {
@@ -37,10 +37,10 @@ impl Reply {
         Self { status: 200, body, index, is_read: false, park: None, next_token: None }
     }
 
-    /// The answer of a read at `index`.
+    /// Creates the answer to a read at `index`.
     ///
     /// # Errors
-    /// Internal for what is no JSON.
+    /// Internal if the value cannot be serialized.
     pub(crate) fn read(
         value: &impl Serialize,
         index: u64,
@@ -49,16 +49,16 @@ impl Reply {
         Ok(Self { is_read: true, ..Self::written(value, index, is_pretty)? })
     }
 
-    /// The answer of a read of what is not there, at the table's `index`.
+    /// Creates the answer to a read of a missing record, at the table's `index`.
     #[must_use]
     pub(crate) fn missing(text: &'static str, index: u64) -> Self {
         Self { status: 404, is_read: true, ..Self::new(Content::Text(text), Some(index)) }
     }
 
-    /// The answer of a write at `index` that shows what was written.
+    /// Creates the answer to a write at `index` that shows the written record.
     ///
     /// # Errors
-    /// Internal for what is no JSON.
+    /// Internal if the value cannot be serialized.
     pub(crate) fn written(
         value: &impl Serialize,
         index: u64,
@@ -67,29 +67,29 @@ impl Reply {
         Ok(Self::new(Content::Json(json(value, is_pretty)?), Some(index)))
     }
 
-    /// An answer outside of the mount's history.
+    /// Creates an answer without an index.
     ///
     /// # Errors
-    /// Internal for what is no JSON.
+    /// Internal if the value cannot be serialized.
     pub(crate) fn plain(value: &impl Serialize, is_pretty: bool) -> Result<Self, Refusal> {
         Ok(Self::new(Content::Json(json(value, is_pretty)?), None))
     }
 
-    /// The answer of a write at `index` without an object.
+    /// Creates an answer without a body to a write at `index`.
     #[must_use]
     pub(crate) const fn done(index: u64) -> Self {
         let (status, body, index) = (200, Content::Nothing, Some(index));
         Self { status, body, index, is_read: false, park: None, next_token: None }
     }
 
-    /// The answer of a task that tells no index.
+    /// Creates an answer without body and index.
     #[must_use]
     pub(crate) const fn bare() -> Self {
         let body = Content::Nothing;
         Self { status: 200, body, index: None, is_read: false, park: None, next_token: None }
     }
 
-    /// Blocks the read on `keys` if the caller knows this index already.
+    /// Makes the read wait for a change of `keys` if the caller knows this index already.
     #[must_use]
     pub(crate) fn watching(mut self, keys: Vec<String>, query: &ReadQuery, wait: Duration) -> Self {
         let is_known = query.index > 0 && self.index.is_some_and(|index| index <= query.index);
@@ -97,14 +97,14 @@ impl Reply {
         self
     }
 
-    /// Tells where the next page begins.
+    /// Adds the begin of the next page.
     #[must_use]
     pub(crate) fn continued(mut self, next_token: Option<String>) -> Self {
         self.next_token = next_token;
         self
     }
 
-    /// The answer as it is sent.
+    /// Converts the answer to the form that is sent.
     #[must_use]
     pub(crate) fn sent(self) -> Sent {
         let mut headers = Vec::new();
@@ -131,10 +131,10 @@ impl Reply {
     }
 }
 
-/// The content type of sentences.
+/// Content type of plain sentences.
 pub(crate) const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
-/// The value as JSON, compact or with four spaces and a newline at its end.
+/// Serializes the value: compact, or indented by four spaces and with a final newline.
 fn json(value: &impl Serialize, is_pretty: bool) -> Result<Vec<u8>, Refusal> {
     let written = if is_pretty {
         let mut bytes = Vec::new();

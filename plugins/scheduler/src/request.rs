@@ -1,4 +1,4 @@
-//! One request to the scheduler's API, as the host hands it over.
+//! A request to the scheduler's API, as received from the host.
 
 use crate::query::{Pairs, ReadQuery, is_pretty};
 use bulkhead_sdk::Host;
@@ -8,11 +8,11 @@ use bulkhead_sdk::raw::{Reply, Request};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use std::time::Duration;
 
-/// Bytes that are escaped in a path.
+/// Characters that are escaped in a path.
 const PATH: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'`');
 
-/// A method that some path knows. POST and PUT are the same.
+/// A method that some endpoint supports. POST and PUT are equivalent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     /// GET.
@@ -21,12 +21,12 @@ pub(crate) enum Method {
     Write,
     /// DELETE.
     Delete,
-    /// Any other, HEAD and PATCH among them: no path has it.
+    /// Any other method, such as HEAD and PATCH. No endpoint supports these.
     Other,
 }
 
 impl Method {
-    /// The method of that name.
+    /// Returns the method of that name.
     #[must_use]
     pub(crate) fn of(name: &str) -> Self {
         match name {
@@ -38,23 +38,23 @@ impl Method {
     }
 }
 
-/// One request. No `Debug`: headers hold a token.
+/// A request. No `Debug`: headers contain a token.
 pub(crate) struct ApiRequest<'a> {
-    /// Everything outside of the component.
+    /// Access to everything outside the component.
     pub(crate) host: &'a dyn Host,
     pub(crate) method: Method,
-    /// Decoded segments of the path behind `/v1/`.
+    /// Decoded segments of the path after `/v1/`.
     pub(crate) segments: Vec<String>,
     query: Vec<(String, String)>,
     given: &'a Request,
 }
 
 impl<'a> ApiRequest<'a> {
-    /// Reads a request. A path that begins with `v1/` is one of the whole API; any other path is
-    /// what follows `/v1/acl/`.
+    /// Parses a request. A path that begins with `v1/` is a path of the whole API; any other path
+    /// is relative to `/v1/acl/`.
     ///
     /// # Errors
-    /// The answer to a path with empty or dot segments: 307 to the clean one.
+    /// A redirect (307) to the clean path if the path contains empty or dot segments.
     pub(crate) fn read(host: &'a dyn Host, given: &'a Request) -> Result<Self, Reply> {
         let path = decoded(&given.path);
         let clean = clean(&path);
@@ -70,69 +70,69 @@ impl<'a> ApiRequest<'a> {
         Ok(Self { host, method, segments, query: pairs_of(&given.query), given })
     }
 
-    /// The mount's own records.
+    /// Returns the mount's own storage.
     #[must_use]
     pub(crate) fn storage(&self) -> &'a dyn Storage {
         self.host.storage()
     }
 
-    /// Store time.
+    /// Returns the store time.
     #[must_use]
     pub(crate) fn now(&self) -> StoreTime {
         self.host.clock().now()
     }
 
-    /// The decoded pairs of the query.
+    /// Returns the decoded pairs of the query.
     #[must_use]
     pub(crate) fn pairs(&self) -> &Pairs {
         &self.query
     }
 
-    /// Headers that carry a token, in their order, with names in lower case.
+    /// Returns the declared headers in order, with names in lower case.
     #[must_use]
     pub(crate) fn headers(&self) -> &[(String, String)] {
         &self.given.headers
     }
 
-    /// Bytes as they came.
+    /// Returns the body as received.
     #[must_use]
     pub(crate) fn body(&self) -> &[u8] {
         &self.given.body
     }
 
-    /// The method as it was sent.
+    /// Returns the method as received.
     #[must_use]
     pub(crate) fn verb(&self) -> &str {
         &self.given.method
     }
 
-    /// The path as it was sent, behind the mount's root.
+    /// Returns the path as received, relative to the mount's root.
     #[must_use]
     pub(crate) fn raw_path(&self) -> &str {
         &self.given.path
     }
 
-    /// The query as it was sent.
+    /// Returns the query as received.
     #[must_use]
     pub(crate) fn raw_query(&self) -> &str {
         &self.given.query
     }
 
-    /// Whether the answer is indented.
+    /// Returns true if the answer is to be indented.
     #[must_use]
     pub(crate) fn is_pretty(&self) -> bool {
         is_pretty(&self.query)
     }
 
-    /// Whether the mount takes any text as a prefix (option `lenient_prefix`).
+    /// Returns true if the mount accepts any text as a prefix (option `lenient_prefix`).
     #[must_use]
     pub(crate) fn is_lenient(&self) -> bool {
         let options = self.given.mount.options.iter();
         options.into_iter().any(|(name, value)| name == "lenient_prefix" && value == "true")
     }
 
-    /// The time to wait: up to a sixteenth longer than was asked for, so that clients that began
-    /// together do not end together.
+    /// Returns the time to wait, extended at random by up to a sixteenth, so that clients that
+    /// started together do not finish together.
     #[must_use]
     pub(crate) fn wait(&self, query: &ReadQuery) -> Duration {
         let random = self.host.random().bytes(2);
@@ -141,12 +141,12 @@ impl<'a> ApiRequest<'a> {
     }
 }
 
-/// The path with its escapes decoded: an escaped slash is a separator.
+/// Decodes the escapes of a path: an escaped slash becomes a separator.
 fn decoded(path: &str) -> String {
     percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
-/// The path without empty and dot segments. A slash at the end stays.
+/// Removes empty and dot segments from the path. A trailing slash stays.
 fn clean(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let ends = path.split('/').next_back().is_some_and(|last| ["", ".", ".."].contains(&last));
@@ -163,7 +163,7 @@ fn clean(path: &str) -> String {
     kept.join("/")
 }
 
-/// 307 to the clean path.
+/// Creates the redirect (307) to the clean path.
 fn redirect(given: &Request, clean: &str) -> Reply {
     let escaped = utf8_percent_encode(clean, PATH);
     let query = if given.query.is_empty() { String::new() } else { format!("?{}", given.query) };
@@ -172,7 +172,7 @@ fn redirect(given: &Request, clean: &str) -> Reply {
     Reply { status: 307, headers, body: Vec::new(), park: None }
 }
 
-/// The pairs of a query in their order, decoded.
+/// Parses a query into decoded pairs, in order.
 fn pairs_of(query: &str) -> Vec<(String, String)> {
     let decode = |text: &str| decoded(&text.replace('+', " "));
     let pairs = query.split('&').filter(|pair| !pair.is_empty());

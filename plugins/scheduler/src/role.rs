@@ -1,4 +1,4 @@
-//! ACL roles: names for sets of policies, which tokens link to by identifier.
+//! ACL roles: named sets of policies. Tokens link to roles by identifier.
 
 use crate::body;
 use crate::content_hash::content_hash;
@@ -9,20 +9,20 @@ use bulkhead_sdk::host::{Entry, Storage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A role as it is stored, under `role/<id>`.
+/// A role as stored under `role/<id>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Role {
-    /// Unique among the roles that are there.
+    /// Unique among the existing roles.
     pub(crate) name: String,
-    /// For people.
+    /// Description for human readers.
     pub(crate) description: String,
-    /// Names of policies, each once, in the order in which they were given.
+    /// Names of policies, without duplicates, in the given order.
     pub(crate) policies: Vec<String>,
 }
 
 bulkhead_sdk::stored!(Role, "role", reads_stored_roles);
 
-/// A role as it is shown, alone and in lists. Keys stand in the order of the alphabet.
+/// A role as shown, alone and in lists. Keys are in alphabetical order.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct ShownRole {
@@ -43,32 +43,32 @@ struct ShownLink {
     name: String,
 }
 
-/// A role as a request gives it.
+/// A role as given in a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GivenRole {
-    /// Empty for a role to be created.
+    /// Empty to create a role.
     pub(crate) id: String,
-    /// What is to be stored.
+    /// The role to be stored.
     pub(crate) role: Role,
 }
 
 impl Role {
-    /// The key of a role.
+    /// Returns the storage key of a role.
     #[must_use]
     pub(crate) fn key(id: &str) -> String {
         format!("role/{id}")
     }
 
-    /// The key that holds the identifier of the role with this name.
+    /// Returns the storage key of the identifier of the role with this name.
     #[must_use]
     pub(crate) fn name_key(name: &str) -> String {
         format!("role-name/{name}")
     }
 
-    /// Checks what can be checked without other records.
+    /// Runs the checks that need no other records.
     ///
     /// # Errors
-    /// 400 with every problem.
+    /// 400 with a list of all problems.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         let mut problems = Problems::default();
         problems.demand(is_name(&self.name), format!("invalid name '{}'", self.name));
@@ -86,7 +86,7 @@ impl Role {
 }
 
 impl ShownRole {
-    /// The role `id` with its place in the mount's history.
+    /// Creates the shown form of the role `id`, with the indexes of its creation and last change.
     #[must_use]
     pub(crate) fn of(id: &str, entry: Entry<Role>) -> Self {
         let Entry { value: role, created, modified } = entry;
@@ -103,10 +103,10 @@ impl ShownRole {
 }
 
 impl GivenRole {
-    /// The role in a request's body. A client's own hash and indexes are ignored.
+    /// Parses the role in a request's body. A hash and indexes in the body are ignored.
     ///
     /// # Errors
-    /// 400 for a body that is none of a role, and for a null among the links (decision F5).
+    /// 400 for a body that is not a role, and for a null among the links (decision F5).
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         let given = body::object(bytes)?;
         let role = Role {
@@ -118,7 +118,7 @@ impl GivenRole {
     }
 }
 
-/// Names of the linked policies, each once.
+/// Returns the names of the linked policies, without duplicates.
 fn policy_links(given: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
     let mut names: Vec<String> = Vec::new();
     for link in body::list(given, "Policies")?.unwrap_or_default() {
@@ -135,10 +135,10 @@ fn policy_links(given: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
     Ok(names)
 }
 
-/// The identifier of the role with that name.
+/// Returns the identifier of the role with that name.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn id_of(storage: &dyn Storage, name: &str) -> Result<Option<String>, Failure> {
     if !is_name(name) {
         return Ok(None);

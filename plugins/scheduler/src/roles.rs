@@ -1,7 +1,7 @@
-//! `/v1/acl/role` and `/v1/acl/roles`.
+//! The endpoints `/v1/acl/role` and `/v1/acl/roles`.
 //!
-//! Prevents a caller from learning which roles exist: whether a caller may read a role is decided
-//! by the links of its token alone, before the role is looked up.
+//! Prevents a caller from learning which roles exist: a caller without a management token gets 403
+//! for every role to which its token does not link, whether or not the role exists.
 
 use crate::caller::authenticate;
 use crate::forward::{self, Change};
@@ -19,10 +19,10 @@ use bulkhead_sdk::host::{Entry, Storage};
 
 const NOT_FOUND: &str = "ACL role not found";
 
-/// `GET /v1/acl/roles`.
+/// Serves `GET /v1/acl/roles`: lists the roles that the caller may read.
 ///
 /// # Errors
-/// 400 and 403, as the scheduler words them.
+/// 400 and 403, in the scheduler's words.
 pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     let query = forward::read_query(request)?;
     let prefix = Prefix::read(&query.prefix, request.is_lenient())?;
@@ -52,14 +52,14 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     Ok(reply.watching(vec![Table::Roles.marker().to_owned()], &query, request.wait(&query)))
 }
 
-/// `GET /v1/acl/role/:id`.
+/// Serves `GET /v1/acl/role/:id`.
 ///
 /// # Errors
-/// 400, 403 and 404, as the scheduler words them.
+/// 400, 403 and 404, in the scheduler's words.
 pub(crate) fn read(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal> {
     let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
-    // A link whose role is gone opens nothing, not even the answer that the role is gone.
+    // A link to a deleted role gives no rights, not even to learn that the role is gone.
     let may = caller.is_management()
         || (caller.has_role(id) && entry_of(request.storage(), id)?.is_some());
     if !may {
@@ -68,10 +68,10 @@ pub(crate) fn read(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal>
     show(request, id, &query)
 }
 
-/// `GET /v1/acl/role/name/:name`.
+/// Serves `GET /v1/acl/role/name/:name`.
 ///
 /// # Errors
-/// 400, 403 and 404, as the scheduler words them.
+/// 400, 403 and 404, in the scheduler's words.
 pub(crate) fn read_by_name(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
     let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
@@ -95,10 +95,10 @@ fn show(request: &ApiRequest<'_>, id: &str, query: &ReadQuery) -> Result<Reply, 
     Ok(reply.watching(vec![Role::key(id)], query, request.wait(query)))
 }
 
-/// `POST /v1/acl/role`, and `POST /v1/acl/role/:id` where `id` is given.
+/// Serves `POST /v1/acl/role`, or `POST /v1/acl/role/:id` if `id` is given.
 ///
 /// # Errors
-/// 400 and 403, as the scheduler words them; nothing is stored.
+/// 400 and 403, in the scheduler's words; nothing is stored.
 pub(crate) fn write(request: &ApiRequest<'_>, id: Option<&str>) -> Result<Reply, Refusal> {
     let GivenRole { id: given_id, role } = GivenRole::read(request.body())?;
     if id.is_some_and(|id| id != given_id) {
@@ -124,7 +124,7 @@ pub(crate) fn write(request: &ApiRequest<'_>, id: Option<&str>) -> Result<Reply,
     Reply::written(&ShownRole::of(&id, stored), index, request.is_pretty())
 }
 
-/// The identifier to write under, and the record that is there.
+/// Returns the identifier to write under, and the present record of the role.
 fn target(
     request: &ApiRequest<'_>,
     given_id: String,
@@ -149,7 +149,7 @@ fn target(
     Ok((given_id, Some(before)))
 }
 
-/// Stores the role under its identifier and its name, and gives the index of the commit.
+/// Stores the role under its identifier and its name. Returns the index of the commit.
 fn store(
     storage: &dyn Storage,
     id: &str,
@@ -165,10 +165,10 @@ fn store(
     storage.checkpoint()
 }
 
-/// `DELETE /v1/acl/role/:id`.
+/// Serves `DELETE /v1/acl/role/:id`.
 ///
 /// # Errors
-/// 403, and 404 for a role that is not there (decision F2).
+/// 403, and 404 for a role that does not exist (decision F2).
 pub(crate) fn delete(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal> {
     forward::divert(request, &Change::RoleRemoval(id))?;
     authenticate(request)?.demand_management()?;
@@ -180,7 +180,7 @@ pub(crate) fn delete(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusa
     Ok(Reply::done(storage.checkpoint()?))
 }
 
-/// The role `id`; `None` also for what is no identifier.
+/// Returns the role `id`; `None` if there is none or `id` is not a UUID.
 fn entry_of(storage: &dyn Storage, id: &str) -> Result<Option<Entry<Role>>, Failure> {
     if is_uuid(id) { storage.entry(&Role::key(id)) } else { Ok(None) }
 }

@@ -1,4 +1,4 @@
-//! The few endpoints outside of the ACL system that generic clients ask for.
+//! Endpoints outside the ACL system that generic clients use.
 
 use crate::caller::authenticate;
 use crate::refusal::Refusal;
@@ -8,10 +8,10 @@ use crate::request::ApiRequest;
 use crate::token_records;
 use serde_json::json;
 
-/// `GET /v1/regions`. No token is asked for.
+/// Serves `GET /v1/regions`. Needs no token.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn regions(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     let config = RegionConfig::stored(request.host)?;
     let mut regions = vec![config.region.as_str()];
@@ -22,32 +22,32 @@ pub(crate) fn regions(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     Reply::plain(&regions, request.is_pretty())
 }
 
-/// `GET /v1/status/leader`. No token is asked for.
+/// Serves `GET /v1/status/leader`. Needs no token.
 ///
 /// # Errors
-/// Internal for what is no JSON.
+/// Internal if the answer cannot be serialized.
 pub(crate) fn leader(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     Reply::plain(&json!("127.0.0.1:4647"), request.is_pretty())
 }
 
-/// `GET /v1/status/peers`. No token is asked for.
+/// Serves `GET /v1/status/peers`. Needs no token.
 ///
 /// # Errors
-/// Internal for what is no JSON.
+/// Internal if the answer cannot be serialized.
 pub(crate) fn peers(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     Reply::plain(&json!(["127.0.0.1:4647"]), request.is_pretty())
 }
 
-/// `GET /v1/agent/health`. No token is asked for.
+/// Serves `GET /v1/agent/health`. Needs no token.
 ///
 /// # Errors
-/// Internal for what is no JSON.
+/// Internal if the answer cannot be serialized.
 pub(crate) fn health(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     let health = json!({ "server": { "message": "ok", "ok": true } });
     Reply::plain(&health, request.is_pretty())
 }
 
-/// `PUT /v1/system/gc`: removes expired tokens at once, however young.
+/// Serves `PUT /v1/system/gc`: removes expired tokens at once, even if they were created recently.
 ///
 /// # Errors
 /// 403.

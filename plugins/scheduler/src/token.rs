@@ -1,8 +1,8 @@
-//! ACL tokens as they are stored and shown.
+//! ACL tokens as stored and as shown.
 //!
-//! A token is found by a keyed hash of its secret and never by a part of the secret, so that no
-//! answer tells how much of a guess was right. The secret itself is in the sealed record only,
-//! because the API shows the secret to its owner.
+//! A token is looked up by a keyed hash of its whole secret, so that no answer tells which part of
+//! a guess was right. The secret itself is stored only in the sealed record, because the API shows
+//! the secret to its owner.
 
 use crate::content_hash::content_hash;
 use bulkhead_sdk::Failure;
@@ -13,19 +13,19 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// What a token may do.
+/// The rights of a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TokenType {
-    /// What its policies and roles allow.
+    /// The rights of its policies and roles.
     #[default]
     Client,
-    /// Everything.
+    /// All rights.
     Management,
 }
 
 impl TokenType {
-    /// The word in requests and answers.
+    /// Returns the word used in requests and answers.
     #[must_use]
     pub(crate) const fn word(self) -> &'static str {
         match self {
@@ -35,51 +35,51 @@ impl TokenType {
     }
 }
 
-/// A token as it is stored, under `token/<accessor>`. No `Debug`: it holds its secret.
+/// A token as stored under `token/<accessor>`. No `Debug`: the record contains the secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Token {
-    /// What the caller sends.
+    /// The secret that the caller sends.
     pub(crate) secret: String,
-    /// For people.
+    /// Name for human readers.
     pub(crate) name: String,
-    /// What it may do.
+    /// Rights of the token.
     pub(crate) kind: TokenType,
     /// Names of policies, which need not exist.
     pub(crate) policies: Vec<String>,
-    /// Identifiers of roles; the role may be gone.
+    /// Identifiers of roles, which may have been deleted.
     pub(crate) roles: Vec<String>,
-    /// Whether it holds in every region.
+    /// The token is valid in every region.
     pub(crate) global: bool,
-    /// When it was created.
+    /// Time of creation.
     pub(crate) created: StoreTime,
-    /// When it ends, if it does.
+    /// Time of expiry; `None` for a token that does not expire.
     pub(crate) expires: Option<StoreTime>,
-    /// The lifetime that was asked for, in nanoseconds; 0 where a time of expiry was given.
+    /// The requested lifetime in nanoseconds; 0 if none was requested.
     pub(crate) ttl_nanoseconds: u64,
 }
 
 bulkhead_sdk::stored!(Token, "token", reads_stored_tokens);
 
 impl Token {
-    /// The key of a token.
+    /// Returns the storage key of a token.
     #[must_use]
     pub(crate) fn key(accessor: &str) -> String {
         format!("token/{accessor}")
     }
 
-    /// Whether the token is over at `now`.
+    /// Returns true if the token has expired at `now`.
     #[must_use]
     pub(crate) fn is_expired(&self, now: StoreTime) -> bool {
         self.expires.is_some_and(|expires| expires < now)
     }
 
-    /// Whether it may do everything.
+    /// Returns true for a management token.
     #[must_use]
     pub(crate) fn is_management(&self) -> bool {
         self.kind == TokenType::Management
     }
 
-    /// Its hash, over what can be changed.
+    /// Returns the hash of name, type, policies, scope and roles.
     #[must_use]
     pub(crate) fn hash(&self) -> String {
         let place = if self.global { "global" } else { "local" };
@@ -90,7 +90,7 @@ impl Token {
     }
 }
 
-/// A link of a token to a role, with the role's name of now.
+/// A link from a token to a role, with the role's present name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct RoleLink {
@@ -101,7 +101,7 @@ pub(crate) struct RoleLink {
     pub(crate) name: String,
 }
 
-/// A token as it is shown. No `Debug`: it holds the secret.
+/// A token as shown. No `Debug`: it contains the secret.
 #[derive(PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct ShownToken {
@@ -124,7 +124,7 @@ pub(crate) struct ShownToken {
 }
 
 impl ShownToken {
-    /// The token `accessor` with everything that its owner may see.
+    /// Creates the complete form of the token `accessor`, including the secret.
     #[must_use]
     pub(crate) fn whole(accessor: &str, entry: Entry<Token>, roles: Vec<RoleLink>) -> Self {
         let Entry { value: token, created, modified } = entry;
@@ -145,7 +145,7 @@ impl ShownToken {
         }
     }
 
-    /// The token that stands for callers without one.
+    /// Creates the token shown to callers without a token.
     #[must_use]
     pub(crate) fn anonymous() -> Self {
         Self {
@@ -166,7 +166,7 @@ impl ShownToken {
     }
 }
 
-/// A token in a list: without its secret, and with keys in the order of the alphabet.
+/// A token in a list: without its secret, and with keys in alphabetical order.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct TokenStub {
@@ -185,7 +185,7 @@ pub(crate) struct TokenStub {
 }
 
 impl TokenStub {
-    /// The token `accessor`.
+    /// Creates the stub of the token `accessor`.
     #[must_use]
     pub(crate) fn of(accessor: &str, entry: Entry<Token>, roles: Vec<RoleLink>) -> Self {
         let Entry { value: token, created, modified } = entry;
@@ -205,10 +205,10 @@ impl TokenStub {
     }
 }
 
-/// Links to the roles that are there, with their names of now.
+/// Returns the links to existing roles, with the roles' present names.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn live_links(storage: &dyn Storage, token: &Token) -> Result<Vec<RoleLink>, Failure> {
     let mut links = Vec::new();
     for id in &token.roles {
@@ -219,14 +219,14 @@ pub(crate) fn live_links(storage: &dyn Storage, token: &Token) -> Result<Vec<Rol
     Ok(links)
 }
 
-/// A time in RFC 3339, in UTC.
+/// Formats a time in RFC 3339, in UTC.
 fn shown_time(at: StoreTime) -> String {
     let nanoseconds = i128::from(at) * 1_000_000;
     let time = OffsetDateTime::from_unix_timestamp_nanos(nanoseconds).ok();
     time.and_then(|time| time.format(&Rfc3339).ok()).unwrap_or_default()
 }
 
-/// A duration in Go's form: `1h0m0s`, `1m0s`, `1.5s`; empty for none.
+/// Formats a duration as Go does: `1h0m0s`, `1m0s`, `1.5s`; empty for zero.
 pub(crate) fn go_duration_text(duration: Duration) -> String {
     if duration.is_zero() {
         return String::new();

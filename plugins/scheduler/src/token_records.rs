@@ -1,7 +1,8 @@
-//! Records of tokens: what finds a token by its secret, and what removes a token at its end.
+//! Records of tokens: the token itself, the index entry for its secret, and the timer for its
+//! removal.
 //!
-//! Prevents a token of which one part is left: each write and removal of a token changes all its
-//! records in one commit.
+//! Prevents partly deleted tokens: each write and removal of a token changes all its records in one
+//! commit.
 
 use crate::caller::{forget_secret, index_secret};
 use crate::index::{Table, latest};
@@ -10,12 +11,12 @@ use crate::token::Token;
 use bulkhead_sdk::host::{Entry, Storage};
 use bulkhead_sdk::{Failure, Host};
 
-/// What a timer's key begins with.
+/// Key prefix of the timers.
 const EXPIRY: &str = "expire/";
-/// Milliseconds after its creation for which an expired token is kept.
+/// Minimum time, in milliseconds, from creation to removal of an expired token.
 const YOUNG: u64 = 3_600_000;
 
-/// The token `accessor`; `None` also for what is no identifier.
+/// Returns the token `accessor`; `None` if there is none or `accessor` is not a UUID.
 pub(crate) fn entry_of(
     storage: &dyn Storage,
     accessor: &str,
@@ -23,19 +24,19 @@ pub(crate) fn entry_of(
     if is_uuid(accessor) { storage.entry(&Token::key(accessor)) } else { Ok(None) }
 }
 
-/// Stores `token` and commits it.
+/// Stores and commits the token. Returns the index of the commit.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn put(host: &dyn Host, accessor: &str, token: &Token) -> Result<u64, Failure> {
     place(host, accessor, token)?;
     host.storage().checkpoint()
 }
 
-/// Stores `token` with what finds it by its secret and at its end, without a commit.
+/// Stores the token, its index entry and its timer, without a commit.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn place(host: &dyn Host, accessor: &str, token: &Token) -> Result<(), Failure> {
     host.storage().put(&Token::key(accessor), token)?;
     index_secret(host, &token.secret, accessor)?;
@@ -43,24 +44,24 @@ pub(crate) fn place(host: &dyn Host, accessor: &str, token: &Token) -> Result<()
     Table::Tokens.touch(host.storage())
 }
 
-/// Schedules the removal of a token that has an end. A token that ends young is removed when it is
-/// an hour old: clients that poll its accessor learn that it is over.
+/// Schedules the removal of an expiring token. A short-lived token is kept until an hour after its
+/// creation, so that clients that poll the accessor learn that the token has expired.
 fn schedule(host: &dyn Host, accessor: &str, token: &Token) -> Result<(), Failure> {
     let Some(expires) = token.expires else { return Ok(()) };
     let removed = expires.max(token.created.saturating_add(YOUNG)).saturating_add(1);
     host.clock().schedule(&expiry_timer(accessor), removed, "expiry")
 }
 
-/// The timer that removes an expired token.
+/// Returns the timer key for the removal of a token.
 #[must_use]
 pub(crate) fn expiry_timer(accessor: &str) -> String {
     format!("{EXPIRY}{accessor}")
 }
 
-/// Removes the token with all that finds it.
+/// Removes the token, its index entry and its timer, without a commit.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn remove(host: &dyn Host, accessor: &str, token: &Token) -> Result<(), Failure> {
     host.storage().delete(&Token::key(accessor))?;
     forget_secret(host, &token.secret)?;
@@ -68,10 +69,10 @@ pub(crate) fn remove(host: &dyn Host, accessor: &str, token: &Token) -> Result<(
     Table::Tokens.touch(host.storage())
 }
 
-/// Removes the token of a timer, if it is over.
+/// Removes the token of a timer if the token has expired.
 ///
 /// # Errors
-/// Those of the store; internal for a key of no timer.
+/// Failures of the store. Internal for an unknown timer key.
 pub(crate) fn expire(host: &dyn Host, key: &str) -> Result<(), Failure> {
     let accessor = key.strip_prefix(EXPIRY).ok_or_else(|| {
         Failure::internal(format!("the scheduler was woken for {key:?}, which it did not schedule"))
@@ -80,14 +81,14 @@ pub(crate) fn expire(host: &dyn Host, key: &str) -> Result<(), Failure> {
     if entry.value.is_expired(host.clock().now()) {
         return remove(host, accessor, &entry.value);
     }
-    // The timer rang before the token's end.
+    // The timer fired before the token expired.
     schedule(host, accessor, &entry.value)
 }
 
-/// Removes every token that is over, and tells the index of the commit.
+/// Removes all expired tokens. Returns the index of the commit.
 ///
 /// # Errors
-/// Those of the store.
+/// Failures of the store.
 pub(crate) fn remove_expired(host: &dyn Host) -> Result<u64, Failure> {
     let (storage, now) = (host.storage(), host.clock().now());
     let mut expired = Vec::new();

@@ -1,8 +1,8 @@
-//! `/v1/acl/token` and `/v1/acl/tokens`.
+//! The endpoints `/v1/acl/token` and `/v1/acl/tokens`.
 //!
-//! Prevents an upload from taking over a token that lives (its secret must be unused), an update
-//! that makes a token live for ever (what is left out is kept, decision F6), and an answer that
-//! tells a stranger which tokens exist.
+//! Prevents an upload from taking over an existing token (the uploaded secret must be unused), an
+//! update from making an expiring token permanent (omitted fields keep the expiry, decision F6),
+//! and answers that tell strangers which tokens exist.
 
 use crate::caller::{BadToken, Caller, accessor_of, authenticate, look_up};
 use crate::forward::{self, Change};
@@ -21,10 +21,10 @@ use bulkhead_sdk::{Failure, Host};
 
 const NOT_FOUND: &str = "ACL token not found";
 
-/// `GET /v1/acl/tokens`.
+/// Serves `GET /v1/acl/tokens`.
 ///
 /// # Errors
-/// 400 and 403, as the scheduler words them.
+/// 400 and 403, in the scheduler's words.
 pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     let query = forward::read_query(request)?;
     let prefix = Prefix::read(&query.prefix, request.is_lenient())?;
@@ -59,8 +59,7 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
 
 type Found = Vec<(String, Entry<Token>)>;
 
-/// One page of tokens, in the order of their creation or of their accessors, and where the next
-/// page begins.
+/// Returns one page of tokens, sorted by creation or by accessor, and the begin of the next page.
 fn page(mut found: Found, query: &ReadQuery, is_by_accessor: bool) -> (Found, Option<String>) {
     let place = |(accessor, entry): &(String, Entry<Token>)| {
         (if is_by_accessor { 0 } else { entry.created }, accessor.clone())
@@ -85,10 +84,10 @@ fn page(mut found: Found, query: &ReadQuery, is_by_accessor: bool) -> (Found, Op
     (found, next)
 }
 
-/// `GET /v1/acl/token/self`, which never waits.
+/// Serves `GET /v1/acl/token/self`. Never waits.
 ///
 /// # Errors
-/// 400 and 403, as the scheduler words them.
+/// 400 and 403, in the scheduler's words.
 pub(crate) fn read_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     forward::read_query(request)?;
     match look_up(request)?.map_err(tell_expired)? {
@@ -97,10 +96,10 @@ pub(crate) fn read_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     }
 }
 
-/// `GET /v1/acl/token/:accessor`.
+/// Serves `GET /v1/acl/token/:accessor`.
 ///
 /// # Errors
-/// 400, 403 and 404, as the scheduler words them.
+/// 400, 403 and 404, in the scheduler's words.
 pub(crate) fn read(request: &ApiRequest<'_>, accessor: &str) -> Result<Reply, Refusal> {
     let query = forward::read_query(request)?;
     let caller = look_up(request)?.map_err(tell_expired)?;
@@ -134,10 +133,10 @@ fn show(request: &ApiRequest<'_>, accessor: &str, entry: Entry<Token>) -> Result
     Reply::read(&ShownToken::whole(accessor, entry, links), index, request.is_pretty())
 }
 
-/// `POST /v1/acl/token`, and `POST /v1/acl/token/:accessor` where `accessor` is given.
+/// Serves `POST /v1/acl/token`, or `POST /v1/acl/token/:accessor` if `accessor` is given.
 ///
 /// # Errors
-/// 400 and 403, as the scheduler words them; nothing is stored.
+/// 400 and 403, in the scheduler's words; nothing is stored.
 pub(crate) fn write(request: &ApiRequest<'_>, accessor: Option<&str>) -> Result<Reply, Refusal> {
     let given = GivenToken::read(request.body())?;
     if accessor.is_some_and(|accessor| accessor != given.accessor) {
@@ -177,7 +176,7 @@ fn random_uuid(host: &dyn Host) -> Result<String, Failure> {
     Ok(uuid_of(random))
 }
 
-/// Stores the token with what finds it by its secret and at its end.
+/// Stores the token with its index entry and timer.
 fn store(request: &ApiRequest<'_>, accessor: &str, token: &Token) -> Result<Reply, Refusal> {
     let index = put(request.host, accessor, token)?;
     let stored = entry_of(request.storage(), accessor)?;
@@ -196,10 +195,10 @@ fn written(
     Reply::written(&shown, index, request.is_pretty())
 }
 
-/// `DELETE /v1/acl/token/:accessor`.
+/// Serves `DELETE /v1/acl/token/:accessor`.
 ///
 /// # Errors
-/// 400 for a token that is not there, and 403.
+/// 400 for a token that does not exist, and 403.
 pub(crate) fn delete(request: &ApiRequest<'_>, accessor: &str) -> Result<Reply, Refusal> {
     let entry = entry_of(request.storage(), accessor)?;
     if let Some(entry) = entry.as_ref().filter(|entry| entry.value.global) {

@@ -1,4 +1,4 @@
-//! The configuration is written, shown and removed on the test bed.
+//! Writing, showing and removing the configuration on the test bed.
 
 use crate::fixture::{AUTHORITY, TOKEN, bed, replica_config};
 use serde_json::{Value, json};

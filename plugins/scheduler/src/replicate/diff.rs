@@ -1,15 +1,15 @@
-//! The difference between a table and the authoritative region's list of it.
+//! The difference between a table and the authoritative region's list.
 
 use crate::authority::unfit;
 use bulkhead_sdk::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most records and bytes of one batch. A record takes up to four keys, and a commit writes at most
-/// 2,048 keys and 3 MiB.
+/// Maximum number of records and bytes of one batch. A record needs up to four keys, and a commit
+/// may write 2,048 keys and 3 MiB.
 const BATCH_RECORDS: usize = 300;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Splits changes into batches that a commit can hold. `bytes` is the size of one of them.
+/// Splits changes into batches that fit into a commit. `bytes` returns the size of a change.
 pub(super) fn batches<T>(changes: Vec<T>, bytes: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
     let (mut batches, mut batch, mut filled) = (Vec::new(), Vec::new(), 0_usize);
     for change in changes {
@@ -28,14 +28,15 @@ pub(super) fn batches<T>(changes: Vec<T>, bytes: impl Fn(&T) -> usize) -> Vec<Ve
     batches
 }
 
-/// One change of the record `id`: its new state, or its removal.
+/// A change of the record `id`: a new state or a removal.
 pub(super) struct Change<T> {
     pub(super) id: String,
-    /// `None`: the record is deleted.
+    /// `None` deletes the record.
     pub(super) record: Option<T>,
 }
 
-/// Identifiers of local records that the list lacks, without those that a later write stored.
+/// Returns the identifiers of local records that are missing from the list, except records that a
+/// forwarded write stored after the listing.
 pub(super) fn missing<L, R>(
     local: &BTreeMap<String, L>,
     remote: &BTreeMap<String, R>,
@@ -45,17 +46,17 @@ pub(super) fn missing<L, R>(
     ids.cloned().collect()
 }
 
-/// Removals, followed by new states.
+/// Combines removals and new states; the removals come first.
 pub(super) fn changes<T>(gone: Vec<String>, put: Vec<(String, T)>) -> Vec<Change<T>> {
     let removals = gone.into_iter().map(|id| Change { id, record: None });
     let puts = put.into_iter().map(|(id, record)| Change { id, record: Some(record) });
     removals.chain(puts).collect()
 }
 
-/// Records by their identifier.
+/// Indexes the records by identifier.
 ///
 /// # Errors
-/// Unreachable for a list that names one identifier twice: no region has such a list.
+/// Unreachable if an identifier occurs twice, because no region has such a list.
 pub(super) fn by_id<R>(
     records: impl IntoIterator<Item = Result<(String, R), Failure>>,
 ) -> Result<BTreeMap<String, R>, Failure> {

@@ -1,4 +1,4 @@
-//! Policies: the list holds all but the rules, which are asked for where the hash is another.
+//! Policies: the list contains everything except the rules, which are fetched if the hash differs.
 
 use super::diff::{Change, by_id, changes, missing};
 use super::{Fetched, Listing, Round};
@@ -15,7 +15,7 @@ struct Listed {
     name: String,
     #[serde(default)]
     description: String,
-    /// Null for a record of an old region: it is asked for.
+    /// Null for a record of an old region; the policy is then always fetched.
     #[serde(default)]
     hash: Option<String>,
     #[serde(default, rename = "JobACL")]
@@ -23,8 +23,8 @@ struct Listed {
 }
 
 impl Listed {
-    /// Returns whether the local policy equals the listed policy. Name, description and workloads
-    /// are compared apart, so that the hash stands for the rules alone.
+    /// Returns true if the local policy equals the listed policy. Name, description and workloads
+    /// are compared separately, so that the hash has to cover only the rules.
     fn is(&self, local: &Policy) -> bool {
         self.description == local.description
             && self.job_acl == local.job_acl
@@ -32,7 +32,7 @@ impl Listed {
     }
 }
 
-/// Brings the policies to the state of the list, and gives the number of changes.
+/// Makes the local policies equal to the list. Returns the number of changes.
 pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Failure> {
     let remote = read(&listing.body)?;
     let storage = round.host.storage();

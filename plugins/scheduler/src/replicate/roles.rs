@@ -1,7 +1,7 @@
-//! Roles: the list holds all of each role.
+//! Roles: the list contains each role completely.
 //!
-//! Prevents two roles that exchange their names from blocking each other: a role is found by its
-//! identifier, names are freed before any is taken, and both stand in one commit.
+//! Prevents two roles that exchange their names from blocking each other: roles are matched by
+//! identifier, and each batch frees all old names before it takes a new name.
 
 use super::diff::{Change, by_id, changes, missing};
 use super::{Listing, Round};
@@ -34,7 +34,7 @@ struct Link {
 
 type Roles = BTreeMap<String, Role>;
 
-/// Brings the roles to the state of the list, and gives the number of changes.
+/// Makes the local roles equal to the list. Returns the number of changes.
 pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Failure> {
     let remote = read(&listing.body)?;
     let storage = round.host.storage();
@@ -79,7 +79,7 @@ fn apply(storage: &dyn Storage, batch: &[Change<Role>], local: &Roles) -> Result
     Ok(())
 }
 
-/// Frees the local name of the role `id`, unless another role took the name meanwhile.
+/// Frees the local name of the role `id`, unless another role has taken the name meanwhile.
 fn free_name(storage: &dyn Storage, id: &str, local: &Roles) -> Result<(), Failure> {
     let Some(role) = local.get(id) else { return Ok(()) };
     let key = Role::name_key(&role.name);

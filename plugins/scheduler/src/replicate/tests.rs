@@ -88,7 +88,7 @@ fn names_are_exchanged_in_one_round() {
         assert_eq!(status, 200);
         assert!(body.contains(&role_id(number)), "{name}: {body}");
     }
-    // Deleted and created anew under the same name.
+    // The role was deleted and created again under the same name.
     lists(&bed, "roles", 9, 12, &json!([role(4, "a"), role(1, "b"), role(2, "c")]));
     round(&bed, "roles");
     assert!(get(&bed, "v1/acl/role/name/a").1.contains(&role_id(4)));
@@ -141,7 +141,7 @@ fn a_policy_is_asked_for_only_where_it_differs() {
     bed.host.requests();
     round(&bed, "policies");
     assert!(!bed.host.requests().iter().any(|request| request.url.contains("/policy/")));
-    // A missing hash asks each time and writes nothing.
+    // A missing hash causes a fetch in each round, but no write.
     let before = shown["ModifyIndex"].clone();
     lists(&bed, "policies", 6, 7, &stub(None));
     round(&bed, "policies");
@@ -164,7 +164,7 @@ fn global_tokens_hold_here_and_local_ones_stay() {
     assert_eq!(call(&bed, "POST", "v1/acl/token", &local).status, 200);
     prove(&bed, "management");
     let secret = "77777777-2222-4333-8444-555555555555";
-    // The bootstrap token of this region is global, and stays in the list.
+    // The bootstrap token of this region is global and stays in the list.
     let own: Value = serde_json::from_str(&get(&bed, "v1/acl/token/self").1).unwrap();
     let asked = |accessor: &str| format!("GET {AUTHORITY}/v1/acl/token/{accessor}?region=global");
     bed.host.answer(&asked(&role_id(9)), answer(200, 7, &remote_token(secret)));

@@ -1,7 +1,7 @@
-//! Global tokens: the list lacks secrets, and each new or changed token is asked for.
+//! Global tokens: the list contains no secrets, so each new or changed token is fetched.
 //!
-//! Prevents local tokens from being taken for global ones: a token that holds in this region alone
-//! is neither compared nor deleted.
+//! Prevents local tokens from being mistaken for global tokens: a token of this region alone is
+//! neither compared nor deleted.
 
 use super::diff::{Change, by_id, changes, missing};
 use super::{Fetched, Listing, Round};
@@ -14,9 +14,9 @@ use bulkhead_sdk::host::Storage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Hash and time of creation that the list told last. A token's own hash counts links to roles that
-/// are gone, and the record lacks these links: without this copy each round would ask for the token
-/// again.
+/// Hash and time of creation in the last list. The authoritative region's hash of a token includes
+/// links to deleted roles, but the fetched record lacks these links. Without this copy, each round
+/// would fetch the token again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ReplicaToken {
     hash: Option<String>,
@@ -43,7 +43,7 @@ impl ReplicaToken {
     }
 }
 
-/// Brings the global tokens to the state of the list, and gives the number of changes.
+/// Makes the local global tokens equal to the list. Returns the number of changes.
 pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Failure> {
     let remote = read(&listing.body)?;
     let storage = round.host.storage();
@@ -133,7 +133,7 @@ fn told_of(storage: &dyn Storage) -> Result<Told, Failure> {
 fn read(body: &[u8]) -> Result<Told, Failure> {
     let listed: Vec<Listed> = serde_json::from_slice(body)
         .map_err(|_| unfit("the authoritative region's list is none of tokens".to_owned()))?;
-    // A region that does not know the parameter lists its local tokens too.
+    // A region that does not know the parameter `global` lists its local tokens, too.
     by_id(listed.into_iter().filter(|listed| listed.global).map(|listed| {
         if !is_uuid(&listed.accessor_id) {
             return Err(unfit("the authoritative region lists a bad accessor".to_owned()));

@@ -1,11 +1,11 @@
-//! The ends of tokens, on the test bed.
+//! Expiry of tokens, on the test bed.
 
 use crate::fixture::{LOCAL, bed, call, call_with};
 use bulkhead_sdk::raw::{Reply, Run};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A bootstrapped bed, and a client token of it that lives for ten minutes.
+/// Returns a bootstrapped bed with a client token that lives for ten minutes.
 fn with_token() -> (bulkhead_sdk::testbed::TestBed<crate::Scheduler>, Value) {
     let bed = bed();
     call(&bed, "POST", "v1/acl/bootstrap", &json!({"BootstrapSecret": LOCAL}));
