@@ -28,7 +28,7 @@ pub(crate) struct Account {
     pub(crate) last: Option<String>,
     /// Time at which the engine last changed the password.
     pub(crate) rotated: Option<StoreTime>,
-    /// Time of that change by the directory's clock, read right after the change.
+    /// Time of the same change by the directory's clock, read right after the change.
     pub(crate) directory_rotated: Option<StoreTime>,
     /// The present loan, if the account is lent.
     pub(crate) loan: Option<Loan>,
@@ -75,7 +75,7 @@ impl Account {
         host.storage().delete(&Self::key(identity))
     }
 
-    /// Returns true if the account can be lent: it is not lent already, and its password is known.
+    /// Returns true if the account can be lent: no present loan, and a known password.
     pub(crate) fn is_at_home(&self) -> bool {
         self.loan.is_none() && self.current.is_some()
     }

@@ -43,9 +43,8 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     answer(&role, &account)
 }
 
-/// Refuses the request while a change is under way, because it is not known which password is in
-/// force. Waits for a change that another call is making, but not for an unfinished change that no
-/// call is working on.
+/// Refuses the request while a change is under way, because the password in force is then unknown.
+/// Waits for a change in progress in another call, but not for an interrupted change.
 fn check_settled(host: &dyn Host, role: &Role) -> Result<(), Failure> {
     if !rotation::is_open(host, &role.account)? {
         return Ok(());

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// Servers and their authentication settings. Part of stored records: later fields need a default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KnownServers {
-    /// URLs of the servers that are asked, in lower case.
+    /// URLs of the asked servers, in lower case.
     servers: Vec<String>,
     starttls: bool,
     insecure_tls: bool,

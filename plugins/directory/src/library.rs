@@ -1,6 +1,6 @@
-//! The endpoint `library/{name}`: sets of accounts that can be lent.
+//! The endpoint `library/{name}`: sets of lendable accounts.
 //!
-//! Prevents one account from being in two sets under two names, so that one borrower ends another's
+//! Prevents an account from being in two sets under two names, so that one borrower ends another's
 //! loan, and prevents changing or removing a set while its accounts are lent.
 
 mod check_in;
@@ -182,7 +182,7 @@ fn look_up(
     Ok(found)
 }
 
-/// Refuses to remove an account that is lent.
+/// Refuses to remove a lent account.
 fn check_removed(host: &dyn Host, before: &Set, set: &Set) -> Result<(), Failure> {
     for member in before.members.iter().filter(|member| !set.has(&member.account)) {
         check_home(host, member)?;
@@ -200,9 +200,8 @@ fn check_home(host: &dyn Host, member: &Member) -> Result<(), Failure> {
     }
 }
 
-/// Returns the members whose password has to be changed first: new members, and members whose
-/// password is unknown. A password that the engine knew before the account joined the set is not
-/// reused.
+/// Returns the members that need a new password first: new members, and members with an unknown
+/// password. A password that the engine knew before the account joined the set is not reused.
 fn unready(host: &dyn Host, before: &Set, set: &Set) -> Result<Vec<Member>, Failure> {
     let mut unready = Vec::new();
     for member in &set.members {
@@ -240,7 +239,7 @@ fn take_over(host: &dyn Host, config: &Config, set: &str, member: &Member) -> Re
 
 /// Stores the set and its accounts in the commit that ends the call. If another set took an account
 /// meanwhile, the account stays with that set and the write fails. Returns the names of removed
-/// accounts whose passwords are deleted with their records.
+/// accounts for which a stored password is deleted.
 fn finish<'a>(
     host: &dyn Host,
     name: &str,

@@ -27,7 +27,7 @@ pub(crate) struct Rules<'a> {
     pub(crate) policy: &'a str,
     /// Length in characters, used if there is no policy.
     pub(crate) length: u64,
-    /// Template with one placeholder; empty for none.
+    /// Template with a single placeholder; empty for none.
     pub(crate) formatter: &'a str,
 }
 

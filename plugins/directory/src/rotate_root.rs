@@ -26,7 +26,7 @@ const IN_PROGRESS: &str = "a rotation of bindpass is already in progress; it goe
 #[derive(Serialize, Deserialize)]
 struct Change {
     password: String,
-    /// Servers of the login to which the password belongs.
+    /// Servers of the password's login.
     url: String,
     login: String,
 }

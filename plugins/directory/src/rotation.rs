@@ -65,7 +65,7 @@ pub(crate) fn wait_for(host: &dyn Host, identity: &Identity) -> Result<(), Failu
     host.cache().remove(&turn)
 }
 
-/// Returns the cache key by which calls for the same account take turns.
+/// Returns the cache key for taking turns among calls for the same account.
 fn turn(identity: &Identity) -> String {
     format!("rotation/{}", identity.as_str())
 }
@@ -156,7 +156,7 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
     }
 }
 
-/// One attempt to change a password.
+/// An attempt to change a password.
 struct Attempt<'a> {
     host: &'a dyn Host,
     config: &'a Config,

@@ -6,8 +6,8 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Call, Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of accounts whose passwords one write changes: each change needs a guard, and a
-/// call may have 64 guards.
+/// Maximum number of passwords that one write changes: each change needs a guard, and a call may
+/// have 64 guards.
 pub(crate) const MOST_ROTATED: usize = 60;
 
 /// A stored set.

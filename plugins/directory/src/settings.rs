@@ -160,7 +160,7 @@ impl Config {
         (is_recent && !self.previous_bindpass.is_empty()).then_some(&self.previous_bindpass)
     }
 
-    /// Returns the cache key under which the calls of the mount share which password is accepted.
+    /// Returns the cache key of the accepted login, shared by the calls of the mount.
     pub(crate) fn login_key(&self) -> String {
         format!("login/{}", self.bindpass_rotated.unwrap_or_default())
     }

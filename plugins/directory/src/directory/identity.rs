@@ -10,7 +10,7 @@ const UUID: usize = 36;
 /// Length of a GUID in bytes.
 const GUID: usize = 16;
 
-/// The id that the directory assigned to an entry when it was created. Storage keys contain the id.
+/// The id that the directory assigned to an entry at its creation. Storage keys contain the id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Identity(String);

@@ -117,7 +117,7 @@ fn absent(name: &str, base: &str) -> Failure {
 }
 
 /// Hint for names with a domain: several domains may have an account of the same short name, and a
-/// search covers one of them.
+/// search covers a single domain.
 const FORMS: &str = ". A domain before a backslash is not taken: name an account by its user \
                      principal name (user@domain), its short name alone, its cn, or its DN";
 

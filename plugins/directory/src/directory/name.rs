@@ -7,12 +7,12 @@ use crate::settings::AD;
 pub(super) enum Name<'a> {
     /// The entry with this DN.
     Dn(&'a str),
-    /// An entry that matches at least one of these attribute values.
+    /// An entry with at least one of these attribute values.
     Values(Vec<(&'static str, &'a str)>),
 }
 
-/// Classifies `name` for a directory of that schema. Conditions on attributes that the directory
-/// does not have find nothing.
+/// Classifies `name` for a directory of that schema. A condition on an attribute that is missing in
+/// the directory matches no entry.
 pub(super) fn name_of<'a>(name: &'a str, schema: &str) -> Name<'a> {
     if is_dn(name) {
         return Name::Dn(name);

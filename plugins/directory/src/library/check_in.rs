@@ -76,8 +76,8 @@ fn only_one_lent<'a>(
     }
 }
 
-/// Returns the named accounts that are lent. If the caller may not check in one of the accounts,
-/// nothing is checked in.
+/// Returns the lent accounts among `names`. If the caller may not check in an account, nothing is
+/// checked in.
 fn named<'a>(
     host: &dyn Host,
     call: &Call,
