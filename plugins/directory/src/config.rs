@@ -260,6 +260,7 @@ impl Config {
     }
 }
 
+/// Creates or changes the configuration.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let before = Config::find(host)?.unwrap_or_default();
     let mut config = before.clone();
@@ -277,6 +278,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(config.warnings()))
 }
 
+/// Shows the configuration without `bindpass`.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let config = Config::find(host)?.ok_or_else(Failure::absent)?;
     Answer::data(&config.shown(&call.mount))

@@ -276,6 +276,7 @@ fn forget<'a>(host: &dyn Host, member: &'a Member) -> Result<Option<&'a str>, Fa
     Ok(account.current.map(|_| member.name.as_str()))
 }
 
+/// Shows a set.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let set = Set::find(host, call.text("name"))?.ok_or_else(Failure::absent)?;
     let names: Vec<&String> = set.members.iter().map(|member| &member.name).collect();
