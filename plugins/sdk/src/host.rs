@@ -1,7 +1,8 @@
-//! The host as an engine sees it, one face for each import of the world `secrets-engine`.
+//! The host as an engine sees it: one interface for each import of the world `secrets-engine`.
 //!
-//! An engine receives `&dyn Host` and reaches nothing else. In a component the faces are the real
-//! imports, in unit tests they are the [test bed](crate::testbed). Neither shows a token of ours.
+//! An engine receives `&dyn Host` and reaches nothing else. In a component the interfaces are the
+//! real imports; in unit tests they are the [test bed](crate::testbed). Neither shows a Bulkhead
+//! token.
 
 mod ambient;
 mod crypto;
@@ -24,7 +25,7 @@ pub use identity::{Entity, Identity, IdentityToken};
 pub use ldap::Ldap;
 pub use storage::{Entry, Page, Plain, Storage};
 
-/// Hands every face to the macro `$say`, with its name in [`Host`].
+/// Passes every interface, with the name of its method in [`Host`], to the macro `$say`.
 macro_rules! each_face {
     ($say:ident) => {
         $say! {
@@ -38,15 +39,15 @@ macro_rules! each_face {
             databases: Databases,
             /// Passwords by policy or alphabet.
             passwords: Passwords,
-            /// Other servers.
+            /// HTTP requests to other servers.
             http: Http,
-            /// Directories.
+            /// LDAP directories.
             ldap: Ldap,
-            /// Who the mount is, towards others, and whom it knows.
+            /// Identity tokens of the mount, and the entities behind its callers.
             identity: Identity,
-            /// What the server has from its surroundings.
+            /// Values of the server's environment: variables, its pod, its machine in a cloud.
             ambient: Ambient,
-            /// What the mount's calls keep for each other in memory.
+            /// Memory that the mount's calls share.
             cache: Cache,
             /// Randomness.
             random: Random,
@@ -54,7 +55,7 @@ macro_rules! each_face {
             crypto: Crypto,
             /// The operator's log.
             log: Log,
-            /// Figures for the operator.
+            /// Metrics for the operator.
             metrics: Metrics,
         }
     };
@@ -65,7 +66,7 @@ pub(crate) use each_face;
 
 macro_rules! declare {
     ($($(#[$doc:meta])* $name:ident: $face:ident,)*) => {
-        /// Everything that an engine may ask for.
+        /// Everything that an engine can use outside of its own memory.
         #[cfg(not(all(
             target_family = "wasm",
             any(feature = "secrets-engine", feature = "auth-method")
@@ -78,148 +79,152 @@ macro_rules! declare {
 
 each_face!(declare);
 
-/// Everything that an engine may ask for. In a component its faces are found where its imports are.
+/// Everything that an engine can use outside of its own memory. In a component the interfaces are
+/// defined beside the imports.
 #[cfg(all(target_family = "wasm", any(feature = "secrets-engine", feature = "auth-method")))]
 pub trait Host {}
 
-/// The lease book, as far as an engine may write in it.
+/// The lease book, limited to the operations of an engine.
 pub trait Leases {
-    /// Writes a lease down before the thing it will end exists. Use
-    /// [`Reservation`](crate::reservation::Reservation), which keeps the order right. Gives the
-    /// handle by which a later call can end the lease.
+    /// Records a lease before the leased thing exists. Use
+    /// [`Reservation`](crate::reservation::Reservation), which keeps the order right. Returns the
+    /// handle with which a later call can end the lease.
     ///
     /// # Errors
     /// Invalid request for a `tag` outside 1 to 256 bytes or used before in the call.
     fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<String, Failure>;
 
-    /// Replaces what a reservation of this call keeps. Buffered like a write. Use
+    /// Replaces the data kept with a reservation of this call. Buffered like a write. Use
     /// [`Made::go_on`](crate::reservation::Made::go_on), which keeps the order right.
     ///
     /// # Errors
-    /// Not found when this call made no such reservation; unavailable when it was ended meanwhile.
+    /// Not found if this call made no such reservation; unavailable if the reservation has ended
+    /// meanwhile.
     fn amend(&self, tag: &str, internal: &str) -> Result<(), Failure>;
 
-    /// Ends the lease of another call of this mount, because the thing behind it is over: it is not
-    /// revoked any more. `handle` is [`Reserved::handle`](crate::reservation::Reserved::handle).
-    /// Buffered like a write; one that has ended is success.
+    /// Ends the lease of another call of this mount, because the leased thing has already ended.
+    /// The lease is not revoked any more. `handle` is
+    /// [`Reserved::handle`](crate::reservation::Reserved::handle). Buffered like a write. Succeeds
+    /// if the lease has already ended.
     ///
     /// # Errors
-    /// Invalid request for what is no handle.
+    /// Invalid request if `handle` is not a handle.
     fn end_issued(&self, handle: &str) -> Result<(), Failure>;
 
-    /// Withdraws a reservation of this call, because the thing was certainly not made. Counts also
-    /// when the call fails.
+    /// Withdraws a reservation of this call, because the thing was certainly not made. Takes effect
+    /// even if the call fails.
     ///
     /// # Errors
-    /// Not found when this call made no such reservation.
+    /// Not found if this call made no such reservation.
     fn end(&self, tag: &str) -> Result<(), Failure>;
 
-    /// How many leases of this mount wait in `lane`, counted up to 10,000.
+    /// Returns the number of leases of this mount that wait in `lane`, counted up to 10,000.
     ///
     /// # Errors
-    /// Unavailable when the store cannot be read.
+    /// Unavailable if the store cannot be read.
     fn count(&self, lane: &str) -> Result<u32, Failure>;
 }
 
-/// Store time, and how it reaches an engine.
+/// Store time and timers.
 pub trait Clock {
-    /// Store time.
+    /// Returns the store time.
     fn now(&self) -> StoreTime;
 
-    /// Lets so many milliseconds pass before something is tried again. The call goes on counting,
-    /// and is stopped at its deadline.
+    /// Waits for `milliseconds` before a retry. The time of the call continues to run, and the call
+    /// is stopped at its deadline.
     fn pause(&self, milliseconds: u64);
 
-    /// Asks for `wake(key)` at `at` or soon after; a second call moves it. Buffered like a write.
+    /// Schedules `wake(key)` for `at` or soon after; a second call for the same key moves the
+    /// timer. Buffered like a write.
     ///
     /// # Errors
     /// Invalid request for an empty key.
     fn schedule(&self, key: &str, at: StoreTime, lane: &str) -> Result<(), Failure>;
 
-    /// Asks for `wake(key)` if this call ends without cancelling it: at once then, or when its
-    /// process is gone, and never while it runs. Buffered like a write. Use
-    /// [`Intent`](crate::intent::Intent), which keeps the order right.
+    /// Schedules `wake(key)` in case this call ends without cancelling the guard. `wake` then runs
+    /// at once, also if the process of this call has ended, and never while this call runs.
+    /// Buffered like a write. Use [`Intent`](crate::intent::Intent), which keeps the order right.
     ///
     /// # Errors
     /// Invalid request for an empty key, and for the 65th key of a call.
     fn guard(&self, key: &str, lane: &str) -> Result<(), Failure>;
 
-    /// Lets so much of `lane` run at once, within 1 and 16; 4 where nothing was said. Forgotten
-    /// when the process ends, so it is said in each call that is about the lane's target.
+    /// Lets `places` units of work of `lane` run at once: 1 to 16, by default 4. The value is lost
+    /// when the process ends, so each call that concerns the lane's target sets it again.
     ///
     /// # Errors
-    /// Invalid request for what is no lane's name.
+    /// Invalid request for an invalid lane name.
     fn widen(&self, lane: &str, places: u32) -> Result<(), Failure>;
 
-    /// For how many milliseconds `lane` still rests because its target did not answer: 0 while that
-    /// is being asked, `None` where it answers.
+    /// Returns the remaining back-off of `lane` in milliseconds, if its target did not answer: 0
+    /// while a probe of the target is under way, `None` if the target answers.
     ///
     /// # Errors
     /// Those of the grant.
     fn rest(&self, lane: &str) -> Result<Option<u64>, Failure>;
 
-    /// Forgets the timer or guard `key`, if there is one. Buffered like a write.
+    /// Removes the timer or guard `key`, if there is one. Buffered like a write.
     ///
     /// # Errors
-    /// Unavailable when the store cannot be read.
+    /// Unavailable if the store cannot be read.
     fn cancel(&self, key: &str) -> Result<(), Failure>;
 }
 
-/// Passwords by policy or alphabet, each as likely as the others.
+/// Passwords by policy or alphabet. All passwords that the rules allow are equally likely.
 pub trait Passwords {
-    /// A new password. An empty `policy` means the default one.
+    /// Generates a password. An empty `policy` means the default policy.
     ///
     /// # Errors
-    /// Not found when there is no such policy.
+    /// Not found if the policy does not exist.
     fn generate(&self, policy: &str) -> Result<String, Failure>;
 
-    /// A new password of `length` characters, 1 to 1,024, each of them any of `alphabet`, which has
-    /// 1 to 256 different printable ones.
+    /// Generates a password of `length` characters (1 to 1,024) from `alphabet`, which has 1 to 256
+    /// different printable characters.
     ///
     /// # Errors
-    /// Invalid request for what is neither.
+    /// Invalid request for another length or alphabet.
     fn generate_from(&self, length: u32, alphabet: &str) -> Result<String, Failure>;
 }
 
-/// Other servers. What may be asked is what the mount was granted, origin by origin; redirects are
-/// not followed.
+/// HTTP requests to other servers. The mount's grants list the permitted origins; redirects are not
+/// followed.
 pub trait Http {
-    /// Sends the request and waits for the whole answer. An effect, unless its method is GET or
-    /// HEAD, or it is [`asking`](Request::asking).
+    /// Sends the request and waits for the complete response. An effect, unless the method is GET
+    /// or HEAD, or the request is [`asking`](Request::asking).
     ///
     /// # Errors
-    /// Permission denied for an origin that was not granted: pass it on, it names the grant.
-    /// Invalid request for what cannot be sent; unreachable, timed out or unavailable when there is
-    /// no answer. A status is never an error.
+    /// Permission denied for an origin without a grant: pass the failure on, its message names the
+    /// grant. Invalid request if the request cannot be sent; unreachable, timed out or unavailable
+    /// if there is no response. An HTTP status is never an error.
     fn send(&self, request: &Request) -> Result<Response, Failure>;
 }
 
-/// What the mount's calls keep for each other in memory: bounded, and gone at seal, at restart and
-/// when the mount's grants or version change. Never the only place of anything. What a call puts
-/// stays also when the call fails.
+/// Memory that the calls of one mount share. The cache is bounded, and emptied at seal, at restart
+/// and when the mount's grants or version change, so never store anything only here. Values stay in
+/// the cache even if the call that put them fails.
 ///
 /// Most code uses [`get_or_make`](trait.Cache.html#method.get_or_make).
 pub trait Cache {
-    /// The value under `key`.
+    /// Returns the value under `key`.
     ///
     /// # Errors
     /// Invalid request for a key outside the contract's rules.
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
 
-    /// The value under `key`; where there is none, this call makes it, and others that ask wait for
-    /// a while.
+    /// Returns the value under `key`. If there is none, this call must make the value; other calls
+    /// that ask for the key wait for up to ten seconds.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     fn get_or_lead(&self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
 
-    /// Keeps `value` for `ttl` seconds, 1 to 86,400, or for less where there is no room.
+    /// Stores `value` for `ttl` seconds (1 to 86,400), or for less if the cache is full.
     ///
     /// # Errors
-    /// As [`get`](Self::get); invalid request for a value over 1 MiB and another `ttl`.
+    /// As [`get`](Self::get); invalid request for a value over 1 MiB or another `ttl`.
     fn put(&self, key: &str, value: &[u8], ttl: u32) -> Result<(), Failure>;
 
-    /// Forgets `key`. An absent one is success.
+    /// Removes `key`. Succeeds if the key is absent.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -227,11 +232,12 @@ pub trait Cache {
 }
 
 impl dyn Cache + '_ {
-    /// The value under `key`, or the one that `make` makes, which is kept for `ttl` seconds. Of
-    /// many calls at once one makes it, unless that takes longer than ten seconds.
+    /// Returns the value under `key`. If there is none, `make` makes the value, which is stored for
+    /// `ttl` seconds. Of many concurrent calls only one runs `make`, unless that takes longer than
+    /// ten seconds.
     ///
     /// # Errors
-    /// As [`Cache::put`]; what `make` fails with, and nothing is kept then.
+    /// As [`Cache::put`]; the failure of `make`, and then nothing is stored.
     pub fn get_or_make(
         &self,
         key: &str,
@@ -249,39 +255,42 @@ impl dyn Cache + '_ {
 
 /// The host's secure random generator.
 pub trait Random {
-    /// `length` bytes, at most 4,096.
+    /// Returns `length` random bytes, at most 4,096.
     fn bytes(&self, length: u32) -> Vec<u8>;
 }
 
-/// How much a log line matters.
+/// The severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// For the plugin's developer.
     Debug,
-    /// Worth knowing.
+    /// Information without need for action.
     Info,
-    /// Something needs an eye on it.
+    /// A condition that the operator should watch.
     Warn,
-    /// Something failed.
+    /// A failure.
     Error,
 }
 
-/// The operator's log; the host adds mount, plugin and version, and scrubs the secrets of the call.
+/// The operator's log. The host adds mount, plugin and version, and removes the secrets of the
+/// call.
 pub trait Log {
-    /// `event` is a fixed word (`rotation-delayed`); what varies goes into `pairs`.
+    /// Writes a line. `event` is a fixed word (`rotation-delayed`); the variable parts go into
+    /// `pairs`.
     fn write(&self, level: Level, event: &str, pairs: &[(&str, &str)]);
 }
 
-/// Figures for the operator. They count also when the call fails, and a call that is run again
-/// after a conflict gives them again: give what is about an effect after it. `label` is one of the
-/// metric's values, or empty where it has no label; any other is dropped.
+/// Metrics for the operator. They count even if the call fails. A call that is run again after a
+/// conflict reports its metrics again, so report a metric about an effect after the effect. `label`
+/// is one of the metric's label values, or empty if the metric has no label; a figure with another
+/// label is dropped.
 pub trait Metrics {
-    /// Adds to a counter.
+    /// Adds `amount` to a counter.
     fn count(&self, metric: &Metric, label: &str, amount: u64);
 
-    /// Says where a gauge stands.
+    /// Sets a gauge to `value`.
     fn set(&self, metric: &Metric, label: &str, value: f64);
 
-    /// Adds one observation to a summary.
+    /// Adds an observation to a summary.
     fn observe(&self, metric: &Metric, label: &str, value: f64);
 }

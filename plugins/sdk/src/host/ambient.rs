@@ -1,47 +1,49 @@
-//! What the server has from its surroundings: its environment, its pod, its machine in a cloud.
+//! The server's environment: its variables, its pod, its machine in a cloud.
 
 use crate::database_plugin::StoreTime;
 use bulkhead_wire::failure::Failure;
 use std::fmt;
 
-/// What the server has from its surroundings. A plugin names what it wants in
+/// The server's environment. A plugin lists the values that it needs in
 /// [`ASKS`](crate::SecretsEngine::ASKS): `ambient:env/NAME`, `ambient:cloud-token`,
-/// `ambient:pod-identity`. All fail with permission denied where it is not granted: pass that on,
-/// it names the grant.
+/// `ambient:pod-identity`. Every method fails with permission denied if the grant is missing: pass
+/// the failure on, its message names the grant.
 pub trait Ambient {
-    /// One value of the server's environment; `None` where it is not set or empty.
+    /// Returns a variable of the server's environment; `None` if the variable is unset or empty.
     ///
     /// # Errors
-    /// Permission denied, always for the server's own names; precondition failed for a value that
-    /// is no text or longer than 32 KiB.
+    /// Permission denied, always for the server's own variables; precondition failed for a value
+    /// that is not text or longer than 32 KiB.
     fn environment(&self, name: &str) -> Result<Option<String>, Failure>;
 
-    /// A token of the machine's own identity for `audience`, of the cloud `azure` or `google`. Of
-    /// `azure` it is an access token for that resource; of `google` an identity token, or an access
-    /// token where `audience` is a scope (`https://www.googleapis.com/auth/…`) or several with
-    /// commas between them. The host keeps it until shortly before its end: ask again each time.
+    /// Returns a token of the machine's own identity for `audience`, from the cloud `azure` or
+    /// `google`. With `azure`, the token is an access token for that resource. With `google`, the
+    /// token is an identity token, or an access token if `audience` is a scope
+    /// (`https://www.googleapis.com/auth/…`) or several scopes separated by commas. The host caches
+    /// the token until shortly before its end: call again for each use.
     ///
     /// # Errors
-    /// Permission denied; invalid request for another cloud, an audience outside 1 to 1,024 bytes
-    /// of printable text, and where the cloud refuses; unreachable where there is no such cloud;
-    /// timed out; unavailable where the cloud asks to try again; precondition failed where the
-    /// server's environment is that of a service which is not served.
+    /// Permission denied; invalid request for another cloud, for an audience outside 1 to 1,024
+    /// bytes of printable text, or if the cloud refuses; unreachable if there is no such cloud;
+    /// timed out; unavailable if the cloud asks for a later retry; precondition failed if the
+    /// server's environment belongs to a cloud service that Bulkhead does not support.
     fn cloud_token(&self, cloud: &str, audience: &str) -> Result<MachineToken, Failure>;
 
-    /// The cluster in which the server is a pod; `None` outside of one. Requests in the pod's name
-    /// are [`Request::as_pod`](crate::http::Request::as_pod).
+    /// Returns the cluster in which the server is a pod; `None` outside of a cluster. To send
+    /// requests with the pod's identity, use [`Request::as_pod`](crate::http::Request::as_pod).
     ///
     /// # Errors
-    /// Permission denied; precondition failed where the environment names no host or no port.
+    /// Permission denied; precondition failed if the environment names no host or no port.
     fn pod(&self) -> Result<Option<Pod>, Failure>;
 }
 
-/// A token of the machine in its cloud. It is a secret.
+/// A token of the machine in its cloud, to be treated as a secret.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct MachineToken {
     /// The token.
     pub token: String,
-    /// When it ends: some minutes from now at least, unless the cloud's own are shorter.
+    /// End of the token: at least some minutes from now, unless the cloud issues tokens of a
+    /// shorter lifetime.
     pub expires: StoreTime,
 }
 
@@ -54,17 +56,17 @@ impl fmt::Debug for MachineToken {
 /// The cluster in which the server is a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
-    /// A name or an address, an IPv6 one without brackets.
+    /// DNS name or address of the cluster's API; an IPv6 address has no brackets.
     pub host: String,
-    /// Its port.
+    /// TCP port of the cluster's API.
     pub port: u16,
-    /// The pod's own namespace, where its files say it.
+    /// The pod's own namespace, if the pod's files contain it.
     pub namespace: Option<String>,
 }
 
 impl Pod {
-    /// Where the cluster's API begins: `https://10.96.0.1:443`. The pod's token goes to no other
-    /// place.
+    /// Returns the base URL of the cluster's API, such as `https://10.96.0.1:443`. The pod's token
+    /// is sent to no other origin.
     #[must_use]
     pub fn url(&self) -> String {
         match self.host.contains(':') {

@@ -1,37 +1,39 @@
-//! Cryptography that belongs outside a sandbox.
+//! Cryptography that belongs outside of the sandbox.
 
 use crate::crypto::{Certificate, CertificateRequest, Chain, GeneratedKey, PublicKey};
 use bulkhead_wire::failure::Failure;
 
-/// Signatures, keys, certificates and password hashes. Algorithms of signatures have their names in
-/// JOSE: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA.
+/// Signatures, keys, certificates and password hashes. Signature algorithms have their JOSE names:
+/// RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA.
 ///
-/// What cannot be read, and what is over a bound, is an invalid request in each of them. Private
-/// keys and passwords join the secrets of the call. For JWTs use [`jwt`](crate::jwt).
+/// Every method answers invalid request for unreadable input and for input over a limit. Private
+/// keys and passwords become secrets of the call, which the host removes from logs. For JWTs use
+/// [`jwt`](crate::jwt).
 pub trait Crypto {
-    /// A key of 32 bytes from a password, slowly on purpose: PBKDF2 with HMAC-SHA-256. `iterations`
-    /// from 1 to 100,000; others end the call. To keep passwords use
+    /// Derives a key of 32 bytes from a password by PBKDF2 with HMAC-SHA-256, slow on purpose.
+    /// `iterations` is 1 to 100,000; any other number ends the call. To store passwords use
     /// [`hash_password`](Self::hash_password).
     fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8>;
 
-    /// The digest by `sha256`, `sha384` or `sha512`.
+    /// Returns the digest by `sha256`, `sha384` or `sha512`.
     ///
     /// # Errors
     /// Invalid request.
     fn digest(&self, algorithm: &str, data: &[u8]) -> Result<Vec<u8>, Failure>;
 
-    /// HMAC by `sha256`, `sha384` or `sha512`. Compare it by
-    /// [`is_equal`](crate::crypto::is_equal).
+    /// Returns the HMAC by `sha256`, `sha384` or `sha512`. Compare the result with
+    /// [`is_equal`](crate::crypto::is_equal), which takes constant time.
     ///
     /// # Errors
     /// Invalid request.
     fn hmac(&self, algorithm: &str, key: &[u8], data: &[u8]) -> Result<Vec<u8>, Failure>;
 
-    /// Whether the signature is of that message and by that public key. The host keeps the keys
-    /// that the mount used last parsed.
+    /// Returns true if `signature` is a signature of `message` by `public_key`. The host caches the
+    /// parsed keys that the mount used last.
     ///
     /// # Errors
-    /// Invalid request, for the key and the algorithm. A damaged signature is none.
+    /// Invalid request for the key or the algorithm. A damaged signature is not an error: the
+    /// answer is false.
     fn verify(
         &self,
         algorithm: &str,
@@ -46,30 +48,30 @@ pub trait Crypto {
     /// Permission denied without the grant `crypto:sign`; invalid request.
     fn sign(&self, algorithm: &str, private_key: &str, message: &[u8]) -> Result<Vec<u8>, Failure>;
 
-    /// Reads a key: a public one, or the public half of a private one.
+    /// Reads a public key, or the public half of a private key.
     ///
     /// # Errors
     /// Invalid request.
     fn read_key(&self, key: &str) -> Result<PublicKey, Failure>;
 
-    /// Makes a key: `rsa` of 2048, 3072 or 4096 bits, `ec` of 256, 384 or 521, or `ed25519`; as
-    /// `pkcs8` or `traditional`. 0 bits are the least of a kind. An RSA key takes tenths of a
-    /// second, and one of 4096 bits some seconds.
+    /// Generates a key: `rsa` of 2048, 3072 or 4096 bits, `ec` of 256, 384 or 521 bits, or
+    /// `ed25519`; in the form `pkcs8` or `traditional`. 0 bits means the smallest size of the kind.
+    /// An RSA key takes tenths of a second; a key of 4096 bits takes some seconds.
     ///
     /// # Errors
     /// Permission denied without the grant `crypto:generate-key`; invalid request.
     fn generate_key(&self, kind: &str, bits: u32, form: &str) -> Result<GeneratedKey, Failure>;
 
-    /// What the first certificate of a text in PEM says.
+    /// Reads the first certificate of a PEM text.
     ///
     /// # Errors
     /// Invalid request.
     fn read_certificate(&self, pem: &str) -> Result<Certificate, Failure>;
 
-    /// Believes a certificate, by a chain to one of the roots that are given.
+    /// Verifies a certificate by a chain to one of the given roots.
     ///
     /// # Errors
-    /// Permission denied where it is not to be believed; invalid request.
+    /// Permission denied if the certificate cannot be trusted; invalid request.
     fn verify_chain(&self, chain: &Chain<'_>) -> Result<(), Failure>;
 
     /// Issues a certificate, in PEM.
@@ -78,15 +80,15 @@ pub trait Crypto {
     /// Permission denied without the grant `crypto:issue-certificate`; invalid request.
     fn issue_certificate(&self, request: &CertificateRequest) -> Result<String, Failure>;
 
-    /// A hash of the password by argon2id, as PHC string.
+    /// Hashes the password by argon2id, as a PHC string.
     ///
     /// # Errors
     /// Invalid request for more than 4 KiB.
     fn hash_password(&self, password: &str) -> Result<String, Failure>;
 
-    /// Whether the hash is of that password.
+    /// Returns true if `hash` is a hash of `password`.
     ///
     /// # Errors
-    /// Invalid request for what is no hash of argon2id, and for one that takes too much.
+    /// Invalid request if `hash` is not an argon2id hash, or costs too much memory or time.
     fn verify_password(&self, password: &str, hash: &str) -> Result<bool, Failure>;
 }

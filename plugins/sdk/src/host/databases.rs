@@ -1,46 +1,48 @@
-//! Database plugins as an engine reaches them, and what their refusals become.
+//! Database plugins as an engine reaches them, and the conversion of their refusals.
 
 use crate::database_plugin::{Configured, Credential, NewUser, Purpose, Settings, StoreTime};
 use bulkhead_wire::description::DatabaseDescription;
 use bulkhead_wire::failure::{Failure, Kind};
 
-/// The connection a call is about. No `Debug`: its settings hold a password.
+/// A named connection to a database, with the plugin that serves the database. No `Debug`: the
+/// settings hold a password.
 #[derive(Clone, PartialEq)]
 pub struct Connection {
-    /// The database plugin's name or an alias of it.
+    /// The database plugin's name or alias.
     pub plugin: String,
-    /// Semantic version; empty for the one that the catalog chooses.
+    /// Semantic version; empty: the version that the catalog chooses.
     pub version: String,
     /// The connection's name.
     pub name: String,
-    /// Grows with every change, so that the host retires the sessions of older settings.
+    /// Number that grows with every change of the connection, so that the host closes the sessions
+    /// of older settings.
     pub generation: u64,
-    /// As `configure` returned them.
+    /// Settings as `configure` returned them.
     pub settings: Settings,
 }
 
-/// A database plugin as it would be used.
+/// A database plugin as the catalog resolves it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
     /// The version that runs.
     pub version: String,
-    /// What it says of itself.
+    /// The plugin's description of itself.
     pub description: DatabaseDescription,
 }
 
-/// Why an effect gave no thing.
+/// A failed creation, with the certainty that nothing was made.
 #[derive(Debug)]
 pub enum Unmade {
-    /// The target itself said that nothing was made: there is nothing to undo. A wrong `Surely`
-    /// leaves a thing behind; a `Perhaps` too many merely asks the target to remove what is not
-    /// there.
+    /// The target itself said that nothing was made, so there is nothing to undo. A wrong `Surely`
+    /// leaves a user behind; an unnecessary `Perhaps` only asks the target to remove a user that
+    /// does not exist.
     Surely(Failure),
-    /// It may have been made, or a part of it.
+    /// The user, or a part of it, may have been made.
     Perhaps(Failure),
 }
 
 impl Unmade {
-    /// The same, with another failure.
+    /// Replaces the failure and keeps the certainty.
     #[must_use]
     pub fn map(self, change: impl FnOnce(Failure) -> Failure) -> Self {
         match self {
@@ -58,33 +60,33 @@ impl From<Unmade> for Failure {
     }
 }
 
-/// What no target has said is not known.
+/// A failure without a statement of the target leaves the outcome unknown.
 impl From<Failure> for Unmade {
     fn from(failure: Failure) -> Self {
         Self::Perhaps(failure)
     }
 }
 
-/// Database plugins, reached through the host; each method but the first and the last is the
+/// Database plugins, reached through the host. Each method except `resolve` and `close` is the
 /// plugin's own function.
 ///
-/// Failures carry the plugin's sentence. A code that only database plugins use (`refused`,
-/// `statement-failed`, `owns-objects` …) arrives as an invalid request: a refusal of an upstream is
-/// the caller's to solve (decision P4).
+/// A failure carries the plugin's sentence. A code that only database plugins use (`refused`,
+/// `statement-failed`, `owns-objects` …) becomes an invalid request, because only the caller can
+/// correct a request that the database refuses (decision P4).
 pub trait Databases {
     /// Finds the plugin.
     ///
     /// # Errors
-    /// Not found, with a message that says which there are.
+    /// Not found, with a message that lists the available plugins.
     fn resolve(&self, plugin: &str, version: &str) -> Result<Resolved, Failure>;
     /// Checks and normalises the connection's settings. No I/O.
     ///
     /// # Errors
     /// Invalid request for settings that the plugin cannot use.
     fn configure(&self, connection: &Connection) -> Result<Configured, Failure>;
-    /// Whether the plugin can read the statements, and each of their placeholders has a value for
-    /// this purpose. Returns the place of the first of the purpose's passwords that can be put into
-    /// all of them. No I/O.
+    /// Checks that the plugin can read the statements and that each placeholder has a value for
+    /// this purpose. Returns the index of the first of the purpose's passwords that can be put into
+    /// all the statements. No I/O.
     ///
     /// # Errors
     /// Invalid request naming the statement.
@@ -94,13 +96,13 @@ pub trait Databases {
         statements: &[String],
         purpose: &Purpose,
     ) -> Result<Option<u32>, Failure>;
-    /// Logs in and asks harmless questions. Returns codes of the description's `warnings`: rights
-    /// that the connection's user lacks and will need.
+    /// Logs in and runs harmless queries. Returns codes of the description's `warnings`:
+    /// permissions that the connection's user lacks and will need.
     ///
     /// # Errors
-    /// Unreachable or timed out; invalid request when the login is refused.
+    /// Unreachable or timed out; invalid request if the login is refused.
     fn verify(&self, connection: &Connection) -> Result<Vec<String>, Failure>;
-    /// Chooses a new user's name. No I/O.
+    /// Chooses a name for a new user. No I/O.
     ///
     /// # Errors
     /// Invalid request for a template that cannot be rendered.
@@ -110,11 +112,11 @@ pub trait Databases {
         display_name: &str,
         role_name: &str,
     ) -> Result<String, Failure>;
-    /// Creates the user, all or nothing where the database can. An effect.
+    /// Creates the user: all or nothing, if the database supports that. An effect.
     ///
     /// # Errors
-    /// As [`verify`](Self::verify); invalid request when a statement fails. Whether the user may be
-    /// there all the same is the plugin's to say, and never read from the kind of the failure.
+    /// As [`verify`](Self::verify); invalid request if a statement fails. Only the plugin can say
+    /// that the user was certainly not made ([`Unmade`]); the kind of the failure never tells.
     fn create_user(
         &self,
         connection: &Connection,
@@ -122,7 +124,7 @@ pub trait Databases {
         statements: &[String],
         rollback: &[String],
     ) -> Result<(), Unmade>;
-    /// Gives `username` a new credential. An effect.
+    /// Changes the credential of `username`. An effect.
     ///
     /// # Errors
     /// As [`create_user`](Self::create_user).
@@ -145,7 +147,8 @@ pub trait Databases {
         expires: StoreTime,
         statements: &[String],
     ) -> Result<(), Failure>;
-    /// Removes the user, what it holds and its sessions; a user that is gone is success. An effect.
+    /// Removes the user, the user's permissions and sessions; succeeds if the user does not exist.
+    /// An effect.
     ///
     /// # Errors
     /// As [`create_user`](Self::create_user).
@@ -155,7 +158,7 @@ pub trait Databases {
         username: &str,
         statements: &[String],
     ) -> Result<(), Failure>;
-    /// Whether `username` can log in with `credential`; `None` where the database cannot tell.
+    /// Returns true if `username` can log in with `credential`; `None` if the database cannot tell.
     ///
     /// # Errors
     /// Unreachable or timed out.
@@ -165,13 +168,13 @@ pub trait Databases {
         username: &str,
         credential: &Credential,
     ) -> Result<Option<bool>, Failure>;
-    /// Closes every session of this mount's connection `name`. A later call opens new ones.
+    /// Closes every session of this mount's connection `name`. A later call opens new sessions.
     fn close(&self, name: &str);
 }
 
-/// The kind behind a code from a database plugin. Those that the contract does not list with a
-/// status are refusals of the plugin or of its database, for the caller to solve; `internal` stays
-/// a fault.
+/// Returns the failure kind for a code of a database plugin. A code without a kind in the contract
+/// is a refusal of the plugin or its database, which the caller must correct; `internal` stays a
+/// fault.
 #[cfg_attr(
     not(all(target_family = "wasm", feature = "secrets-engine")),
     allow(dead_code, reason = "only the imports of a secrets engine speak in codes")

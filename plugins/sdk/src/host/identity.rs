@@ -1,16 +1,18 @@
-//! Who the mount is, towards others, and whom it knows.
+//! Identity of the mount towards other services, and the entities behind its callers.
 
 use crate::database_plugin::StoreTime;
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A token by which the mount shows others who it is. It is a secret: its holder is the mount.
+/// A token that proves the mount's identity to other services. A secret: its holder can act as the
+/// mount.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdentityToken {
     /// A JSON Web Token.
     pub token: String,
-    /// When it ends. Sooner than was asked where its key would not be published so long.
+    /// End of the token. Earlier than requested if the signing key would not be published for so
+    /// long.
     pub expires: StoreTime,
 }
 
@@ -20,33 +22,35 @@ impl fmt::Debug for IdentityToken {
     }
 }
 
-/// The one person or machine behind logins.
+/// The person or machine behind one or more logins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entity {
-    /// Another one than was asked for where that was merged into this.
+    /// Id of the entity. Differs from the requested id if that entity was merged into this entity.
     pub id: String,
-    /// For people. Chosen by a user: treat it as hostile.
+    /// Display name. Chosen by a user: treat it as hostile.
     pub name: String,
-    /// As operators wrote it.
+    /// Metadata as operators wrote it.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Who the mount is, towards others: tokens that clouds trust in place of a stored credential, for
-/// which a plugin asks for the grant `identity:token`. And whom it knows.
+/// Identity of the mount towards other services, and the entities behind its callers. Clouds trust
+/// the mount's tokens in place of a stored credential; a plugin asks for the grant
+/// `identity:token`.
 pub trait Identity {
-    /// A token for `audience` that lives for `ttl` seconds; 0 asks for an hour. It says which mount
-    /// this is: `sub` is `plugin-identity:root:<auth|secret>:<accessor>`.
+    /// Returns a token for `audience` with a lifetime of `ttl` seconds; 0 means one hour. The token
+    /// names the mount: `sub` is `plugin-identity:root:<auth|secret>:<accessor>`.
     ///
     /// # Errors
-    /// Permission denied without the grant: pass it on, it names the grant. Invalid request for an
-    /// audience that is empty, not printable or longer than 1,024 bytes; precondition failed when
-    /// the server has no issuer or the mount's key is gone: the message says what to set.
+    /// Permission denied without the grant: pass the failure on, its message names the grant.
+    /// Invalid request for an audience that is empty, not printable or longer than 1,024 bytes;
+    /// precondition failed if the server has no issuer or the mount's key is missing: the message
+    /// says which setting to change.
     fn token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure>;
 
-    /// The entity with that id, as it is now: the caller's own, or one with an alias at this mount.
-    /// `None` for all others, whether they are there or not.
+    /// Returns the entity `id` in its present state, if the entity is the caller's own or has an
+    /// alias at this mount. `None` for all other ids, existing or not.
     ///
     /// # Errors
-    /// Unavailable when the store cannot be read.
+    /// Unavailable if the store cannot be read.
     fn entity(&self, id: &str) -> Result<Option<Entity>, Failure>;
 }

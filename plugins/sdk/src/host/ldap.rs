@@ -1,26 +1,25 @@
-//! Directories, reached through the host.
+//! LDAP directories, reached through the host.
 
 use crate::ldap::{Change, Entry, Fault, Search, Target};
 
-/// Directories. A [`Fault`] becomes a failure by `?`; who wants to know more looks at its code.
+/// LDAP directories. `?` converts a [`Fault`] into a failure; the fault's code has the details.
 pub trait Ldap {
-    /// A fresh login, and nothing else.
+    /// Logs in with a new connection and does nothing else.
     ///
     /// # Errors
-    /// [`Code::Refused`](crate::ldap::Code::Refused) when the server does not take it.
+    /// [`Code::Refused`](crate::ldap::Code::Refused) if the server refuses the login.
     fn bind(&self, target: &Target) -> Result<(), Fault>;
-    /// The entries that are searched for, in the server's order.
+    /// Returns the entries that match `search`, in the server's order.
     ///
     /// # Errors
-    /// [`Code::NotFound`](crate::ldap::Code::NotFound) when the base is not there.
+    /// [`Code::NotFound`](crate::ldap::Code::NotFound) if the base does not exist.
     fn search(&self, target: &Target, search: &Search) -> Result<Vec<Entry>, Fault>;
-    /// Changes an entry: all of it, or nothing.
+    /// Changes an entry: all changes, or none.
     ///
     /// # Errors
-    /// What the server refused; or that its answer was lost, see
-    /// [`may_have_happened`](Fault::may_have_happened).
+    /// The server's refusal; or a lost answer, see [`may_have_happened`](Fault::may_have_happened).
     fn modify(&self, target: &Target, dn: &str, changes: &[Change]) -> Result<(), Fault>;
-    /// Sets a password by the operation for that (RFC 3062).
+    /// Sets a password by the password-modify operation (RFC 3062).
     ///
     /// # Errors
     /// As [`Ldap::modify`].
@@ -31,6 +30,6 @@ pub trait Ldap {
         current: Option<&str>,
         new: &str,
     ) -> Result<(), Fault>;
-    /// Forgets the sessions that are logged in as this target says.
+    /// Closes the sessions that were opened with the login of `target`.
     fn close(&self, target: &Target);
 }

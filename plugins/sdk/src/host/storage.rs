@@ -5,25 +5,25 @@ use bulkhead_wire::stored::{Stored, Unreadable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Records that are asked for at a time.
+/// Maximum number of records per page of a scan.
 const PAGE: u32 = 1_000;
 
 /// The mount's own storage inside the call's unit of work: writes are buffered, and the engine sees
-/// its own.
+/// its own writes.
 ///
 /// Most code uses [`get`](trait.Storage.html#method.get) and
-/// [`put`](trait.Storage.html#method.put), for records that [`stored!`](crate::stored) named: their
-/// tests read what earlier versions of the engine wrote.
+/// [`put`](trait.Storage.html#method.put), for records that [`stored!`](crate::stored) declares:
+/// the tests of these records read records that earlier versions of the engine wrote.
 pub trait Storage {
-    /// The bytes under `key` with their place in the mount's history; `None` when it is absent,
-    /// which is remembered too.
+    /// Returns the bytes under `key` with their indexes in the mount's history; `None` if the key
+    /// is absent. The commit checks the absence again, too.
     ///
     /// # Errors
-    /// Invalid request for keys outside the contract's rules; unavailable when the store cannot be
+    /// Invalid request for keys outside the contract's rules; unavailable if the store cannot be
     /// read.
     fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure>;
 
-    /// The bytes under `key`.
+    /// Returns the bytes under `key`.
     ///
     /// # Errors
     /// As [`entry_bytes`](Self::entry_bytes).
@@ -37,74 +37,75 @@ pub trait Storage {
     /// Invalid request for keys outside the contract's rules and values over 1 MiB.
     fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure>;
 
-    /// Buffers the removal of `key`. An absent key is success.
+    /// Buffers the removal of `key`. Succeeds if the key is absent.
     ///
     /// # Errors
     /// As [`put_bytes`](Self::put_bytes).
     fn delete(&self, key: &str) -> Result<(), Failure>;
 
-    /// Up to `limit` (1 to 1,000) keys below `prefix` and after `after`, in order and without the
-    /// prefix.
+    /// Returns up to `limit` (1 to 1,000) keys below `prefix` and after `after`, in order and
+    /// without the prefix.
     ///
     /// # Errors
     /// As [`get_bytes`](Self::get_bytes).
     fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure>;
 
-    /// Up to `limit` (1 to 1,000) records below `prefix` and after `after`, in the order of their
-    /// keys and with those, without the prefix: as many as have 1 MiB together. Only an empty page
-    /// is the end.
+    /// Returns up to `limit` (1 to 1,000) records below `prefix` and after `after`, in the order of
+    /// their keys, each with its key without the prefix. A page ends at 1 MiB of values; only an
+    /// empty page means the end.
     ///
     /// # Errors
     /// As [`get_bytes`](Self::get_bytes).
     fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<Page, Failure>;
 
-    /// A number of all that is below `prefix`, which is empty or ends in a slash: another one after
-    /// each commit that put or deleted anything there, and at each start of the server. What was
-    /// made from all records of a folder is kept in the cache under it.
+    /// Returns the revision of all records below `prefix`, which is empty or ends in a slash. The
+    /// revision changes with each commit that puts or deletes a record there, and at each start of
+    /// the server. Use it in the cache key of a value that was derived from all records of a
+    /// folder.
     ///
     /// # Errors
     /// As [`get_bytes`](Self::get_bytes); invalid request for a prefix that ends in the middle of a
     /// name.
     fn revision(&self, prefix: &str) -> Result<u64, Failure>;
 
-    /// Commits what is buffered, before an effect. Earlier reads are no longer validated. Things
-    /// that end should use [`Reservation`](crate::reservation::Reservation), and things that roll
-    /// forward [`Intent`](crate::intent::Intent), which call this at the right moment. Gives the
-    /// index of the commit; 0 where nothing was written, or the engine is not
+    /// Commits the buffered writes before an effect. The final commit does not check earlier reads
+    /// again. For things that end use [`Reservation`](crate::reservation::Reservation), for changes
+    /// that roll forward [`Intent`](crate::intent::Intent): both call this method at the right
+    /// moment. Returns the index of the commit; 0 if nothing was written, or if the engine is not
     /// [`INDEXED`](crate::SecretsEngine::INDEXED).
     ///
     /// # Errors
-    /// Conflict when something that was read has changed: pass it on, the host runs the call again
-    /// if it may.
+    /// Conflict if a record that was read has changed: pass the failure on, the host runs the call
+    /// again if that is safe.
     fn checkpoint(&self) -> Result<u64, Failure>;
 }
 
-/// Some records as they are stored, with their names.
+/// A page of records with their names.
 pub type Page = Vec<(String, Entry<Vec<u8>>)>;
 
-/// A record with its place in the mount's history. Both indexes are 0 for what the call wrote
-/// itself and has not committed, and for every record of an engine that is not
+/// A record with its indexes in the mount's history. Both indexes are 0 for a record that the call
+/// wrote itself and has not committed, and for every record of an engine that is not
 /// [`INDEXED`](crate::SecretsEngine::INDEXED).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<T> {
-    /// What was stored.
+    /// The stored value.
     pub value: T,
     /// Index at which the key was created.
     pub created: u64,
-    /// Index at which it was last written.
+    /// Index at which the key was last written.
     pub modified: u64,
 }
 
 impl dyn Storage + '_ {
-    /// The record under `key`.
+    /// Returns the record under `key`.
     ///
     /// # Errors
-    /// As [`Storage::get_bytes`]; internal when the record is none of `T`, or of a later version.
+    /// As [`Storage::get_bytes`]; internal if the record is not a `T`, or of a later version.
     pub fn get<T: Stored>(&self, key: &str) -> Result<Option<T>, Failure> {
         Ok(self.entry(key)?.map(|entry| entry.value))
     }
 
-    /// Some fields of the record under `key`, of which the rest is not read.
+    /// Returns some fields of the record under `key`; the other fields are not read.
     ///
     /// # Errors
     /// As [`get`](trait.Storage.html#method.get).
@@ -113,7 +114,7 @@ impl dyn Storage + '_ {
         bytes.map(|bytes| T::part_from_bytes(&bytes).map_err(|why| unread(key, why))).transpose()
     }
 
-    /// The record under `key` with its place in the mount's history.
+    /// Returns the record under `key` with its indexes in the mount's history.
     ///
     /// # Errors
     /// As [`get`](trait.Storage.html#method.get).
@@ -121,12 +122,12 @@ impl dyn Storage + '_ {
         self.entry_bytes(key)?.map(|found| parse(key, found)).transpose()
     }
 
-    /// Calls `visit` for each record below `prefix` in the order of their keys, with its name: its
-    /// key without the prefix.
+    /// Calls `visit` for each record below `prefix`, in the order of the keys, with the record's
+    /// name: the key without the prefix.
     ///
     /// # Errors
-    /// As [`get`](trait.Storage.html#method.get), for each of them; what `visit` fails with, and
-    /// the rest is left out.
+    /// As [`get`](trait.Storage.html#method.get), for each record; the failure of `visit`, which
+    /// ends the scan.
     pub fn scan<T: Stored>(
         &self,
         prefix: &str,
@@ -151,7 +152,7 @@ impl dyn Storage + '_ {
         self.put_bytes(key, record.to_bytes().map_err(|_| unwritable(key))?)
     }
 
-    /// The lone text, number or flag under `key`.
+    /// Returns the single text, number, flag or list of texts under `key`.
     ///
     /// # Errors
     /// As [`get`](trait.Storage.html#method.get).
@@ -161,8 +162,8 @@ impl dyn Storage + '_ {
         bytes.map(read).transpose()
     }
 
-    /// Buffers a lone text, number or flag under `key`. What may get a field one day is a record,
-    /// for [`put`](trait.Storage.html#method.put).
+    /// Buffers a single text, number, flag or list of texts under `key`. A value that may need more
+    /// fields later must be a record, for [`put`](trait.Storage.html#method.put).
     ///
     /// # Errors
     /// As [`Storage::put_bytes`].
@@ -171,7 +172,8 @@ impl dyn Storage + '_ {
     }
 }
 
-/// A text, a number, a flag, or a list of texts: what is stored alone, and never gets a field.
+/// A value that is stored alone and never gets a field: a text, a number, a flag, or a list of
+/// texts.
 pub trait Plain: Serialize + sealed::Sealed {}
 
 impl<T: Serialize + sealed::Sealed + ?Sized> Plain for T {}
@@ -200,7 +202,8 @@ fn unread(key: &str, why: Unreadable) -> Failure {
     }
 }
 
-/// The parser's own words are left out, because they can quote a stored secret.
+/// Returns the failure for an unreadable record. The parser's own message is left out, because the
+/// message can quote a stored secret.
 fn garbled(key: &str) -> Failure {
     Failure::internal(format!(
         "the record {key:?} cannot be read; a newer version may have written it"
