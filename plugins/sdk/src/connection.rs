@@ -1,8 +1,8 @@
-//! The settings of a connection to an SQL server, as far as they are alike for every kind of
-//! server: `connection_url` and its parts, who logs in, how many sessions, and names for new users.
+//! Settings that connections to SQL servers of every kind share: `connection_url` and its parts,
+//! the login, the number of sessions, and names for new users.
 //!
-//! It never knows an operator's values in an error: a refusal names the setting, the parameter or
-//! its place.
+//! No error shows an operator's values: a refusal names the setting, the parameter or the
+//! parameter's position.
 
 mod description;
 mod failed;

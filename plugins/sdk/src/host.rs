@@ -149,8 +149,9 @@ pub trait Clock {
     /// Invalid request for an empty key, and for the 65th key of a call.
     fn guard(&self, key: &str, lane: &str) -> Result<(), Failure>;
 
-    /// Lets `places` units of work of `lane` run at once: 1 to 16, by default 4. The value is lost
-    /// when the process ends, so each call that concerns the lane's target sets it again.
+    /// Sets the number of calls for due work of `lane` that run at once: 1 to 16, by default 4. The
+    /// number is lost when the process ends, so each call that concerns the lane's target sets the
+    /// number again.
     ///
     /// # Errors
     /// Invalid request for an invalid lane name.

@@ -1,11 +1,11 @@
-//! What the plugins of SQL servers say of themselves alike: settings that all of them read, secrets
-//! that none of them reads, and the warnings that they share.
+//! The shared part of the descriptions of SQL plugins: settings that all of the plugins read,
+//! secrets that none of the plugins reads, and common warnings.
 
 use super::faults::FAULTS;
 use super::users::DENIALS;
 use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 
-/// The sentences for warnings that every plugin may give.
+/// Sentences for the warnings that every plugin can give.
 const WARNINGS: [(&str, &str); 4] = [
     (
         "password-in-url",
@@ -30,8 +30,8 @@ const WARNINGS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Settings that hold secrets of other plugins: a value that lands at one that does not read it is
-/// still never shown.
+/// Settings that hold secrets of other plugins. A value that an operator gives to the wrong plugin
+/// is still never shown.
 const SECRETS: [&str; 8] = [
     "service_account_json",
     "private_key",
@@ -43,30 +43,30 @@ const SECRETS: [&str; 8] = [
     "self_managed_password",
 ];
 
-/// What one plugin adds.
+/// Facts of a single plugin, for its description.
 pub struct About<'a> {
     /// The name that clients send.
     pub name: &'a str,
-    /// Its other names.
+    /// Other names of the plugin.
     pub aliases: &'a [&'a str],
     /// The crate's version.
     pub version: &'a str,
-    /// One sentence.
+    /// One sentence about the plugin.
     pub about: &'a str,
-    /// The types of credentials that it makes.
+    /// The credential types that the plugin supports.
     pub credential_types: &'a [&'a str],
-    /// The forms of `connection_url`.
+    /// Help text for `connection_url`: the accepted forms.
     pub connection_url: &'a str,
-    /// Settings that others do not read.
+    /// Settings that only this plugin reads.
     pub settings: Vec<Field>,
-    /// Words of its refusals, with their sentences.
+    /// The plugin's refusal codes with their sentences.
     pub codes: &'a [(&'a str, &'a str)],
-    /// Words of its warnings, with their sentences.
+    /// The plugin's warning codes with their sentences.
     pub warnings: &'a [(&'a str, &'a str)],
 }
 
 impl About<'_> {
-    /// The whole description.
+    /// Builds the complete description.
     #[must_use]
     pub fn describe(self) -> DatabaseDescription {
         let owned = |(word, sentence): &(&str, &str)| ((*word).to_owned(), (*sentence).to_owned());

@@ -1,12 +1,13 @@
-//! What a failure of the `sql` import becomes.
+//! Conversion of a failure of the `sql` import into a refusal.
 //!
-//! The attack this file stops: a statement's text, which databases repeat in errors. Their words
-//! stay behind; their codes and the names of what was asked go on.
+//! The attack this file stops: a leak of a statement's text, which databases repeat in their error
+//! messages. The message is dropped; the codes and the names of the target, user and database are
+//! kept.
 
 use super::hosts::addresses;
 use crate::database_plugin::{Refusal, SqlFailure, Target};
 
-/// `refusal`, with what may be told of the failure and of the target that it happened at.
+/// Adds the failure's codes, and the names of the target, to `refusal`.
 #[must_use]
 pub fn failed(refusal: Refusal, failure: SqlFailure, at: &Target) -> Refusal {
     let what = failure

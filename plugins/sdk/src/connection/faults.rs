@@ -1,13 +1,13 @@
-//! What can be wrong with the settings of any connection, and the sentence for it.
+//! Faults in the settings of any connection, each with its sentence.
 //!
 //! The attack this file stops: a password that travels in an error. A refusal names settings,
-//! positions and parameters; it has no room for a setting's value. What looks like a parameter and
-//! may be a piece of a password is told by its position.
+//! positions and parameters; it has no room for a setting's value. A name that looks like a
+//! parameter but may be part of a password is reported by its position.
 
 use crate::refusal_codes;
 
 refusal_codes! {
-    /// What is wrong with a setting.
+    /// A fault in a setting.
     pub enum Fault, FAULTS {
         TextExpected = "text-expected": "{setting} must be a text",
         FlagExpected = "flag-expected": "{setting} must be true or false",

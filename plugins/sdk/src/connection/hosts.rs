@@ -1,8 +1,7 @@
-//! The hosts of a connection, as the host dials them.
+//! The hosts of a connection, as the server dials them.
 //!
-//! The attack this file stops: an address that reaches the host itself through its file system
-//! (Unix sockets). Which networks may be reached is the host's to decide, from the grants of the
-//! mount.
+//! The attack this file stops: an address that reaches the server itself through its file system
+//! (Unix sockets). The server decides from the mount's grants which networks a plugin can reach.
 
 use super::faults::Fault;
 use super::parameters::{CONNECTION_URL, Text};
@@ -11,10 +10,10 @@ use std::net::Ipv6Addr;
 
 const MOST_HOSTS: usize = 16;
 
-/// Hosts and ports as written, in their order.
+/// Returns the hosts and ports in the order of the setting.
 ///
 /// # Errors
-/// For none, more than sixteen, and what is no host or no port.
+/// For no host, more than sixteen hosts, an invalid host or an invalid port.
 pub fn endpoints(
     hosts: &[(Text, Option<Text>)],
     default_port: u16,
@@ -58,7 +57,7 @@ fn port(written: &Option<Text>, default_port: u16) -> Result<u16, Refusal> {
     number.filter(|port| *port != 0).ok_or_else(|| Fault::UrlPort.about(CONNECTION_URL))
 }
 
-/// The addresses of a target, as grants name them: `postgres://db.example:5432`.
+/// Returns the addresses of a target in the form of a grant: `postgres://db.example:5432`.
 #[must_use]
 pub fn addresses(target: &Target) -> Vec<String> {
     let mut addresses = Vec::new();

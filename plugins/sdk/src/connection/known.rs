@@ -1,22 +1,24 @@
-//! Which parameters of a `connection_url` a plugin knows.
+//! Parameters of a `connection_url` that a plugin knows.
 //!
-//! The attack this file stops: parameters that look honoured and are not.
+//! The attack this file stops: parameters that look honoured but are ignored.
 
 use super::faults::Fault;
 use super::parameters::{CONNECTION_URL, Parameters};
 use crate::database_plugin::Refusal;
 
-/// The names of parameters, by what becomes of them.
+/// Names of parameters, by treatment.
 pub struct KnownParameters {
-    /// They are read.
+    /// Parameters that the plugin applies.
     pub honoured: &'static [&'static str],
-    /// Clients write them, and they change nothing here.
+    /// Parameters of other clients that have no effect here.
     pub indifferent: &'static [&'static str],
-    /// They ask for something that would not happen.
+    /// Parameters for features that the plugin lacks. A URL with such a parameter is refused.
     pub unsupported: &'static [&'static str],
 }
 
 impl KnownParameters {
+    /// Refuses parameters that the plugin cannot honour.
+    ///
     /// # Errors
     /// For the first parameter that is unsupported or unknown.
     pub fn check(&self, parameters: &Parameters) -> Result<(), Refusal> {
@@ -33,7 +35,7 @@ impl KnownParameters {
     }
 }
 
-/// The refusal of a known parameter's value; `accepted` says what it may be.
+/// Returns the refusal of a known parameter's value; `accepted` describes the valid values.
 #[must_use]
 pub fn refused_value(parameter: &str, accepted: &str) -> Refusal {
     let refusal = Fault::ParameterValue.about(CONNECTION_URL);

@@ -1,5 +1,4 @@
-//! Who a connection logs in as, and how many sessions it may have: settings that plugins of SQL
-//! databases share.
+//! Login and session limits of a connection: settings that the plugins of SQL databases share.
 
 use super::faults::Fault;
 use super::parameters::Credentials;
@@ -7,7 +6,7 @@ use super::values::{flag, milliseconds, text, whole_number};
 use crate::database_plugin::{Pool, Refusal, Settings};
 use serde_json::Value;
 
-/// Sessions at once, unless told otherwise: what clients of this field expect.
+/// Default number of concurrent sessions: the number that clients of this field expect.
 const DEFAULT_CONNECTIONS: u32 = 4;
 
 /// Maximum number of sessions that the host opens for one connection.
@@ -15,22 +14,22 @@ const MOST_CONNECTIONS: u32 = 64;
 
 const MAX_OPEN_CONNECTIONS: &str = "max_open_connections";
 
-/// Milliseconds for dialling and logging in, unless told otherwise.
+/// Default time for dialling and logging in, in milliseconds.
 const DEFAULT_CONNECT_TIMEOUT: u32 = 30_000;
 
-/// Who logs in. What is written as a number counts as a text, so the values are owned. No `Debug`:
-/// it holds the password.
+/// The connection's login. The values are owned, because a number is converted to text. No `Debug`:
+/// the type holds the password.
 pub struct Login {
-    /// The setting of that name.
+    /// The setting `username`.
     pub username: Option<String>,
-    /// The setting of that name.
+    /// The setting `password`.
     pub password: Option<String>,
-    /// The setting of that name.
+    /// The setting `disable_escaping`.
     pub disable_escaping: bool,
 }
 
 impl Login {
-    /// For the placeholders of `connection_url`.
+    /// Returns the values for the placeholders of `connection_url`.
     #[must_use]
     pub fn as_credentials(&self) -> Credentials<'_> {
         Credentials {
@@ -41,10 +40,10 @@ impl Login {
     }
 }
 
-/// The settings `username`, `password` and `disable_escaping`.
+/// Reads the settings `username`, `password` and `disable_escaping`.
 ///
 /// # Errors
-/// For a value that holds a placeholder or a NUL, or is of no such kind.
+/// For a value that contains a placeholder or a NUL, or has the wrong type.
 pub fn credentials(settings: &Settings) -> Result<Login, Refusal> {
     let read = |setting: &str| -> Result<Option<String>, Refusal> {
         let value = match settings.get(setting) {
@@ -67,16 +66,16 @@ pub fn credentials(settings: &Settings) -> Result<Login, Refusal> {
     })
 }
 
-/// The sizes and times of a connection's pool.
+/// Reads the limits and timeouts of a connection's pool.
 ///
 /// # Errors
-/// For a setting that is no number, or no duration.
+/// For a setting that is not a number, or not a duration.
 pub fn pool(settings: &Settings) -> Result<Pool, Refusal> {
-    // Accepted and checked; how long idle sessions are kept is the host's own rule.
+    // Accepted and checked only: the host decides how long idle sessions are kept.
     whole_number(settings, "max_idle_connections")?;
     let max_connections = match whole_number(settings, MAX_OPEN_CONNECTIONS)? {
         None | Some(0) => DEFAULT_CONNECTIONS,
-        // Published files say "no limit" by a number below zero.
+        // Published files write "no limit" as a negative number.
         Some(count) if count < 0 => MOST_CONNECTIONS,
         Some(count) => u32::try_from(count).unwrap_or(u32::MAX).min(MOST_CONNECTIONS),
     };
@@ -91,7 +90,7 @@ pub fn pool(settings: &Settings) -> Result<Pool, Refusal> {
     })
 }
 
-/// Returns whether the settings ask for more sessions than a connection gets, or for no limit.
+/// Returns true if the settings ask for more sessions than a connection gets, or for no limit.
 pub(super) fn asks_for_too_many(settings: &Settings) -> bool {
     let asked = whole_number(settings, MAX_OPEN_CONNECTIONS).ok().flatten().unwrap_or_default();
     asked < 0 || asked > i64::from(MOST_CONNECTIONS)

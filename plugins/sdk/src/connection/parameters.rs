@@ -1,70 +1,73 @@
-//! The parts of a `connection_url`, the same for both of its forms, before anything is made of
-//! them.
+//! The parts of a `connection_url`, in a representation that both of its forms share, before any
+//! interpretation.
 
 use super::faults::Fault;
 use crate::database_plugin::Refusal;
 use percent_encoding::percent_decode_str;
 
-/// The setting that holds it all.
+/// The setting that holds host, login and parameters.
 pub const CONNECTION_URL: &str = "connection_url";
 
-/// Keywords whose values are secrets.
+/// Keywords with secret values.
 const SECRET_KEYWORDS: [&str; 4] = ["password", "sslpassword", "sslkey", "passwd"];
 
-/// Longest keyword that is repeated, in bytes.
+/// Maximum length of a keyword that a refusal repeats, in bytes.
 const LONGEST_KEYWORD: usize = 64;
 
-/// Hosts in order, and everything else by libpq's keywords. No `Debug`: it may hold a password.
+/// Hosts in order, and all other parts by libpq's keywords. No `Debug`: the value may hold a
+/// password.
 #[derive(Default)]
 pub struct Parameters {
-    /// Host and port as written; an absent port is the default one.
+    /// Hosts and ports as written; an absent port means the default port.
     pub hosts: Vec<(Text, Option<Text>)>,
-    /// Keyword and value.
+    /// Pairs of keyword and value.
     pub named: Vec<(String, Text)>,
     /// Number of leading pairs that are parts of a URL and were not written as `keyword=value`.
     pub written_from: usize,
-    /// The pairs may be the tail of a password with a bare `?` or `/`.
+    /// True if the pairs may be the tail of a password with a bare `?` or `/`.
     pub is_doubtful: bool,
 }
 
 /// A value as written. No `Debug`: it may be a password.
 #[derive(Clone)]
 pub struct Text {
-    /// As it stands.
+    /// The text as it stands in the setting.
     pub written: String,
-    /// Percent-encoded, as in a URL.
+    /// True if the text is percent-encoded, as in a URL.
     pub encoded: bool,
 }
 
-/// What the placeholders of a `connection_url` stand for. No `Debug`: it holds the password.
+/// Values for the placeholders of a `connection_url`. No `Debug`: the type holds the password.
 pub struct Credentials<'a> {
-    /// The setting of that name.
+    /// The setting `username`.
     pub username: Option<&'a str>,
-    /// The setting of that name.
+    /// The setting `password`.
     pub password: Option<&'a str>,
-    /// Values are put in before percent-decoding, because they are encoded already.
+    /// True if the values are percent-encoded already, so that decoding happens after the values
+    /// are put in.
     pub disable_escaping: bool,
 }
 
 impl Parameters {
-    /// The value of `keyword`; the last one counts.
+    /// Returns the value of `keyword`; the last occurrence counts.
     #[must_use]
     pub fn last(&self, keyword: &str) -> Option<&Text> {
         self.named.iter().rev().find(|(name, _)| name == keyword).map(|(_, value)| value)
     }
 
-    /// The value of `keyword` where no placeholder may stand; empty is absent.
+    /// Returns the value of a `keyword` that permits no placeholder; an empty value counts as
+    /// absent.
     ///
     /// # Errors
-    /// Where the value cannot be read.
+    /// If the value cannot be read.
     pub fn plain(&self, keyword: &str) -> Result<Option<String>, Refusal> {
         let value = self.last(keyword).map(Text::plain).transpose()?;
         Ok(value.filter(|value| !value.is_empty()))
     }
 
-    /// The refusal of the unknown parameter in `place` of [`named`](Self::named). It gives the
-    /// place instead of the name if the name may be a piece of a password: the tail of a password
-    /// that is neither quoted nor encoded reads as further pairs.
+    /// Returns the refusal of the unknown parameter at index `place` of [`named`](Self::named). The
+    /// refusal gives the position instead of the name if the name may be part of a password: the
+    /// tail of a password that is neither quoted nor encoded reads as further pairs.
     #[must_use]
     pub fn unknown(&self, place: usize) -> Refusal {
         let (before, rest) = self.named.split_at_checked(place).unwrap_or_default();
@@ -79,11 +82,11 @@ impl Parameters {
         }
     }
 
-    /// Takes hosts and ports that are given by keyword, each a comma list; one port may serve all
-    /// hosts.
+    /// Applies hosts and ports that are given by keyword, each a comma list; a single port serves
+    /// all hosts.
     ///
     /// # Errors
-    /// Where there is not one port, and not one for each host.
+    /// If there are several ports, but not exactly one per host.
     pub fn take_named_hosts(&mut self) -> Result<(), Refusal> {
         let ports = self.plain("port")?;
         if let Some(hosts) = self.plain("host")? {
@@ -103,28 +106,28 @@ impl Parameters {
 }
 
 impl Text {
-    /// A part of a URL.
+    /// Wraps a percent-encoded part of a URL.
     #[must_use]
     pub fn encoded(written: &str) -> Self {
         Self { written: written.to_owned(), encoded: true }
     }
 
-    /// A value in which nothing is encoded.
+    /// Wraps a value without encoding; spaces around the value are removed.
     #[must_use]
     pub fn bare(written: &str) -> Self {
         Self { written: written.trim().to_owned(), encoded: false }
     }
 
-    /// A value of which every character counts.
+    /// Wraps a value without encoding, in which every character counts.
     #[must_use]
     pub fn exact(written: &str) -> Self {
         Self { written: written.to_owned(), encoded: false }
     }
 
-    /// The value of a part that holds no credential.
+    /// Returns the value of a part that contains no credential.
     ///
     /// # Errors
-    /// Where it holds a placeholder, or cannot be decoded.
+    /// If the part contains a placeholder, or cannot be decoded.
     pub fn plain(&self) -> Result<String, Refusal> {
         if self.written.contains("{{") {
             return Err(Fault::PlaceholderMisplaced.about(CONNECTION_URL));
@@ -132,11 +135,11 @@ impl Text {
         self.decode(&self.written)
     }
 
-    /// The value with its placeholders filled, in one pass: a password that looks like a
-    /// placeholder stays.
+    /// Fills the placeholders of the value in one pass: a password that looks like a placeholder
+    /// stays unchanged.
     ///
     /// # Errors
-    /// Where a placeholder is unknown or has no value, or the value cannot be decoded.
+    /// If a placeholder is unknown or has no value, or the value cannot be decoded.
     pub fn fill(&self, credentials: &Credentials<'_>) -> Result<String, Refusal> {
         let mut filled = String::new();
         let mut rest = self.written.as_str();
@@ -183,20 +186,20 @@ impl Text {
     }
 }
 
-/// The refusal of a pair without a keyword, by its place among the pairs.
+/// Returns the refusal of a pair without a keyword, by its position among the pairs.
 #[must_use]
 pub fn in_place(fault: Fault, place: usize) -> Refusal {
     fault.about(CONNECTION_URL).with("position", (place + 1).to_string())
 }
 
-/// Returns whether a keyword is a plain word, and so may be repeated.
+/// Returns true if a keyword is a plain word, which a refusal can repeat.
 fn is_word(keyword: &str) -> bool {
     (1..=LONGEST_KEYWORD).contains(&keyword.len())
         && keyword.starts_with(|first: char| first.is_ascii_alphabetic())
         && keyword.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
-/// Returns whether a value is nothing but one placeholder, and so holds no password.
+/// Returns true if a value is exactly one placeholder, and so contains no password.
 fn is_placeholder(written: &str) -> bool {
     let name = written.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
     name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_lowercase()))

@@ -4,17 +4,17 @@ use super::faults::Fault;
 use super::parameters::{CONNECTION_URL, Parameters, Text, in_place};
 use crate::database_plugin::Refusal;
 
-/// Reads what follows the scheme.
+/// Reads the URL after the scheme.
 ///
 /// # Errors
-/// Where a part cannot be told from its neighbours, or has characters that must be encoded.
+/// If a part cannot be told from its neighbours, or has characters that must be encoded.
 pub fn read(text: &str) -> Result<Parameters, Refusal> {
     if text.contains('#') || text.contains(char::is_whitespace) || text.contains('\0') {
         return Err(Fault::UrlEscaping.about(CONNECTION_URL));
     }
     let (before_query, query) = text.split_once('?').unwrap_or((text, ""));
     let (authority, database) = before_query.split_once('/').unwrap_or((before_query, ""));
-    // A bare / in a password would make its head a port and its tail the database: never dial that.
+    // A password with a bare `/` would be read as a port and a database: never dial that.
     if database.contains('@') {
         return Err(Fault::UrlEscaping.about(CONNECTION_URL));
     }
@@ -53,7 +53,7 @@ fn add_part(parameters: &mut Parameters, keyword: &str, value: &str) {
     }
 }
 
-/// `host`, `host:port`, `[::1]` or `[::1]:port`.
+/// Splits `host`, `host:port`, `[::1]` or `[::1]:port`.
 fn host_and_port(text: &str) -> Result<(Text, Option<Text>), Refusal> {
     if let Some(bracketed) = text.strip_prefix('[') {
         let refused = || Fault::UrlHost.about(CONNECTION_URL);

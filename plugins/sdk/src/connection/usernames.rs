@@ -1,11 +1,11 @@
 //! Names for new users.
 //!
-//! The attack this file stops: a display name built to break SQL, which is left with harmless
-//! characters.
+//! The attack this file stops: a display name built to break SQL. Such a name is reduced to
+//! harmless characters.
 //!
-//! A template with few random characters makes names that two users could share. Published
-//! connections have such templates, so a plugin warns and does not refuse (decision C27). A plugin
-//! must not undo a creation that failed because the name was taken: the undo goes by the name, and
+//! A template with few random characters can give two users the same name. Published connections
+//! have such templates, so a plugin warns and does not refuse (decision C27). A plugin must not
+//! undo a creation that failed because the name was taken: the undo finds the user by name, and
 //! would remove the other user.
 
 use super::faults::Fault;
@@ -15,30 +15,29 @@ use crate::template::{Names, Surroundings, Template, TemplateFault, sanitised};
 /// The setting that holds a template.
 const SETTING: &str = "username_template";
 
-/// Random characters that must be left in a name: 62⁸ is two hundred million million.
+/// Minimum number of random characters in a name: 62⁸ is about 2 × 10¹⁴.
 const FEWEST_RANDOM: usize = 8;
 
-/// What names are like in one kind of database.
+/// Rules for user names in a kind of database.
 #[derive(Clone, Copy, Debug)]
 pub struct UsernameRules {
-    /// The template where the operator gives none.
+    /// Template if the operator gives none.
     pub default: &'static str,
-    /// Most bytes of a name.
+    /// Maximum length of a name, in bytes.
     pub longest: usize,
 }
 
 impl UsernameRules {
-    /// Returns whether `template` (empty means the default) leaves fewer than eight random
+    /// Returns true if `template` (empty means the default) leaves fewer than eight random
     /// characters, so that two users could have the same name.
     ///
     /// # Errors
-    /// A template that cannot be read.
+    /// If the template cannot be read.
     pub fn may_repeat(&self, template: &str) -> Result<bool, Refusal> {
         Ok(random_characters(&self.parse(template)?, &Names::default())? < FEWEST_RANDOM)
     }
 
-    /// A new name by `template` (empty means the default) for the caller that `display_name`
-    /// describes.
+    /// Makes a new name by `template` (empty means the default) for the caller with `display_name`.
     ///
     /// # Errors
     /// As [`may_repeat`](Self::may_repeat), and for a name that is empty or too long.
@@ -73,8 +72,9 @@ fn fault(fault: TemplateFault) -> Refusal {
     Fault::UsernameTemplate.about(SETTING).with("fault", fault.to_string())
 }
 
-/// Counts the random characters in a name, because `truncate` may cut them off: renders twice with
-/// generators that differ in every character, and compares.
+/// Counts the random characters that remain in a name, because `truncate` may cut some of the
+/// characters off. Renders the name twice with generators that differ in every character, and
+/// compares.
 fn random_characters(template: &Template, names: &Names<'_>) -> Result<usize, Refusal> {
     let rendered = |byte: u8| {
         let probe = Surroundings { random: &|length| vec![byte; length as usize], now: 0 };

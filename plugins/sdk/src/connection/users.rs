@@ -1,14 +1,14 @@
-//! Who acts on a connection, the user that manages the others or a user on itself, and what is
-//! refused to users alike by every kind of server.
+//! The login behind an operation, either the user that manages the others or a user changing
+//! itself, and refusals that every kind of server shares.
 
 use crate::database_plugin::{Credential, Pool, Refusal, Target};
 use crate::refusal_codes;
 
-/// Milliseconds for which a session that tried a credential may be kept.
+/// Maximum lifetime of a session that tries a credential, in milliseconds.
 const TRIAL_LIFETIME: u64 = 1000;
 
 refusal_codes! {
-    /// What a user is refused.
+    /// A refusal of an operation on a user.
     pub enum Denial, DENIALS {
         Unsupported = "unsupported":
             "this plugin handles passwords and client certificates; set credential_type to one of \
@@ -25,7 +25,7 @@ refusal_codes! {
     }
 }
 
-/// The server as the one that changes `username` reaches it: `username` itself where its `current`
+/// Returns the target with the login that changes `username`: `username` itself if its `current`
 /// credential is given, else the connection's own user.
 ///
 /// # Errors
@@ -43,10 +43,10 @@ pub fn acting(
     Ok(target.clone())
 }
 
-/// The server as `username` reaches it, for a moment.
+/// Returns the target with the login of `username`, for a short session.
 ///
 /// # Errors
-/// For a credential that is no password: a certificate's key is not known here.
+/// For a credential that is not a password: a certificate's key is not known here.
 pub fn login(target: &Target, username: &str, credential: &Credential) -> Result<Target, Refusal> {
     let Credential::Password(password) = credential else {
         return Err(Denial::Unsupported.refusal());
@@ -59,10 +59,10 @@ pub fn login(target: &Target, username: &str, credential: &Credential) -> Result
     })
 }
 
-/// For what only a user that manages others can do.
+/// Refuses an operation that needs a user with rights over other users.
 ///
 /// # Errors
-/// Where the connection has none.
+/// If the connection is self-managed and so has no such user.
 pub fn refuse_self_managed(self_managed: bool) -> Result<(), Refusal> {
     if self_managed { Err(Denial::SelfManaged.refusal()) } else { Ok(()) }
 }

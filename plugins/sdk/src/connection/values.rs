@@ -1,17 +1,17 @@
-//! One setting's value, read as the kind that it should be.
+//! Readers for the value of a setting, one for each type.
 //!
-//! Settings are written by hand and by other programs, so a flag or number may come as text. A
-//! refusal names the setting, never its value.
+//! Operators and other programs write settings, so a flag or number may come as text. A refusal
+//! names the setting, never its value.
 
 use super::faults::Fault;
 use crate::database_plugin::{Refusal, Settings};
 use bulkhead_wire::duration;
 use serde_json::Value;
 
-/// A setting's text; `null` is absent.
+/// Returns a setting's text; `null` counts as absent.
 ///
 /// # Errors
-/// For what is no text.
+/// For a value that is not text.
 pub fn text<'a>(settings: &'a Settings, setting: &str) -> Result<Option<&'a str>, Refusal> {
     match settings.get(setting) {
         None | Some(Value::Null) => Ok(None),
@@ -20,10 +20,10 @@ pub fn text<'a>(settings: &'a Settings, setting: &str) -> Result<Option<&'a str>
     }
 }
 
-/// A setting that is true or false; absent is false.
+/// Returns a setting's flag; an absent setting is false.
 ///
 /// # Errors
-/// For what is neither.
+/// For a value that is neither true nor false.
 pub fn flag(settings: &Settings, setting: &str) -> Result<bool, Refusal> {
     match settings.get(setting) {
         None | Some(Value::Null) => Ok(false),
@@ -37,10 +37,10 @@ pub fn flag(settings: &Settings, setting: &str) -> Result<bool, Refusal> {
     }
 }
 
-/// A whole number; empty is absent.
+/// Returns a setting's whole number; an empty text counts as absent.
 ///
 /// # Errors
-/// For what is none.
+/// For a value that is not a whole number.
 pub fn whole_number(settings: &Settings, setting: &str) -> Result<Option<i64>, Refusal> {
     let number = match settings.get(setting) {
         None | Some(Value::Null) => return Ok(None),
@@ -52,10 +52,10 @@ pub fn whole_number(settings: &Settings, setting: &str) -> Result<Option<i64>, R
     number.map(Some).ok_or_else(|| Fault::NumberExpected.about(setting))
 }
 
-/// A duration in milliseconds; absent is 0.
+/// Returns a setting's duration in milliseconds; an absent setting is 0.
 ///
 /// # Errors
-/// For what is none.
+/// For a value that is not a duration.
 pub fn milliseconds(settings: &Settings, setting: &str) -> Result<u64, Refusal> {
     match settings.get(setting) {
         None | Some(Value::Null) => Ok(0),
@@ -67,10 +67,10 @@ pub fn milliseconds(settings: &Settings, setting: &str) -> Result<u64, Refusal> 
     }
 }
 
-/// A setting that holds PEM; empty is absent.
+/// Returns a setting's PEM text; an empty text counts as absent.
 ///
 /// # Errors
-/// For what does not begin as PEM does: a file is never read.
+/// For a text that does not begin as PEM: a path is not accepted, no file is ever read.
 pub fn pem(settings: &Settings, setting: &str) -> Result<Option<String>, Refusal> {
     match text(settings, setting)?.filter(|text| !text.is_empty()) {
         Some(text) if text.trim_start().starts_with("-----BEGIN ") => Ok(Some(text.to_owned())),
@@ -79,7 +79,7 @@ pub fn pem(settings: &Settings, setting: &str) -> Result<Option<String>, Refusal
     }
 }
 
-/// The settings without those that are `null`.
+/// Returns the settings without the settings that are `null`.
 #[must_use]
 pub fn without_nulls(settings: &Settings) -> Settings {
     let mut kept = settings.clone();

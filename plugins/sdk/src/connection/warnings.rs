@@ -1,11 +1,12 @@
-//! What an operator should know of a connection that is good enough.
+//! Warnings about a connection that works.
 
 use super::login::asks_for_too_many;
 use super::parameters::Parameters;
 use crate::database_plugin::{Settings, Target};
 
-/// The words of the warnings that hold: a password in `connection_url`, one that is given and not
-/// used, TLS that is off, more sessions than there may be, and those of `more` that hold.
+/// Returns the codes of the warnings that apply: a password in `connection_url`, a password that is
+/// given but not used, TLS that is off, more sessions than the maximum, and the applicable warnings
+/// of `more`.
 #[must_use]
 pub fn warnings(
     settings: &Settings,
