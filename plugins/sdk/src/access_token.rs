@@ -1,9 +1,9 @@
-//! A provider's access token, kept in memory until five minutes before its end.
+//! Access tokens of a provider, kept in memory until five minutes before their end.
 //!
-//! The faults this file stops: a token asked for at each login, until the provider asks us to slow
-//! down; one that is used for another credential or scope than it was given for, because both are
-//! in its name; and one that its provider has revoked and that is used until its end all the same.
-//! It is never stored, and never shown.
+//! The faults this file stops: a new token for each login, until the provider rate-limits the
+//! server; a token used for a credential or scope other than its own (both are part of the cache
+//! key); and a token that the provider has revoked but that is used until its end. Tokens are never
+//! stored and never shown.
 
 use crate::host::Host;
 use crate::provider::Refusal;
@@ -12,42 +12,43 @@ use bulkhead_wire::hexadecimal;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Seconds before its end from which a token is not used any more.
+/// Time before the end of a token from which the token is no longer used, in seconds.
 const EARLY: u64 = 300;
-/// Longest that a token is kept, in seconds.
+/// Maximum time for which a token is kept, in seconds.
 const LONGEST: u64 = 86_400;
 
-/// An access token as OAuth's endpoints give it. No `Debug`: it is a secret.
+/// An access token as OAuth endpoints issue it. No `Debug`: the token is a secret.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct AccessToken {
     /// The token.
     #[serde(rename = "access_token")]
     pub token: String,
-    /// Seconds that it lives.
+    /// Lifetime, in seconds.
     #[serde(rename = "expires_in", deserialize_with = "seconds")]
     pub lifetime: u64,
 }
 
-/// Seconds in which a token that was refused is replaced once.
+/// Time in which a refused token is replaced at most once, in seconds.
 const QUIET: u32 = 60;
 
-/// What gets a token.
+/// Function that requests a token from the provider.
 type Ask<'a> = Box<dyn Fn() -> Result<AccessToken, Failure> + 'a>;
 
-/// The access of one credential to one scope.
+/// Access of one credential to one scope.
 pub struct Access<'a> {
     host: &'a dyn Host,
-    /// Where its token is kept, and what gets one; `None` where the host keeps it.
+    /// Cache key of the token, and the function that requests a new token; `None` if the host keeps
+    /// the token.
     source: Option<(String, Ask<'a>)>,
     token: String,
 }
 
 impl<'a> Access<'a> {
-    /// The access by the token that is kept, or by the one that `ask` gets, which many calls at
-    /// once ask for once. `credential` changes whenever the credential does.
+    /// Creates the access from the cached token, or from a token that `ask` requests; of many
+    /// concurrent calls only one asks. `credential` must change whenever the credential does.
     ///
     /// # Errors
-    /// As the cache, and what `ask` fails with.
+    /// Those of the cache, and the failure of `ask`.
     pub fn kept(
         host: &'a dyn Host,
         credential: &str,
@@ -61,23 +62,23 @@ impl<'a> Access<'a> {
         Ok(Self { host, source: Some((key, Box::new(ask))), token })
     }
 
-    /// The access by a token that another keeps, and that is not replaced here.
+    /// Creates the access from a token that another component keeps and that is not replaced here.
     #[must_use]
     pub fn by(host: &'a dyn Host, token: String) -> Self {
         Self { host, source: None, token }
     }
 
-    /// The token.
+    /// Returns the token.
     #[must_use]
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// Sends what `send` makes of the token. Where the provider does not know the token any more
-    /// (401), it is sent once again with another one.
+    /// Calls `send` with the token. If the provider no longer accepts the token (401), calls `send`
+    /// once more with another token.
     ///
     /// # Errors
-    /// What `send` fails with.
+    /// The refusal from `send`.
     pub fn send<T>(&self, send: impl Fn(&str) -> Result<T, Refusal>) -> Result<T, Refusal> {
         match send(&self.token) {
             Err(refusal) if refusal.is(401) => match self.another().map_err(Refusal::Unasked)? {
@@ -88,9 +89,9 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// A token in place of the one that was refused: that of a call which was refused before, or a
-    /// new one. `None` where the newest is the refused one: a provider that refuses all of them is
-    /// asked for one in a minute.
+    /// Returns a token in place of the refused token: a newer token of another call, or a new
+    /// token. `None` if the newest token is the refused one: a provider that refuses every token is
+    /// asked for a new token once per minute.
     fn another(&self) -> Result<Option<String>, Failure> {
         let Some((key, ask)) = &self.source else { return Ok(None) };
         let newer = || -> Result<Option<String>, Failure> {
@@ -106,7 +107,7 @@ impl<'a> Access<'a> {
         }
         self.host.cache().remove(key)?;
         let another = kept(self.host, key, ask);
-        // Also where it failed: the provider is asked no oftener.
+        // Also after a failure, so that the provider is asked no more often.
         self.host.cache().put(&replaced, b"asked", QUIET)?;
         another.map(Some)
     }
@@ -133,7 +134,7 @@ fn text(kept: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(kept).map_err(|_| Failure::internal("a kept token is no text"))
 }
 
-/// Seconds, as a number or, from older endpoints, as its digits.
+/// Reads a number of seconds, which older endpoints send as digits in a text.
 fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let value = Value::deserialize(from)?;
     let read = match &value {

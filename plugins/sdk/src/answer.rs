@@ -1,4 +1,4 @@
-//! What a handler answers.
+//! Answers of handlers.
 
 use crate::internal::internal_text;
 use crate::login::Login;
@@ -7,56 +7,57 @@ use bulkhead_wire::stored::Stored;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// An answer: what the caller gets, and warnings beside it.
+/// The answer to a request, with warnings.
 ///
-/// No `Debug`: it may carry a secret.
+/// No `Debug`: the answer may carry a secret.
 #[derive(Clone, PartialEq)]
 pub struct Answer {
-    /// What the caller gets.
+    /// The content of the response.
     pub outcome: Outcome,
-    /// Shown to the caller; the host keeps at most 32.
+    /// Warnings for the caller; the host keeps at most 32.
     pub warnings: Vec<String>,
 }
 
-/// What the caller gets.
+/// The content of a response.
 #[derive(Clone, PartialEq)]
 pub enum Outcome {
-    /// The envelope's `data`: an object as JSON text, which is what the host takes.
+    /// The envelope's `data`, as JSON text of an object: the form that the host takes.
     Data(String),
     /// 204 on a write or delete, 404 on a read.
     Nothing,
     /// A secret with a lease.
     Secret(Secret),
-    /// A login, of which the host makes a token: auth methods only, on rows marked so.
+    /// A login, from which the host makes a token. For auth methods only, on rows marked as logins.
     Login(Box<Login>),
     /// An HTTP answer that replaces the envelope.
     Raw(Raw),
 }
 
-/// A secret with an end.
+/// A secret that ends.
 #[derive(Clone, PartialEq)]
 pub struct Secret {
-    /// What the caller gets.
+    /// The data for the caller.
     pub data: Map<String, Value>,
-    /// Seconds; 0 asks for the mount's default.
+    /// Lifetime, in seconds; 0 means the mount's default.
     pub ttl: u64,
-    /// Seconds from issue, over all renewals; 0 means the mount's maximum.
+    /// Maximum lifetime from issue over all renewals, in seconds; 0 means the mount's maximum.
     pub max_ttl: u64,
-    /// Whether the lease may be prolonged.
+    /// True if the lease can be renewed.
     pub renewable: bool,
-    /// Comes back at renewal and revocation; the caller never sees it. A reservation holds its own.
+    /// Data for the engine, passed back at renewal and revocation; the caller never sees the data.
+    /// Ignored for a secret with a reservation, which has its own internal data.
     pub internal: String,
-    /// Set by [`Reservation`](crate::reservation::Reservation) alone, so that no answer can claim a
-    /// lease that was never written down.
+    /// Tag of the reservation. Only [`Reservation`](crate::reservation::Reservation) sets the tag,
+    /// so that no answer can claim a lease that was never written down.
     tag: Option<String>,
 }
 
 impl Secret {
-    /// A secret that needs no undo, because nothing outside was made for it. `internal` is all that
-    /// its renewal will know.
+    /// Creates a secret that needs no undo, because nothing outside was made for the secret. A
+    /// renewal gets `internal` and nothing else.
     ///
     /// # Errors
-    /// Internal when `data` does not serialise to an object.
+    /// Internal if `data` does not serialise to an object.
     pub fn without_undo(
         data: &impl Serialize,
         ttl: u64,
@@ -67,7 +68,7 @@ impl Secret {
         Ok(Self { data: object(data)?, ttl, max_ttl, renewable: true, internal, tag: None })
     }
 
-    /// The secret that confirms the reservation `tag`, which holds its own internal data.
+    /// Creates the secret that confirms the reservation `tag`, which holds its own internal data.
     pub(crate) fn confirming(
         tag: String,
         data: &impl Serialize,
@@ -78,48 +79,48 @@ impl Secret {
         Ok(Self { data, ttl, max_ttl, renewable: true, internal, tag })
     }
 
-    /// The reservation that it confirms.
+    /// Returns the tag of the reservation that the secret confirms.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 }
 
-/// An HTTP answer of the plugin's own making.
+/// A complete HTTP response made by the plugin.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Raw {
     /// HTTP status.
     pub status: u16,
-    /// Content type.
+    /// The `Content-Type` header.
     pub content_type: String,
-    /// Body as it goes out.
+    /// Body, sent unchanged.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// 204 on a write or delete, 404 on a read.
+    /// Answers 204 on a write or delete, 404 on a read.
     #[must_use]
     pub fn nothing() -> Self {
         Self { outcome: Outcome::Nothing, warnings: Vec::new() }
     }
 
-    /// The envelope's `data`.
+    /// Answers with the envelope's `data`.
     ///
     /// # Errors
-    /// Internal when `data` does not serialise to an object.
+    /// Internal if `data` does not serialise to an object.
     pub fn data(data: &impl Serialize) -> Result<Self, Failure> {
         let text = serde_json::to_string(data).ok().filter(|text| text.starts_with('{'));
         let text = text.ok_or_else(no_object)?;
         Ok(Self { outcome: Outcome::Data(text), warnings: Vec::new() })
     }
 
-    /// A secret with a lease.
+    /// Answers with a secret and its lease.
     #[must_use]
     pub fn secret(secret: Secret) -> Self {
         Self { outcome: Outcome::Secret(secret), warnings: Vec::new() }
     }
 
-    /// A login.
+    /// Answers with a login.
     #[must_use]
     pub fn login(login: Login) -> Self {
         Self { outcome: Outcome::Login(Box::new(login)), warnings: Vec::new() }
@@ -133,7 +134,8 @@ impl Answer {
     }
 }
 
-/// The object that `value` serialises to. What it holds stays out of the error: it may be a secret.
+/// Returns the object that `value` serialises to. The error never shows the content, which may be a
+/// secret.
 pub(crate) fn object(value: &impl Serialize) -> Result<Map<String, Value>, Failure> {
     match serde_json::to_value(value) {
         Ok(Value::Object(object)) => Ok(object),

@@ -1,4 +1,4 @@
-//! What an auth method is.
+//! The trait of an auth method.
 
 use crate::answer::Answer;
 use crate::call::{Call, Context};
@@ -12,17 +12,18 @@ use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::stored::Stored;
 use std::collections::BTreeMap;
 
-/// An auth method: who it is, its table, and whether its logins may live on.
+/// An auth method: its name and version, its table, and the renewal of its logins.
 ///
-/// Rows marked [`login`](Row::login) ask for no token and answer [`Answer::login`]. It has neither
-/// leases nor database plugins: those faces of [`Host`] refuse. It keeps nothing between calls.
+/// Rows marked [`login`](Row::login) need no token and answer [`Answer::login`]. An auth method has
+/// neither leases nor database plugins: these interfaces of [`Host`] refuse every call. Nothing is
+/// kept between calls.
 pub trait AuthMethod {
-    /// Canonical name, also the type under which it is mounted.
+    /// Canonical name, also the type under which the method is mounted.
     const NAME: &'static str;
-    /// Other types under which it may be mounted, as clients of the field name them. For components
-    /// of the server only.
+    /// Other types under which the method can be mounted, as clients of the field name them. Only
+    /// for components that are part of the server.
     const ALIASES: &'static [&'static str] = &[];
-    /// Semantic version; most say `env!("CARGO_PKG_VERSION")`.
+    /// Semantic version; most methods use `env!("CARGO_PKG_VERSION")`.
     const VERSION: &'static str;
     /// Version of the stored data's shape. A change needs [`migrate`](Self::migrate).
     const SCHEMA: u32;
@@ -31,17 +32,17 @@ pub trait AuthMethod {
     const READS_SCHEMA_UP_TO: Option<u32> = None;
     /// One sentence for people.
     const ABOUT: &'static str;
-    /// What it wants to do beyond its own mount, as lines of grants, as in
+    /// Grants that the method needs beyond its own mount, as in
     /// [`SecretsEngine::ASKS`](crate::SecretsEngine::ASKS).
     const ASKS: &'static [&'static str] = &[];
-    /// What it may tell the operator in figures, by [`Host::metrics`].
+    /// Metrics that the method reports by [`Host::metrics`].
     const METRICS: &'static [Metric] = &[];
-    /// The API.
+    /// The routes of the API.
     const TABLE: &'static [Row];
     /// As [`SecretsEngine::INDEXED`](crate::SecretsEngine::INDEXED).
     const INDEXED: bool = false;
 
-    /// What the host learns at registration.
+    /// Builds the description that the host reads at registration.
     #[must_use]
     fn description() -> Description {
         Description {
@@ -60,23 +61,23 @@ pub trait AuthMethod {
         }
     }
 
-    /// Serves one request of the table.
+    /// Serves a request to a route of the table.
     ///
     /// # Errors
-    /// What the row's handler refused. A caller who cannot be proven is refused with permission
+    /// The failure of the row's handler. A caller without a valid proof is refused with permission
     /// denied or invalid request, never with internal.
     fn handle(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         table::dispatch(Self::TABLE, host, call)
     }
 
-    /// Proves again, from what was kept, that a login may live longer, and says what it would be
-    /// now: the lifetimes count, the alias must be the same, and where the policies are others the
-    /// host refuses the renewal. `increment` is what the caller asks for in seconds from now; the
-    /// host applies it.
+    /// Checks again, from the stored data, that a login may live longer, and returns the login in
+    /// its present form. The host uses the lifetimes of this login. The alias must be the same; if
+    /// the policies differ, the host refuses the renewal. `increment` is the lifetime that the
+    /// caller asks for, in seconds from now; the host applies it.
     ///
     /// # Errors
-    /// Why it may not: the role is gone, the identity is not admitted any more. Unsupported, unless
-    /// a method says otherwise.
+    /// The reason against a renewal: the role is gone, or the identity is not admitted any more.
+    /// Unsupported by default.
     fn renew_login(
         _host: &dyn Host,
         _context: &Context,
@@ -87,20 +88,20 @@ pub trait AuthMethod {
         Err(Failure::new(Kind::UnsupportedOperation, message))
     }
 
-    /// Which alias a login would be for, by what the caller says and without any proof: the name
-    /// that a login which is refused counts against, and that is locked after too many of them. A
-    /// method whose proof cannot be guessed, such as a signed token, leaves this as it is.
+    /// Returns the alias that a login would be for, from the caller's unproven input. Refused
+    /// logins count against this alias, and too many refusals lock the alias. A method with a proof
+    /// that cannot be guessed, such as a signed token, keeps the default.
     ///
     /// # Errors
-    /// Those of the host; none by default, as it tells nothing.
+    /// Those of the host; none by default, because the default returns `None`.
     fn alias_lookahead(_host: &dyn Host, _call: &Call) -> Result<Option<String>, Failure> {
         Ok(None)
     }
 
-    /// As [`SecretsEngine::migrate`](crate::SecretsEngine::migrate).
+    /// Migrates stored data, as [`SecretsEngine::migrate`](crate::SecretsEngine::migrate).
     ///
     /// # Errors
-    /// Internal, unless a method says otherwise, for any other schema than its own.
+    /// Internal by default, for any schema other than [`SCHEMA`](Self::SCHEMA).
     fn migrate(_host: &dyn Host, _context: &Context, from: u32) -> Result<(), Failure> {
         if from == Self::SCHEMA {
             return Ok(());
@@ -112,10 +113,10 @@ pub trait AuthMethod {
         )))
     }
 
-    /// As [`SecretsEngine::wake`](crate::SecretsEngine::wake).
+    /// Runs a timer or guard, as [`SecretsEngine::wake`](crate::SecretsEngine::wake).
     ///
     /// # Errors
-    /// A failure means another attempt later. Internal, unless a method says otherwise.
+    /// Any failure leads to another attempt later. Internal by default.
     fn wake(_host: &dyn Host, _context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
         Err(Failure::internal(format!(
             "{} was woken for {key:?}, but schedules nothing",
@@ -124,28 +125,28 @@ pub trait AuthMethod {
     }
 }
 
-/// A login that holds, as the host kept it. No `Debug`: what it kept may be a secret.
+/// A valid login, as the host stored it. No `Debug`: the internal data may be a secret.
 #[derive(Clone, PartialEq)]
 pub struct HeldLogin {
-    /// Who was proven.
+    /// Alias of the proven identity.
     pub alias: String,
-    /// Those that the login gave.
+    /// Policies that the login gave.
     pub policies: Vec<String>,
-    /// As the login gave it.
+    /// Metadata that the login gave.
     pub metadata: BTreeMap<String, String>,
-    /// What the login kept, as it was written.
+    /// Internal data of the login, as text.
     pub internal: String,
-    /// When it was issued.
+    /// Time of the login.
     pub issued: StoreTime,
-    /// When its token ends as things stand.
+    /// End of the login's token, unless renewed.
     pub expires: StoreTime,
 }
 
 impl HeldLogin {
-    /// What the login kept, as the type it was made from.
+    /// Reads the internal data of the login as a `T`.
     ///
     /// # Errors
-    /// Internal when it is none of `T`, or of a later version.
+    /// Internal if the data is not a `T`, or of a later version.
     pub fn internal<T: Stored>(&self) -> Result<T, Failure> {
         T::from_bytes(self.internal.as_bytes()).map_err(|_| {
             Failure::internal("the login was made by another version and cannot be read")

@@ -1,7 +1,7 @@
-//! One request to a route of the engine's table, and typed access to its fields.
+//! A request to a route of the engine's table, and typed access to its fields.
 //!
-//! The host has folded aliases, checked types and filled in defaults by the row's declaration
-//! before an engine sees a call, so a field is either absent or of its declared kind.
+//! Before an engine sees a call, the host has folded aliases, checked types and filled in defaults
+//! by the row's declaration, so a field is either absent or of its declared kind.
 
 use crate::database_plugin::StoreTime;
 use crate::field::Field;
@@ -10,33 +10,33 @@ use bulkhead_wire::failure::Failure;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
-/// One request. No `Debug`: its fields may be secrets.
+/// A request. No `Debug`: the fields may be secrets.
 #[derive(Clone)]
 pub struct Call {
     /// Request id, also in the answer and the logs.
     pub id: String,
-    /// What is asked.
+    /// The requested operation.
     pub operation: Operation,
     /// The pattern of the matched row.
     pub route: String,
     /// Captures and body fields by canonical name.
     pub fields: Map<String, Value>,
-    /// The call is stopped at this time.
+    /// Time at which the call is stopped.
     pub deadline: StoreTime,
-    /// Who called.
+    /// The caller.
     pub caller: Caller,
-    /// The mount that is called.
+    /// The called mount.
     pub mount: Mount,
 }
 
-/// Who called. It never holds a token.
+/// The caller of a request, without a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// Entity id, or empty where the token has none.
+    /// Entity id, or empty if the token has no entity.
     pub entity: String,
-    /// A name for people. Chosen by a user: treat it as hostile.
+    /// Display name. Chosen by a user: treat it as hostile.
     pub display_name: String,
-    /// Stands for the token on this mount alone.
+    /// Identifier of the token, valid on this mount only.
     pub id: String,
     /// Capabilities that policy granted on this path.
     pub capabilities: Vec<String>,
@@ -45,51 +45,52 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Whether policy grants `sudo` on this path, as `root` does everywhere.
+    /// Returns true if policy grants `sudo` on this path, as `root` does everywhere.
     #[must_use]
     pub fn is_sudo(&self) -> bool {
         self.may("sudo")
     }
 
-    /// Whether policy grants a capability on this path. The root policy grants all of them, in one
-    /// word.
+    /// Returns true if policy grants `capability` on this path. The root policy grants all
+    /// capabilities by the single word `root`.
     #[must_use]
     pub fn may(&self, capability: &str) -> bool {
         self.capabilities.iter().any(|granted| granted == capability || granted == "root")
     }
 }
 
-/// The mount that is called. Lifetimes are in seconds and already resolved against the system's.
+/// The called mount. Lifetimes are in seconds and already resolved with the system's defaults and
+/// limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mount {
-    /// With a trailing slash: `database/`.
+    /// Path with a trailing slash: `database/`.
     pub path: String,
     /// Stable id for people and policies.
     pub accessor: String,
-    /// The type under which it was enabled.
+    /// Type under which the mount was enabled.
     pub kind: String,
-    /// Lifetime where the caller asks for no other.
+    /// Default lifetime.
     pub default_ttl: u64,
-    /// Longest lifetime, over all renewals.
+    /// Maximum lifetime, over all renewals.
     pub max_ttl: u64,
-    /// Longest lease that this very call may be given; shorter where the caller's token ends
-    /// sooner.
+    /// Maximum lifetime of a lease from this call; shorter than `max_ttl` if the caller's token
+    /// ends sooner.
     pub longest_lease: u64,
-    /// Options given when it was enabled.
+    /// Options given when the mount was enabled.
     pub options: Vec<(String, String)>,
 }
 
-/// What an engine is told when the host calls it by itself, or about a lease.
+/// Circumstances of a call that the host makes by itself, or about a lease or a login.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// The mount that is called.
+    /// The called mount.
     pub mount: Mount,
-    /// The call is stopped at this time.
+    /// Time at which the call is stopped.
     pub deadline: StoreTime,
 }
 
 impl Call {
-    /// Lets only callers go on whose policies grant `sudo` on this path.
+    /// Refuses callers without the capability `sudo` on this path.
     ///
     /// # Errors
     /// Permission denied.
@@ -100,31 +101,31 @@ impl Call {
         }
     }
 
-    /// The field was given, or filled in by its default.
+    /// Returns true if the caller gave the field, or a default filled it in.
     #[must_use]
     pub fn is_given(&self, name: &str) -> bool {
         self.fields.contains_key(name)
     }
 
-    /// A text; empty when absent.
+    /// Returns a text; empty if absent.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         self.fields.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// A flag; false when absent.
+    /// Returns a flag; false if absent.
     #[must_use]
     pub fn flag(&self, name: &str) -> bool {
         self.fields.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
 
-    /// A duration in seconds; 0 when absent.
+    /// Returns a duration in seconds; 0 if absent.
     #[must_use]
     pub fn seconds(&self, name: &str) -> u64 {
         self.fields.get(name).and_then(Value::as_u64).unwrap_or_default()
     }
 
-    /// A list of texts; empty when absent.
+    /// Returns a list of texts; empty if absent.
     #[must_use]
     pub fn list(&self, name: &str) -> Vec<String> {
         let items =
@@ -132,19 +133,19 @@ impl Call {
         items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
-    /// An object; `None` when absent.
+    /// Returns an object; `None` if absent.
     #[must_use]
     pub fn map(&self, name: &str) -> Option<&Map<String, Value>> {
         self.fields.get(name).and_then(Value::as_object)
     }
 
-    /// Puts the field into `into` if it was given, and leaves `into` alone if not: the rule that a
-    /// partial update keeps what is absent (decision A6).
+    /// Writes the field to `into` if the field was given, and otherwise leaves `into` unchanged: a
+    /// partial update keeps absent fields (decision A6).
     ///
     /// # Errors
-    /// Invalid request for a number that the type of `into` cannot hold: every whole number is of
-    /// its field's declared kind, and the caller chose this one. Internal when the row declares
-    /// another kind than the type of `into`: a mistake of the engine.
+    /// Invalid request for a number outside the range of `into`: the declared kind admits every
+    /// whole number, and the caller chose this number. Internal if the row declares another kind
+    /// than the type of `into`, which is a bug of the engine.
     pub fn merge<T: DeserializeOwned>(&self, name: &str, into: &mut T) -> Result<(), Failure> {
         let Some(value) = self.fields.get(name) else {
             return Ok(());
@@ -159,7 +160,7 @@ impl Call {
         Ok(())
     }
 
-    /// What was given beyond `known`, on a route with open fields.
+    /// Returns the given fields that are not in `known`, on a route with open fields.
     #[must_use]
     pub fn beyond(&self, known: &[Field]) -> Map<String, Value> {
         let open = self
@@ -170,15 +171,15 @@ impl Call {
     }
 }
 
-/// Returns whether a field of the type `T` can have this value.
+/// Returns true if a field of the type `T` can hold this number.
 fn holds<T: DeserializeOwned>(number: i128) -> bool {
     let value = u64::try_from(number).map(Value::from);
     let value = value.or_else(|_| i64::try_from(number).map(Value::from));
     value.is_ok_and(|value| T::deserialize(value).is_ok())
 }
 
-/// The refusal of a number outside the range of `T`. The range is found by trying the ends of all
-/// types of whole numbers.
+/// Returns the refusal of a number outside the range of `T`. The range is found by trying the
+/// limits of every integer type.
 fn beyond_range<T: DeserializeOwned>(name: &str, number: &Number) -> Failure {
     let ends: [i128; 8] = [
         i8::MAX.into(),

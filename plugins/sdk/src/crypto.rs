@@ -1,115 +1,119 @@
-//! Keys and certificates as the host reads and makes them, and two small things that need no host.
+//! Keys and certificates as the host reads and makes them, and two small functions that need no
+//! host.
 //!
-//! What is done with them is asked of the host, by [`Crypto`](crate::host::Crypto). A key is a
-//! text: a JWK, or PEM.
+//! The operations on keys and certificates are methods of the host's interface
+//! [`Crypto`](crate::host::Crypto). A key is a text: a JWK, or PEM.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use subtle::ConstantTimeEq;
 
-/// Characters of a line of base64 in PEM.
+/// Characters per line of base64 in PEM.
 const LINE: usize = 64;
 
-/// A public key, read.
+/// A parsed public key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     /// `rsa`, `ec` or `ed25519`.
     pub kind: String,
-    /// Of the modulus, or of the curve.
+    /// Size of the modulus or of the curve, in bits.
     pub bits: u32,
-    /// `PUBLIC KEY`.
+    /// The key as PEM with the label `PUBLIC KEY`.
     pub pem: String,
-    /// The members that make the key, in the order of their names: its SHA-256 is the key's
-    /// thumbprint.
+    /// The JWK with the required members only, ordered by name: the SHA-256 of this text is the
+    /// key's thumbprint.
     pub jwk: String,
 }
 
-/// A key that was made. No `Debug`: it is a secret.
+/// A generated key. No `Debug`: the key is a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GeneratedKey {
-    /// In PEM.
+    /// The private key in PEM.
     pub private_key: String,
-    /// Its public half.
+    /// The public half of the key.
     pub public_key: PublicKey,
 }
 
-/// What a certificate says, whether or not it is to be believed.
+/// The contents of a certificate, trusted or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// Whose it is (RFC 4514), such as `CN=a.example,O=Corp`.
+    /// Subject (RFC 4514), such as `CN=a.example,O=Corp`.
     pub subject: String,
-    /// Who signed it, in the same form.
+    /// Issuer, in the same form.
     pub issuer: String,
     /// The subject's common name.
     pub common_name: Option<String>,
-    /// Hexadecimal, as are the digests and identifiers below.
+    /// Serial number in hexadecimal, as are the digests and identifiers below.
     pub serial: String,
-    /// Milliseconds since 1970.
+    /// Start of validity, in milliseconds since 1970.
     pub not_before: u64,
-    /// Milliseconds since 1970.
+    /// End of validity, in milliseconds since 1970.
     pub not_after: u64,
-    /// It may sign certificates.
+    /// True if the certificate may sign other certificates.
     pub is_authority: bool,
-    /// Alternative names, each behind its kind: `dns`, `ip`, `email` or `uri`.
+    /// Alternative names, each preceded by its kind: `dns`, `ip`, `email` or `uri`.
     pub names: Vec<(String, String)>,
-    /// `client-auth`, `server-auth`, or an identifier in digits.
+    /// Extended key usages: `client-auth`, `server-auth`, or an object identifier in digits.
     pub usages: Vec<String>,
-    /// Its key, where that is of a kind that is served.
+    /// The certificate's public key, if the host supports its kind.
     pub public_key: Option<PublicKey>,
-    /// Of its bytes, to compare with what others wrote: SHA-1 proves nothing.
+    /// SHA-1 digest of the certificate, for comparison with the records of other programs only:
+    /// SHA-1 proves nothing.
     pub fingerprint_sha1: String,
-    /// Of its bytes.
+    /// SHA-256 digest of the certificate.
     pub fingerprint_sha256: String,
-    /// What it calls its key.
+    /// Identifier of the certificate's key.
     pub key_id: Option<String>,
-    /// What it calls the key that signed it.
+    /// Identifier of the key that signed the certificate.
     pub authority_key_id: Option<String>,
 }
 
-/// A certificate, and what it is to be believed by. It must be valid now.
+/// A certificate to verify, with its chain, the trusted roots and the required usage and name. The
+/// certificate must be valid at present.
 #[derive(Clone, Copy, Debug)]
 pub struct Chain<'a> {
-    /// The certificate, and behind it those between it and its root, in PEM.
+    /// The certificate, followed by the intermediate certificates up to the root, in PEM.
     pub certificates: &'a str,
-    /// Roots in PEM. Others are not asked.
+    /// Trusted roots in PEM. No other root is trusted.
     pub roots: &'a str,
-    /// `client-auth` or `server-auth`.
+    /// Required usage: `client-auth` or `server-auth`.
     pub usage: &'a str,
-    /// The name or address that it must bear; empty for any.
+    /// Required name or address; empty for any name.
     pub name: &'a str,
 }
 
-/// A certificate that is to be issued. No `Debug`: it holds the authority's key.
+/// A certificate to issue. No `Debug`: the request holds the authority's key.
 #[derive(Clone, Default)]
 pub struct CertificateRequest {
     /// The authority's certificate, in PEM.
     pub authority: String,
     /// The authority's private key.
     pub authority_key: String,
-    /// Whose key it is for.
+    /// The public key of the new certificate.
     pub public_key: String,
-    /// Empty for a subject without one.
+    /// Common name of the subject; empty for a subject without a common name.
     pub common_name: String,
-    /// Each behind its kind: `dns`, `ip`, `email` or `uri`.
+    /// Alternative names, each preceded by its kind: `dns`, `ip`, `email` or `uri`.
     pub names: Vec<(String, String)>,
-    /// `client-auth`, `server-auth`, both or none.
+    /// Extended key usages: `client-auth`, `server-auth`, both or none.
     pub usages: Vec<String>,
-    /// Milliseconds since 1970, cut to seconds.
+    /// Start of validity, in milliseconds since 1970, cut to seconds.
     pub not_before: u64,
-    /// Milliseconds since 1970, cut to seconds. Not behind the authority's own end.
+    /// End of validity, in milliseconds since 1970, cut to seconds. At the latest the end of the
+    /// authority's own certificate.
     pub not_after: u64,
-    /// Bits of the digest that an RSA authority signs with: 256 (0 is this), 384 or 512.
+    /// Digest size of an RSA authority's signature, in bits: 256, 384 or 512; 0 means 256.
     pub signature_bits: u32,
 }
 
-/// Whether the two are equal, in a time that tells nothing of where they differ. Their lengths are
-/// no secret.
+/// Returns true if both values are equal. The time does not tell where the values differ; their
+/// lengths are not secret.
 #[must_use]
 pub fn is_equal(one: &[u8], other: &[u8]) -> bool {
     one.ct_eq(other).into()
 }
 
-/// DER in PEM, such as `CERTIFICATE` for what a header `x5c` holds.
+/// Encodes DER as PEM, such as `CERTIFICATE` for the content of a header `x5c`.
 #[must_use]
 pub fn pem(label: &str, der: &[u8]) -> String {
     let packed = STANDARD.encode(der);

@@ -1,10 +1,10 @@
-//! A write that sends a stored credential to another server has to contain the credential.
+//! Check that a write which sends a stored credential to another server contains the credential.
 //!
-//! The attack this file prevents: a caller may change a configuration, and may not read its
+//! The attack this file prevents: a caller may change a configuration, but may not read its
 //! password. The caller writes the address of the caller's own server, or turns off the
 //! authentication of the server, and receives the stored password (decision P22). Every engine and
-//! auth method that stores a credential beside an address calls [`check`] before a write dials
-//! anything.
+//! auth method that stores a credential beside an address calls [`check`] before a write dials any
+//! server.
 //!
 //! ```
 //! use bulkhead_sdk::destination::{self, Held, Place};
@@ -28,7 +28,7 @@
 use crate::call::Call;
 use bulkhead_wire::failure::Failure;
 
-/// A setting that decides to which server a credential is sent, or how the server proves itself.
+/// A setting that decides to which server a credential is sent, or how the server is authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
     field: &'a str,
@@ -36,8 +36,8 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Creates the place of a field. `is_changed` says whether the write gives the setting another
-    /// meaning: another scheme, host or port, or another way to authenticate the server.
+    /// Creates the place of a field. `is_changed` is true if the write changes the meaning of the
+    /// setting: another scheme, host or port, or another way to authenticate the server.
     #[must_use]
     pub fn of(field: &'a str, is_changed: bool) -> Self {
         Self { field, is_changed }
@@ -59,8 +59,8 @@ impl<'a> Held<'a> {
     }
 }
 
-/// Allows a change of a place only where the write gives each stored credential. An empty text
-/// counts: the write removes the credential.
+/// Allows a change of a place only if the write gives each stored credential. An empty text counts:
+/// such a write removes the credential.
 ///
 /// # Errors
 /// Invalid request that names the fields of settings and credentials, and shows no value.
@@ -82,8 +82,8 @@ pub fn check(call: &Call, places: &[Place<'_>], held: &[Held<'_>]) -> Result<(),
     )))
 }
 
-/// Returns whether `after` names a server that `before` does not name. A shorter list and another
-/// order lead to no new server.
+/// Returns true if `after` names a server that `before` does not name. A shorter list or another
+/// order leads to no new server.
 #[must_use]
 pub fn has_another<'a>(
     before: impl IntoIterator<Item = &'a str>,

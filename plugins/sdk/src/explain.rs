@@ -1,9 +1,9 @@
-//! What a role asks of a login, constraint by constraint: the same words for a login, which stops
-//! at the first that does not hold, and for the operator who wants to see all of them (decision
+//! A role's constraints on a login, each with a reason. The reasons are the same for a login, which
+//! stops at the first unmet constraint, and for an operator, who gets the complete list (decision
 //! B2).
 //!
-//! The fault this file stops: an explanation that says another thing than the login does. There is
-//! one function that holds a login against its role, and [`Constraints`] is what it is given.
+//! The fault this file stops: an explanation that differs from the login's decision. A single
+//! function checks a login against its role and takes [`Constraints`] as a parameter.
 //!
 //! ```
 //! use bulkhead_sdk::explain::Constraints;
@@ -32,43 +32,43 @@ use bulkhead_wire::failure::Failure;
 use serde::Serialize;
 use serde_json::json;
 
-/// What is known of a login's constraints so far.
+/// The constraints of a login that were checked so far.
 #[derive(Debug)]
 pub struct Constraints {
     is_listing: bool,
     known: Vec<Constraint>,
 }
 
-/// One of them.
+/// A checked constraint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Constraint {
-    /// The role's field, or what every login must show, such as `jwt`.
+    /// The role's field, or an item that every login must present, such as `jwt`.
     pub name: String,
-    /// Whether the login meets it.
+    /// True if the login meets the constraint.
     pub held: bool,
-    /// Why, or why not, in the words that a login is refused with.
+    /// The reason for the result, in the words that a login is refused with.
     pub why: String,
 }
 
 impl Constraints {
-    /// For a login: the first that does not hold ends it.
+    /// Creates the list for a login: the first unmet constraint ends the login.
     #[must_use]
     pub fn stopping() -> Self {
         Self { is_listing: false, known: Vec::new() }
     }
 
-    /// For an explanation: all are looked at.
+    /// Creates the list for an explanation: all constraints are checked.
     #[must_use]
     pub fn listing() -> Self {
         Self { is_listing: true, known: Vec::new() }
     }
 
-    /// Notes a constraint: what was learnt and why it holds, or why it does not. Gives what was
-    /// learnt; `None` where it does not hold, so that what rests on it is [left
-    /// out](Self::leave_out).
+    /// Notes a constraint: a value with the reason why the constraint is met, or the failure that
+    /// says why not. Returns the value; `None` if the constraint is not met, so that the caller
+    /// [leaves out](Self::leave_out) the constraints that need the value.
     ///
     /// # Errors
-    /// For a login, why it does not hold.
+    /// For a login, the failure of the unmet constraint.
     pub fn hold<T>(
         &mut self,
         name: &str,
@@ -87,23 +87,23 @@ impl Constraints {
         }
     }
 
-    /// Notes constraints that cannot be looked at, because `missing` does not hold.
+    /// Notes constraints that cannot be checked, because the constraint `missing` is not met.
     pub fn leave_out(&mut self, names: &[&str], missing: &str) {
         for name in names {
             self.note(name, false, format!("cannot be told while {missing} does not hold"));
         }
     }
 
-    /// Those that were noted, in their order.
+    /// Returns the noted constraints in their order.
     #[must_use]
     pub fn known(&self) -> &[Constraint] {
         &self.known
     }
 
-    /// The answer to the operator: `constraints`, a list of `{name, held, why}`.
+    /// Builds the answer to the operator: `constraints`, a list of `{name, held, why}`.
     ///
     /// # Errors
-    /// None that a list of texts could cause.
+    /// Internal, if the list cannot be serialised.
     pub fn answer(self) -> Result<Answer, Failure> {
         Answer::data(&json!({ "constraints": self.known }))
     }

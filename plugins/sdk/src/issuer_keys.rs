@@ -1,12 +1,15 @@
-//! The public keys of a tokens' issuer, kept in memory by their ids.
+//! Public keys of a token issuer, kept in memory by key id.
 //!
-//! The attacks this file stops: tokens of made-up keys, each of which would cost the issuer, and
-//! us, a request (an unknown id costs one in a minute at most, counted from the second set on); a
-//! key that its issuer has withdrawn and that is trusted for ever (a set is kept for a day at most,
-//! however long its issuer says, and asked for again after half of its time, so that an issuer
-//! which is down for a while keeps none out); and a set so large that finding a key in it takes a
-//! while. Keys are found by where they came from and their id, and by nothing that a token brings
-//! along.
+//! The attacks this file stops:
+//!
+//! - Tokens with invented key ids, each of which would cost the issuer and this server a request.
+//!   Unknown ids cost at most one request per minute, counted from the second set on.
+//! - A key that the issuer has withdrawn but that is trusted forever. A set is kept for a day at
+//!   most, regardless of the issuer's lifetime, and fetched again after half of its time, so that a
+//!   short outage of the issuer does not refuse valid tokens.
+//! - A set so large that finding a key takes a long time.
+//!
+//! A key is found only by the set's origin and the key id, never by other parts of a token.
 
 use crate::host::{Host, Level};
 use crate::http::Response;
@@ -15,27 +18,27 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::hexadecimal;
 use std::collections::BTreeMap;
 
-/// Seconds that a set is kept where its issuer does not say.
+/// Default time for which a set is kept, in seconds.
 const USUAL: u64 = 3_600;
-/// Least and most that a set is kept, in seconds.
+/// Minimum and maximum time for which a set is kept, in seconds.
 const SHORTEST: u64 = 300;
 const LONGEST: u64 = 86_400;
-/// Seconds in which unknown ids cost one request.
+/// Time in which unknown ids cost at most one request, in seconds.
 const QUIET: u32 = 60;
-/// Keys of a set, and bytes of all of them.
+/// Maximum number of keys in a set, and maximum size of the set in bytes.
 const KEYS: usize = 100;
 const BYTES: usize = 256 << 10;
 
-/// A set as it was fetched.
+/// A fetched set of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// By id, each a JWK or PEM.
+    /// Keys by id, each a JWK or PEM.
     pub keys: BTreeMap<String, String>,
-    /// Seconds for which the issuer says that the set holds; see [`lifetime`].
+    /// Lifetime that the issuer states, in seconds; see [`lifetime`].
     pub lifetime: Option<u64>,
 }
 
-/// The seconds that an answer may be kept, by its `cache-control`.
+/// Returns the time for which a response may be kept by its `cache-control`, in seconds.
 #[must_use]
 pub fn lifetime(answer: &Response) -> Option<u64> {
     let control = answer.header("cache-control")?;
@@ -43,14 +46,14 @@ pub fn lifetime(answer: &Response) -> Option<u64> {
     age.trim().parse().ok()
 }
 
-/// Returns the key with that id in the set of `endpoint`. `fetch` gets the set; it should take less
-/// than ten seconds, after which others that wait begin, too.
+/// Returns the key `id` of the set at `endpoint`. `fetch` fetches the set and should take less than
+/// ten seconds, because other callers that wait then start their own fetch.
 ///
-/// `endpoint` names the set and is no secret. Where an operator writes the configuration anew to
-/// drop what is kept, `endpoint` also holds a number that grows with each write.
+/// `endpoint` names the set and is not secret. If a write of the configuration must drop the kept
+/// set, `endpoint` also contains a number that grows with each write.
 ///
 /// # Errors
-/// As the cache; what `fetch` fails with; unreachable for a set that is too large.
+/// Those of the cache; the failure of `fetch`; unreachable for a set that is too large.
 pub fn find(
     host: &dyn Host,
     endpoint: &str,
@@ -70,17 +73,17 @@ pub fn find(
         return Ok(Some(key));
     }
     if host.cache().get_or_lead(&quiet)?.is_some() {
-        // The call that led, or one within the last minute, has fetched what there is.
+        // The leading call, or a call within the last minute, has fetched the newest set.
         let keys = host.cache().get(&set)?.unwrap_or(keys);
         return Ok(read(&keys)?.remove(id));
     }
     let again = fetched(host, &set, &fetch);
-    // Also where it failed: an issuer that is down is asked no oftener.
+    // Also after a failure, so that an issuer that is down is asked no more often.
     host.cache().put(&quiet, b"asked", QUIET)?;
     Ok(again?.remove(id))
 }
 
-/// The set, fetched again, where half of its time is over and its issuer answers.
+/// Fetches the set again after half of its time. `None` if the set is young or the fetch fails.
 fn refreshed(
     host: &dyn Host,
     set: &str,
@@ -90,7 +93,8 @@ fn refreshed(
     if host.cache().get(&young)?.is_some() {
         return Ok(None);
     }
-    // First, so that others do not ask as well; where it fails it is tried again in a minute.
+    // First, so that concurrent calls do not fetch, too. After a failure, the next attempt is in a
+    // minute.
     host.cache().put(&young, b"asked", QUIET)?;
     match fetched(host, set, fetch) {
         Ok(keys) => Ok(Some(keys)),
@@ -101,7 +105,7 @@ fn refreshed(
     }
 }
 
-/// What is kept for half of the time of a set.
+/// Returns the key of the marker that exists for half of a set's time.
 fn young(set: &str) -> String {
     format!("young-{set}")
 }
