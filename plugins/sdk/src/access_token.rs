@@ -1,9 +1,9 @@
 //! Access tokens of a provider, kept in memory until five minutes before their end.
 //!
 //! The faults this file stops: a new token for each login, until the provider rate-limits the
-//! server; a token used for a credential or scope other than its own (both are part of the cache
-//! key); and a token that the provider has revoked but that is used until its end. Tokens are never
-//! stored and never shown.
+//! server; a token used for another credential or scope (both are part of the cache key); and a
+//! token that the provider has revoked but that is used until its end. Tokens are never stored and
+//! never shown.
 
 use crate::host::Host;
 use crate::provider::Refusal;
@@ -12,9 +12,9 @@ use bulkhead_wire::hexadecimal;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Time before the end of a token from which the token is no longer used, in seconds.
+/// Margin before the end of a token, in seconds: within the margin, the token is no longer used.
 const EARLY: u64 = 300;
-/// Maximum time for which a token is kept, in seconds.
+/// Maximum time that a token is kept, in seconds.
 const LONGEST: u64 = 86_400;
 
 /// An access token as OAuth endpoints issue it. No `Debug`: the token is a secret.
@@ -28,7 +28,7 @@ pub struct AccessToken {
     pub lifetime: u64,
 }
 
-/// Time in which a refused token is replaced at most once, in seconds.
+/// Minimum time between two replacements of a refused token, in seconds.
 const QUIET: u32 = 60;
 
 /// Function that requests a token from the provider.

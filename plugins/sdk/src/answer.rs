@@ -27,7 +27,8 @@ pub enum Outcome {
     Nothing,
     /// A secret with a lease.
     Secret(Secret),
-    /// A login, from which the host makes a token. For auth methods only, on rows marked as logins.
+    /// A login; the host makes a token from the login. For auth methods only, on rows marked as
+    /// logins.
     Login(Box<Login>),
     /// An HTTP answer that replaces the envelope.
     Raw(Raw),

@@ -1,4 +1,4 @@
-//! The bridge between a component and an [`AuthMethod`]: translates words of the contract, decides
+//! Bridge between a component and an [`AuthMethod`]: converts the types of the contract and decides
 //! nothing.
 
 use crate::answer::{Answer, Outcome, Raw};
@@ -10,11 +10,11 @@ use crate::translation::{call, context, failure, words};
 use bulkhead_wire::failure::Failure;
 use std::marker::PhantomData;
 
-/// A component whose answers come from `M`.
+/// A component with the answers of `M`.
 pub struct Component<M>(PhantomData<M>);
 
 impl<M: AuthMethod> auth::Guest for Component<M> {
-    /// A description that could not be written would be empty, which registration refuses.
+    /// Returns the description; empty if it cannot be serialised, which registration refuses.
     fn describe() -> String {
         serde_json::to_string(&M::description()).unwrap_or_default()
     }
@@ -57,8 +57,10 @@ fn held(kept: auth::HeldLogin) -> HeldLogin {
     }
 }
 
+/// Converts an answer.
+///
 /// # Errors
-/// For a secret, which this world cannot say, and for a login beyond its bounds.
+/// For a secret, which this world cannot express, and for a login over its limits.
 fn answer(made: Answer) -> Result<auth::AuthAnswer, Failure> {
     let outcome = match made.outcome {
         Outcome::Data(data) => auth::Outcome::Data(data),

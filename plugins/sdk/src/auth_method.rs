@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 pub trait AuthMethod {
     /// Canonical name, also the type under which the method is mounted.
     const NAME: &'static str;
-    /// Other types under which the method can be mounted, as clients of the field name them. Only
-    /// for components that are part of the server.
+    /// Other types under which the method can be mounted, as clients of the field name these types.
+    /// Only for components that are part of the server.
     const ALIASES: &'static [&'static str] = &[];
     /// Semantic version; most methods use `env!("CARGO_PKG_VERSION")`.
     const VERSION: &'static str;

@@ -1,8 +1,7 @@
-//! The contract as generated code: the only place that reads `wit/`.
+//! Generated code of the contract: the only code that reads `wit/`.
 //!
-//! Each world stands behind the cargo feature of its name, so that a plugin sees the imports of its
-//! own world and no others. Nothing here is for plugin authors: they use the traits at the crate's
-//! root.
+//! Each world is behind the cargo feature of its name, so that a plugin sees only the imports of
+//! its own world. Plugin authors do not use this module; they use the traits at the crate's root.
 
 #![allow(
     clippy::all,
@@ -16,7 +15,7 @@
     reason = "generated from wit/; the calling convention of components needs raw memory"
 )]
 
-/// What a secrets engine imports and exports.
+/// Imports and exports of a secrets engine.
 #[cfg(all(feature = "secrets-engine", not(feature = "raw")))]
 pub mod secrets_engine {
     wit_bindgen::generate!({
@@ -27,7 +26,7 @@ pub mod secrets_engine {
     });
 }
 
-/// What a secrets engine that answers plain HTTP imports and exports.
+/// Imports and exports of a secrets engine that answers plain HTTP.
 #[cfg(all(feature = "secrets-engine", feature = "raw"))]
 pub mod secrets_engine {
     wit_bindgen::generate!({
@@ -38,7 +37,7 @@ pub mod secrets_engine {
     });
 }
 
-/// What an auth method imports and exports.
+/// Imports and exports of an auth method.
 #[cfg(feature = "auth-method")]
 pub mod auth_method {
     wit_bindgen::generate!({
@@ -49,7 +48,7 @@ pub mod auth_method {
     });
 }
 
-/// What a database plugin imports and exports.
+/// Imports and exports of a database plugin.
 #[cfg(feature = "database-plugin")]
 pub mod database_plugin {
     wit_bindgen::generate!({

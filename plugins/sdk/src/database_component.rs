@@ -1,4 +1,4 @@
-//! The bridge between a component and a [`DatabasePlugin`]: translates words of the contract,
+//! Bridge between a component and a [`DatabasePlugin`]: converts the types of the contract and
 //! decides nothing.
 
 use crate::bindings::database_plugin::bulkhead::plugin::{
@@ -11,11 +11,11 @@ use crate::database_plugin::{
 };
 use std::marker::PhantomData;
 
-/// A component whose answers come from `P`.
+/// A component with the answers of `P`.
 pub struct Component<P>(PhantomData<P>);
 
 impl<P: DatabasePlugin> Guest for Component<P> {
-    /// A description that could not be written would be empty, which registration refuses.
+    /// Returns the description; empty if it cannot be serialised, which registration refuses.
     fn describe() -> String {
         serde_json::to_string(&P::description()).unwrap_or_default()
     }
@@ -109,7 +109,7 @@ impl<P: DatabasePlugin> Guest for Component<P> {
     }
 }
 
-/// The settings as an object. They come from `configure` through the host, so anything else is a
+/// Parses the settings. They come from `configure` through the host, so any other content is a
 /// fault of the host.
 fn read(settings: &str) -> Result<Settings, words::Refusal> {
     serde_json::from_str(settings)

@@ -283,9 +283,9 @@ pub trait DatabasePlugin {
     fn description() -> DatabaseDescription;
     /// Checks and normalises settings. Pure.
     fn configure(settings: &Settings) -> Result<Configured, Refusal>;
-    /// Checks that each element is a single statement and that every placeholder has a value for
-    /// this purpose. Returns the index of the first of the purpose's passwords that can be put into
-    /// all the statements. Pure.
+    /// Checks that each element can be split into statements and that every placeholder has a value
+    /// for this purpose. Returns the index of the first of the purpose's passwords that can be put
+    /// into all the statements. Pure.
     fn check_statements(
         settings: &Settings,
         statements: &[String],

@@ -28,7 +28,7 @@
 use crate::call::Call;
 use bulkhead_wire::failure::Failure;
 
-/// A setting that decides to which server a credential is sent, or how the server is authenticated.
+/// A setting that decides which server receives a credential, or how the server is authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
     field: &'a str,

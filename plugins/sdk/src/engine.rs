@@ -1,4 +1,4 @@
-//! What a secrets engine is.
+//! The trait of a secrets engine.
 
 use crate::answer::Answer;
 use crate::call::{Call, Context};
@@ -11,17 +11,17 @@ use bulkhead_wire::description::Description;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::stored::Stored;
 
-/// A secrets engine: who it is, its table, and what becomes of its leases.
+/// A secrets engine: its name and version, its table, and the renewal and revocation of its leases.
 ///
-/// It keeps nothing between calls: each runs in a component of its own, and what must last goes
-/// through [`Host::storage`].
+/// An engine keeps nothing between calls: each call runs in a new component instance. Lasting data
+/// goes through [`Host::storage`].
 pub trait SecretsEngine {
-    /// Canonical name, also the type under which it is mounted.
+    /// Canonical name, also the type under which the engine is mounted.
     const NAME: &'static str;
-    /// Other types under which it may be mounted, as clients of the field name them. For components
-    /// of the server only.
+    /// Other types under which the engine can be mounted, as clients of the field name these types.
+    /// Only for components that are part of the server.
     const ALIASES: &'static [&'static str] = &[];
-    /// Semantic version; most engines say `env!("CARGO_PKG_VERSION")`.
+    /// Semantic version; most engines use `env!("CARGO_PKG_VERSION")`.
     const VERSION: &'static str;
     /// Version of the stored data's shape. A change needs [`migrate`](Self::migrate).
     const SCHEMA: u32;
@@ -30,25 +30,25 @@ pub trait SecretsEngine {
     const READS_SCHEMA_UP_TO: Option<u32> = None;
     /// One sentence for people.
     const ABOUT: &'static str;
-    /// What it wants to do beyond its own mount, as lines of grants:
-    /// `http:https://login.example.com:443`, or an act alone, `http`, for all that an operator
-    /// grants. It gets no more than it asks for.
+    /// Grants that the engine needs beyond its own mount, each with a target
+    /// (`http:https://login.example.com:443`) or as an act alone (`http`, for every target that the
+    /// operator grants). The engine never gets a grant that is not in this list.
     const ASKS: &'static [&'static str] = &[];
-    /// What it may tell the operator in figures, by [`Host::metrics`].
+    /// Metrics that the engine reports by [`Host::metrics`].
     const METRICS: &'static [Metric] = &[];
-    /// The API.
+    /// The routes of the API.
     const TABLE: &'static [Row];
-    /// Whether every commit gets the next index of its mount, and every record the indexes at which
-    /// it was created and last modified ([`Entry`](crate::host::Entry)). It costs each write a
-    /// little.
+    /// True if every commit gets the next index of the mount, and every record the indexes of its
+    /// creation and last change ([`Entry`](crate::host::Entry)). Each write then costs a little
+    /// more.
     const INDEXED: bool = false;
-    /// What it reads of the requests that it answers as plain HTTP ([`RawEngine`]); `None` for an
-    /// engine that answers the rows of its table alone.
+    /// Headers and body size of the requests that the engine answers as plain HTTP ([`RawEngine`]);
+    /// `None` for an engine that answers only the rows of its table.
     ///
     /// [`RawEngine`]: crate::raw::RawEngine
     const RAW: Option<RawAccess> = None;
 
-    /// What the host learns at registration.
+    /// Builds the description that the host reads at registration.
     #[must_use]
     fn description() -> Description {
         Description {
@@ -67,19 +67,20 @@ pub trait SecretsEngine {
         }
     }
 
-    /// Serves one request of the table.
+    /// Serves a request to a route of the table.
     ///
     /// # Errors
-    /// What the row's handler refused.
+    /// The failure of the row's handler.
     fn handle(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         table::dispatch(Self::TABLE, host, call)
     }
 
-    /// Prolongs the thing behind `lease`. `increment` is what the caller asks for in seconds from
-    /// now; 0 leaves it to the engine. The host caps and stores the result.
+    /// Renews the user or other object behind `lease`. `increment` is the lifetime that the caller
+    /// asks for, in seconds from now; 0 leaves the choice to the engine. The host caps and stores
+    /// the result.
     ///
     /// # Errors
-    /// What keeps the thing from living longer; unsupported, unless an engine says otherwise.
+    /// The reason against a longer lifetime. Unsupported by default.
     fn renew(
         _host: &dyn Host,
         _context: &Context,
@@ -94,11 +95,12 @@ pub trait SecretsEngine {
         Err(Failure::new(Kind::UnsupportedOperation, message))
     }
 
-    /// Ends the thing behind `lease`. Must be safe to repeat; a thing that is gone is success.
+    /// Revokes the user or other object behind `lease`. Must be safe to repeat; an object that no
+    /// longer exists is success.
     ///
     /// # Errors
-    /// Unreachable, timed out, conflict, unavailable and rate limited are tried again for ever,
-    /// anything else six times. Unsupported, unless an engine says otherwise.
+    /// The host retries without limit after unreachable, timed out, conflict, unavailable and rate
+    /// limited, and six times after any other failure. Unsupported by default.
     fn revoke(
         _host: &dyn Host,
         _context: &Context,
@@ -109,11 +111,11 @@ pub trait SecretsEngine {
         Err(Failure::new(Kind::UnsupportedOperation, message))
     }
 
-    /// Brings the mount's stored data from schema `from` to [`SCHEMA`](Self::SCHEMA). Runs again
+    /// Migrates the mount's stored data from schema `from` to [`SCHEMA`](Self::SCHEMA). Runs again
     /// after a crash.
     ///
     /// # Errors
-    /// Internal, unless an engine says otherwise, for any other schema than its own.
+    /// Internal by default, for any schema other than [`SCHEMA`](Self::SCHEMA).
     fn migrate(_host: &dyn Host, _context: &Context, from: u32) -> Result<(), Failure> {
         if from == Self::SCHEMA {
             return Ok(());
@@ -125,12 +127,12 @@ pub trait SecretsEngine {
         )))
     }
 
-    /// Time has come for `key`, scheduled with the clock, or a call that guarded it ended
-    /// unfinished ([`intent::key_of`](crate::intent::key_of) tells). At least once; `attempt`
-    /// starts at 1.
+    /// Runs the timer `key`, or finishes the work of a call that set the guard `key` and ended
+    /// without cancelling it ([`intent::key_of`](crate::intent::key_of) tells the two apart). Runs
+    /// at least once; `attempt` starts at 1.
     ///
     /// # Errors
-    /// A failure means another attempt later. Internal, unless an engine says otherwise.
+    /// Any failure leads to another attempt later. Internal by default.
     fn wake(_host: &dyn Host, _context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
         Err(Failure::internal(format!(
             "{} was woken for {key:?}, but schedules nothing",
@@ -139,24 +141,24 @@ pub trait SecretsEngine {
     }
 }
 
-/// A lease as the engine that made it sees it. No `Debug`: what it stored may be a secret.
+/// A lease from the view of its engine. No `Debug`: the internal data may be a secret.
 #[derive(Clone, PartialEq)]
 pub struct Lease {
-    /// As it was reserved.
+    /// Tag of the reservation.
     pub tag: String,
-    /// What the reservation or the secret stored, as it was written.
+    /// Internal data of the reservation or the secret, as text.
     pub internal: String,
-    /// When it was issued.
+    /// Time of issue.
     pub issued: StoreTime,
-    /// When it ends as things stand.
+    /// End of the lease, unless renewed.
     pub expires: StoreTime,
 }
 
 impl Lease {
-    /// What the reservation stored, as the type it was made from.
+    /// Reads the internal data as a `T`.
     ///
     /// # Errors
-    /// Internal when it is none of `T`, or of a later version.
+    /// Internal if the data is not a `T`, or of a later version.
     pub fn internal<T: Stored>(&self) -> Result<T, Failure> {
         T::from_bytes(self.internal.as_bytes()).map_err(|_| {
             Failure::internal(format!(
@@ -167,32 +169,32 @@ impl Lease {
     }
 }
 
-/// What a renewal may grant, in seconds as in a [`Secret`](crate::answer::Secret).
+/// The lifetimes that a renewal grants, in seconds as in a [`Secret`](crate::answer::Secret).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renewal {
-    /// From now.
+    /// Lifetime from now.
     pub ttl: u64,
-    /// From issue, over all renewals; 0 means the mount's maximum.
+    /// Maximum lifetime from issue over all renewals; 0 means the mount's maximum.
     pub max_ttl: u64,
 }
 
-/// Why a lease ends.
+/// The reason for the end of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its time is over.
+    /// The lease has expired.
     Expired,
-    /// An operator or the caller asked for it.
+    /// An operator or the caller revoked the lease.
     Requested,
     /// The token that asked for the secret has ended.
     TokenEnded,
-    /// The call that reserved it did not confirm it.
+    /// The call that reserved the lease did not confirm it.
     Undo,
-    /// A reason that only a later host knows. The lease ends all the same.
+    /// A reason that only a later host knows. The lease ends in any case.
     Other,
 }
 
 impl Reason {
-    /// The reason behind a word of the contract.
+    /// Returns the reason for a word of the contract.
     #[must_use]
     pub fn of_word(word: &str) -> Self {
         match word {

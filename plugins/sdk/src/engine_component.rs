@@ -1,4 +1,4 @@
-//! The bridge between a component and a [`SecretsEngine`]: translates words of the contract,
+//! Bridge between a component and a [`SecretsEngine`]: converts the types of the contract and
 //! decides nothing.
 
 use crate::answer::{Answer, Outcome, Raw, Secret};
@@ -10,11 +10,11 @@ use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 use std::marker::PhantomData;
 
-/// A component whose answers come from `E`.
+/// A component with the answers of `E`.
 pub struct Component<E>(PhantomData<E>);
 
 impl<E: SecretsEngine> engine::Guest for Component<E> {
-    /// A description that could not be written would be empty, which registration refuses.
+    /// Returns the description; empty if it cannot be serialised, which registration refuses.
     fn describe() -> String {
         serde_json::to_string(&E::description()).unwrap_or_default()
     }
@@ -59,8 +59,10 @@ fn lease(given: words::Lease) -> Lease {
     Lease { tag: given.tag, internal: given.internal, issued: given.issued, expires: given.expires }
 }
 
+/// Converts an answer.
+///
 /// # Errors
-/// For a login, which this world cannot say.
+/// For a login, which this world cannot express.
 fn answer(made: Answer) -> Result<words::Answer, Failure> {
     let outcome = match made.outcome {
         Outcome::Data(data) => words::Outcome::Data(data),
@@ -76,8 +78,8 @@ fn answer(made: Answer) -> Result<words::Answer, Failure> {
     Ok(words::Answer { outcome, warnings: made.warnings, ext: Vec::new() })
 }
 
-/// Written straight into a text: `to_string` would go through the formatter, at each piece. Its
-/// keys are texts, so that it cannot fail.
+/// Serialises directly into a text: `to_string` would call the formatter for each piece. The keys
+/// are texts, so serialisation cannot fail.
 fn object(members: &Map<String, Value>) -> String {
     serde_json::to_string(members).unwrap_or_default()
 }

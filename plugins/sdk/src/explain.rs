@@ -103,7 +103,7 @@ impl Constraints {
     /// Builds the answer to the operator: `constraints`, a list of `{name, held, why}`.
     ///
     /// # Errors
-    /// Internal, if the list cannot be serialised.
+    /// None in practice: a list of texts always serialises.
     pub fn answer(self) -> Result<Answer, Failure> {
         Answer::data(&json!({ "constraints": self.known }))
     }

@@ -1,9 +1,9 @@
-//! One capture or body field of a row, as a constant.
+//! A capture or body field of a row, as a constant.
 
 use bulkhead_wire::description::{self, FieldKind};
 use serde_json::Value;
 
-/// One capture or body field.
+/// A capture or body field.
 #[derive(Clone, Copy)]
 pub struct Field {
     name: &'static str,
@@ -18,7 +18,7 @@ pub struct Field {
     members: &'static [Field],
 }
 
-/// A default, filled in when a write creates.
+/// A default, filled in when a write creates an object.
 #[derive(Clone, Copy)]
 enum Preset {
     Text(&'static str),
@@ -42,131 +42,133 @@ impl Field {
         }
     }
 
-    /// A path segment, or a reference to an object by its name.
+    /// Creates a path segment, or a reference to an object by name.
     #[must_use]
     pub const fn name_of(name: &'static str, about: &'static str) -> Self {
         Self::new(name, FieldKind::Name, about)
     }
 
-    /// Text; numbers and flags are written out.
+    /// Creates a text; numbers and flags are converted to text.
     #[must_use]
     pub const fn text(name: &'static str, about: &'static str) -> Self {
         Self::new(name, FieldKind::String, about)
     }
 
-    /// True or false.
+    /// Creates a flag: true or false.
     #[must_use]
     pub const fn flag(name: &'static str, about: &'static str) -> Self {
         Self::new(name, FieldKind::Bool, about)
     }
 
-    /// A whole number.
+    /// Creates a whole number.
     #[must_use]
     pub const fn whole(name: &'static str, about: &'static str) -> Self {
         Self::new(name, FieldKind::Int, about)
     }
 
-    /// A duration, read as seconds.
+    /// Creates a duration, read as seconds.
     #[must_use]
     pub const fn seconds(name: &'static str, about: &'static str) -> Self {
         Self::new(name, FieldKind::Duration, about)
     }
 
-    /// A list of words, also written `a, b`.
+    /// Creates a list of words, also written as `a, b`.
     #[must_use]
     pub const fn words(name: &'static str, about: &'static str) -> Self {
         Self::new(name, FieldKind::CommaList, about)
     }
 
-    /// A list of texts, or one text; never split.
+    /// Creates a list of texts, or a single text; never split at commas.
     #[must_use]
     pub const fn texts(name: &'static str, about: &'static str) -> Self {
         Self::new(name, FieldKind::TextList, about)
     }
 
-    /// An object of texts.
+    /// Creates an object of texts.
     #[must_use]
     pub const fn map(name: &'static str, about: &'static str) -> Self {
         Self::new(name, FieldKind::Map, about)
     }
 
-    /// Any JSON value.
+    /// Creates a field for any JSON value.
     #[must_use]
     pub const fn any(name: &'static str, about: &'static str) -> Self {
         Self::new(name, FieldKind::Any, about)
     }
 
-    /// Must be given when a write creates.
+    /// Requires the field when a write creates an object.
     #[must_use]
     pub const fn required(mut self) -> Self {
         self.required = true;
         self
     }
 
-    /// Never in a log, an audit line or an error.
+    /// Keeps the value out of logs, audit lines and errors.
     #[must_use]
     pub const fn secret(mut self) -> Self {
         self.secret = true;
         self
     }
 
-    /// Other names that clients send.
+    /// Adds other names that clients send.
     #[must_use]
     pub const fn aliases(mut self, names: &'static [&'static str]) -> Self {
         self.aliases = names;
         self
     }
 
-    /// It is the older name of the field `new`, and the engine reads both: to policies they are
-    /// one.
+    /// Makes this field the older name of the field `new`; the engine reads both. Policies treat
+    /// both fields as a single parameter.
     #[must_use]
     pub const fn old_name_of(mut self, new: &'static str) -> Self {
         self.old_name_of = Some(new);
         self
     }
 
-    /// Its value sets the parameter `other` too, of which a policy may speak.
+    /// Makes this field's value set the parameter `other` too. Policy rules for the other parameter
+    /// also apply to this field.
     #[must_use]
     pub const fn counts_as(mut self, other: &'static str) -> Self {
         self.counts_as = Some(other);
         self
     }
 
-    /// The settings inside of an object: to policies each is a parameter of its own name.
+    /// Declares the settings inside an object. Policies treat each setting as a parameter of its
+    /// own.
     #[must_use]
     pub const fn members(mut self, settings: &'static [Self]) -> Self {
         self.members = settings;
         self
     }
 
-    /// A text to start from.
+    /// Sets a default text.
     #[must_use]
     pub const fn or_text(mut self, text: &'static str) -> Self {
         self.default = Some(Preset::Text(text));
         self
     }
 
-    /// A flag to start from.
+    /// Sets a default flag.
     #[must_use]
     pub const fn or_flag(mut self, flag: bool) -> Self {
         self.default = Some(Preset::Flag(flag));
         self
     }
 
-    /// A number, or seconds, to start from.
+    /// Sets a default number, or a default duration in seconds.
     #[must_use]
     pub const fn or_whole(mut self, number: i64) -> Self {
         self.default = Some(Preset::Whole(number));
         self
     }
 
-    /// Its canonical name.
+    /// Returns the canonical name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The field as the host reads it.
+    /// Returns the field in the form of the description.
     pub(crate) fn declaration(&self) -> description::Field {
         description::Field {
             aliases: self.aliases.iter().map(|alias| (*alias).to_owned()).collect(),

@@ -1,4 +1,4 @@
-//! Requests to other servers, and their answers.
+//! HTTP requests to other servers, and their responses.
 //!
 //! ```
 //! use bulkhead_sdk::http::Request;
@@ -25,102 +25,103 @@ use serde::de::DeserializeOwned;
 /// Everything but the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The text with everything encoded that means anything in a URL or a form.
+/// Percent-encodes every character that has a meaning in a URL or a form.
 pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// The word for [`Request::as_pod`].
+/// Identity of [`Request::as_pod`] in the contract.
 pub(crate) const POD: &str = "pod";
 
-/// One request. No `Debug`: it holds credentials.
+/// An HTTP request. No `Debug`: the request holds credentials.
 #[derive(Clone, Default, PartialEq)]
 pub struct Request {
     /// `GET`, `POST` …
     pub method: String,
     /// `https://…`
     pub url: String,
-    /// Names and values.
+    /// Names and values of the headers.
     pub headers: Vec<(String, String)>,
-    /// What is sent.
+    /// Body of the request.
     pub body: Vec<u8>,
-    /// Milliseconds; 0 is what the call may take.
+    /// Timeout in milliseconds; 0 means the remaining time of the call.
     pub timeout: u32,
-    /// How the server is trusted, and who we are; the public roots and no client certificate unless
-    /// set.
+    /// Trusted roots and client certificate; `None` means the public roots and no client
+    /// certificate.
     pub tls: Option<Tls>,
-    /// Values inside of url, headers and body that no text may show.
+    /// Secrets inside of URL, headers and body, which must not appear in any text.
     pub secrets: Vec<String>,
-    /// A POST that changes nothing.
+    /// True for a POST that changes nothing.
     pub safe: bool,
-    /// In whose name the host sends it; see [`Request::as_pod`].
+    /// Identity with which the host sends the request; see [`Request::as_pod`].
     pub identity: Option<String>,
 }
 
-/// How a server is trusted, and who we are. No `Debug`: it holds a key.
+/// Trusted roots and client certificate of a request. No `Debug`: the type holds a private key.
 #[derive(Clone, Default, PartialEq)]
 pub struct Tls {
-    /// PEM; the public roots unless set, and these alone where they are.
+    /// Trusted roots in PEM, instead of the public roots.
     pub root_certificates: Option<String>,
-    /// PEM, together with its key.
+    /// Client certificate in PEM; requires `client_key`.
     pub client_certificate: Option<String>,
-    /// PEM.
+    /// Private key of the client certificate, in PEM.
     pub client_key: Option<String>,
-    /// The name that the certificate must bear, where it is not the URL's host.
+    /// Name that the server's certificate must have, if not the URL's host.
     pub server_name: Option<String>,
 }
 
 impl Request {
-    /// A request of any method but `CONNECT` and `TRACE`.
+    /// Creates a request with any method except `CONNECT` and `TRACE`.
     #[must_use]
     pub fn new(method: &str, url: &str) -> Self {
         Self { method: method.to_owned(), url: url.to_owned(), ..Self::default() }
     }
 
-    /// A GET.
+    /// Creates a GET request.
     #[must_use]
     pub fn get(url: &str) -> Self {
         Self::new("GET", url)
     }
 
-    /// A POST.
+    /// Creates a POST request.
     #[must_use]
     pub fn post(url: &str) -> Self {
         Self::new("POST", url)
     }
 
-    /// A POST that changes nothing, such as to a token endpoint: the call may be run again after
-    /// it, and send it again.
+    /// Creates a POST request that changes nothing, such as a request to a token endpoint. The host
+    /// may run the call again afterwards and so repeat the request.
     #[must_use]
     pub fn asking(url: &str) -> Self {
         Self { safe: true, ..Self::post(url) }
     }
 
-    /// With one more header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Says that `value` stands in url, headers or body and may be shown nowhere.
+    /// Declares `value`, a part of URL, headers or body, as a secret that must not appear in any
+    /// text.
     #[must_use]
     pub fn secret(mut self, value: &str) -> Self {
         self.secrets.push(value.to_owned());
         self
     }
 
-    /// With a body of JSON.
+    /// Sets a JSON body.
     ///
     /// # Errors
-    /// Internal when `body` cannot be written as JSON.
+    /// Internal if `body` cannot be written as JSON.
     pub fn json(mut self, body: &impl Serialize) -> Result<Self, Failure> {
         self.body = serde_json::to_vec(body)
             .map_err(|_| Failure::internal("the request's body cannot be written as JSON"))?;
         Ok(self.header("content-type", "application/json"))
     }
 
-    /// With a body of pairs, as HTML forms and OAuth's endpoints write them.
+    /// Sets a body of pairs in the format of HTML forms and OAuth endpoints.
     #[must_use]
     pub fn form(mut self, pairs: &[(&str, &str)]) -> Self {
         let pair = |(name, value): &(&str, &str)| format!("{}={}", encoded(name), encoded(value));
@@ -128,30 +129,31 @@ impl Request {
         self.header("content-type", "application/x-www-form-urlencoded")
     }
 
-    /// With an access token, which is a secret.
+    /// Adds an access token, and declares the token as a secret.
     #[must_use]
     pub fn bearer(self, token: &str) -> Self {
         self.header("authorization", &format!("Bearer {token}")).secret(token)
     }
 
-    /// With how the server is trusted, and who we are.
+    /// Sets the trusted roots and the client certificate.
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// Sent in the name of the pod that the server is: with its token, which no plugin sees, to its
-    /// cluster, whose URL begins with [`Pod::url`](crate::host::Pod::url), and nowhere else. The
-    /// pod's authority is trusted unless [`Tls::root_certificates`] are given, and a request with
-    /// an `authorization` header of its own keeps that. Needs the grant `ambient:pod-identity`.
+    /// Sends the request with the identity of the server's own pod: the host adds the pod's token,
+    /// which no plugin sees. The URL must begin with [`Pod::url`](crate::host::Pod::url); the token
+    /// is sent to no other server. The pod's certificate authority is trusted unless
+    /// [`Tls::root_certificates`] is set. An `authorization` header of the request replaces the
+    /// token. Needs the grant `ambient:pod-identity`.
     #[must_use]
     pub fn as_pod(mut self) -> Self {
         self.identity = Some(POD.to_owned());
         self
     }
 
-    /// Given up after so many milliseconds.
+    /// Sets the timeout.
     #[must_use]
     pub fn timeout(mut self, milliseconds: u32) -> Self {
         self.timeout = milliseconds;
@@ -159,30 +161,30 @@ impl Request {
     }
 }
 
-/// A server's answer, of any status. No `Debug`: it may hold a token.
+/// A server's response, of any status. No `Debug`: the response may hold a token.
 #[derive(Clone, Default, PartialEq)]
 pub struct Response {
-    /// The status. A redirect is an answer like any other.
+    /// HTTP status. A redirect is not followed.
     pub status: u16,
-    /// Names in lower case, and values.
+    /// Headers: names in lower case, and values.
     pub headers: Vec<(String, String)>,
-    /// What came.
+    /// Body of the response.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// The first header of that name.
+    /// Returns the first header with this name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     ///
     /// # Errors
-    /// Unreachable when it has not the shape of `T`: another server answered than was meant. The
-    /// body is not quoted.
+    /// Unreachable if the body does not have the shape of `T`: probably another server answered.
+    /// The message does not quote the body.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body).map_err(|_| {
             let status = self.status;

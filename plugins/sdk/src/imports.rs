@@ -1,5 +1,5 @@
-//! The real host: each face of [`Host`] over the import of its name. Translates words, decides
-//! nothing.
+//! The real host: each interface of [`Host`] is implemented with the import of the same name.
+//! Converts types and decides nothing.
 
 #[cfg(all(feature = "auth-method", not(feature = "secrets-engine")))]
 mod absent;
@@ -22,14 +22,14 @@ use crate::http::{Request, Response, Tls};
 use crate::metric::Metric;
 use bulkhead_wire::failure::{Failure, Kind};
 
-/// The imports of the world that the component is built for.
+/// The imports of the component's world.
 pub(crate) struct Imports;
 
 impl Host for Imports {}
 
-/// A component has one host, whose faces are found without a table of them all: what is never asked
-/// for is not linked, and the component does not import it (decision T33). `host.http()` is written
-/// as where there is such a table.
+/// Defines the interfaces as methods without a table, because a component has exactly one host. An
+/// unused interface is then not linked, and the component does not import it (decision T33). Calls
+/// such as `host.http()` look the same as with a table.
 macro_rules! find_directly {
     ($($(#[$doc:meta])* $name:ident: $face:ident,)*) => {
         impl dyn Host + '_ {

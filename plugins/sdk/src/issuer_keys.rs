@@ -18,12 +18,12 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::hexadecimal;
 use std::collections::BTreeMap;
 
-/// Default time for which a set is kept, in seconds.
+/// Default lifetime of a kept set, if the issuer states none, in seconds.
 const USUAL: u64 = 3_600;
-/// Minimum and maximum time for which a set is kept, in seconds.
+/// Minimum and maximum lifetime of a kept set, in seconds.
 const SHORTEST: u64 = 300;
 const LONGEST: u64 = 86_400;
-/// Time in which unknown ids cost at most one request, in seconds.
+/// Minimum time between two fetches caused by unknown ids, in seconds.
 const QUIET: u32 = 60;
 /// Maximum number of keys in a set, and maximum size of the set in bytes.
 const KEYS: usize = 100;
@@ -38,7 +38,7 @@ pub struct Fetched {
     pub lifetime: Option<u64>,
 }
 
-/// Returns the time for which a response may be kept by its `cache-control`, in seconds.
+/// Returns the lifetime of a response in seconds: the `max-age` of `cache-control`.
 #[must_use]
 pub fn lifetime(answer: &Response) -> Option<u64> {
     let control = answer.header("cache-control")?;

@@ -1,9 +1,8 @@
-//! JWTs of others (RFC 7519): read, proven, and held against what is expected; and JWTs of one's
-//! own, signed.
+//! JWTs (RFC 7519): parsing, verification and checks of received tokens, and signing of own tokens.
 //!
-//! The three steps are three types, so that no claim is used before its signature: a [`Token`] was
-//! read and proves nothing, [`Claims`] come out of it by [`Token::prove`] alone, and
-//! [`Claims::check`] is what the caller expects of them.
+//! The three steps are three types, so that no claim is used before the signature is verified: a
+//! [`Token`] is parsed and proves nothing, [`Token::prove`] is the only source of proven
+//! [`Claims`], and [`Claims::check`] compares the claims with the caller's expectations.
 //!
 //! ```
 //! use bulkhead_sdk::jwt::{Claims, Expected, Fault, KeySet, Token};
@@ -20,10 +19,13 @@
 //! }
 //! ```
 //!
-//! The attacks this module stops: an algorithm that the sender chose (`none`, or a public key taken
-//! for a shared secret); keys that the token brings along (`jwk`, `jku`, `x5c` are not looked at);
-//! a claim of the wrong type that counts as absent; a key given twice, of which another reader sees
-//! the other one; and tokens and key sets that are long or many.
+//! The attacks this module stops:
+//!
+//! - An algorithm chosen by the sender (`none`, or a public key taken as a shared secret).
+//! - Keys that the token carries (`jwk`, `jku` and `x5c` are ignored).
+//! - A claim of the wrong type that counts as absent.
+//! - A JSON key given twice, so that two parsers read different values.
+//! - Very long tokens, and very large key sets.
 
 mod claims;
 mod keys;
@@ -39,16 +41,16 @@ use bulkhead_wire::json;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Bytes of a token.
+/// Maximum size of a token, in bytes.
 const TOKEN_BYTES: usize = 16 << 10;
-/// Bytes of a key's name.
+/// Maximum length of a key id, in bytes.
 const KEY_ID_BYTES: usize = 512;
-/// What a header may say that a token is (RFC 8725, 9068).
+/// Accepted values of the header `typ` (RFC 8725, 9068), compared without case.
 const TYPES: [&str; 2] = ["jwt", "at+jwt"];
 
-/// A token that was read. Nothing of it is proven.
+/// A parsed token. Nothing in the token is proven.
 pub struct Token<'a> {
-    /// What is signed: the header and the claims, as they were sent.
+    /// The signed text: header and claims, as sent.
     signed: &'a str,
     signature: Vec<u8>,
     algorithm: String,
@@ -56,41 +58,42 @@ pub struct Token<'a> {
     claims: Claims,
 }
 
-/// Why a token proves nothing. No message repeats a claim but those that it is about.
+/// Reason why a token is not accepted. A message shows no claim of the token except `exp` and
+/// `nbf`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is no JWT, or no set of keys; with what is wrong.
+    /// The text is not a JWT, or the key set is not valid; with the reason.
     Malformed(String),
-    /// It is signed by another algorithm than those that are allowed.
+    /// The algorithm is not allowed.
     Algorithm(String),
-    /// There is no such key.
+    /// No known key matches.
     UnknownKey,
-    /// The signature is not of this token and by this key.
+    /// The signature does not match the token and the key.
     Signature,
-    /// Another issuer than the one that is expected.
+    /// The issuer is not the expected issuer.
     Issuer {
-        /// Which one was expected.
+        /// The expected issuer.
         expected: String,
-        /// Which one it names.
+        /// The token's issuer.
         found: String,
     },
-    /// It is for others.
+    /// The token is for another audience.
     Audience {
-        /// For whom it should be.
+        /// The expected audience.
         expected: String,
-        /// For whom it is.
+        /// The token's audiences.
         found: Vec<String>,
     },
-    /// It has ended; at that second since 1970.
+    /// The token has expired, at this time in seconds since 1970.
     Expired(u64),
-    /// It has not begun; it does at that second since 1970.
+    /// The token is not valid yet; it becomes valid at this time in seconds since 1970.
     Immature(u64),
-    /// The host refused what was asked: the key, or the grant.
+    /// The host refused the key, or the grant is missing.
     Refused(Failure),
 }
 
-/// Names nothing that the token says, which is not proven, and so may be a guess of a caller who
-/// reads the answer.
+/// Shows no issuer, audience or algorithm of the token: they may be unproven, and a caller who
+/// reads the answer could use the messages to test guesses.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -123,12 +126,12 @@ impl From<Fault> for Failure {
 }
 
 impl<'a> Token<'a> {
-    /// Reads a token that is signed by one of those algorithms, by their names in JOSE.
+    /// Parses a token that is signed by one of `algorithms`, given by their JOSE names.
     ///
     /// # Errors
-    /// [`Fault::Malformed`] for what is longer than 16 KiB, has not three parts in base64url, a key
-    /// twice, a `crit` that is not understood, a type other than JWT, or a registered claim of a
-    /// wrong type, and without an `exp`; [`Fault::Algorithm`].
+    /// [`Fault::Malformed`] for a token that is longer than 16 KiB, does not have three parts in
+    /// base64url, has a JSON key twice, a `crit`, a type other than JWT or a registered claim of
+    /// the wrong type, or has no `exp`; [`Fault::Algorithm`].
     pub fn read(text: &'a str, algorithms: &[&str]) -> Result<Self, Fault> {
         if text.len() > TOKEN_BYTES {
             return Err(malformed("it has more than 16 KiB"));
@@ -153,28 +156,28 @@ impl<'a> Token<'a> {
         Ok(Self { signed, signature, algorithm, key_id, claims })
     }
 
-    /// The algorithm that it says it is signed by: one of those that were allowed.
+    /// Returns the algorithm that the token states, one of the allowed algorithms.
     #[must_use]
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 
-    /// The name of the key that it says it is signed by.
+    /// Returns the key id that the token states.
     #[must_use]
     pub fn key_id(&self) -> Option<&str> {
         self.key_id.as_deref()
     }
 
-    /// What it claims without proof: good for finding its key, and for nothing else.
+    /// Returns the claims without proof. Use them only to find the token's key.
     #[must_use]
     pub fn unproven(&self) -> &Claims {
         &self.claims
     }
 
-    /// What it claims, where its signature is by that key: a JWK, or PEM.
+    /// Verifies the signature with `key`, a JWK or PEM, and returns the claims.
     ///
     /// # Errors
-    /// [`Fault::Signature`]; [`Fault::Refused`] for what is no key for its algorithm.
+    /// [`Fault::Signature`]; [`Fault::Refused`] if `key` is not a key for the algorithm.
     pub fn prove(self, host: &dyn Host, key: &str) -> Result<Claims, Fault> {
         let is_signed =
             host.crypto().verify(&self.algorithm, key, self.signed.as_bytes(), &self.signature);
@@ -185,10 +188,10 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Signs claims by a private key: a JWK, or PEM.
+/// Signs claims with the private key `key`, a JWK or PEM.
 ///
 /// # Errors
-/// Permission denied without the grant `crypto:sign`; invalid request for what is no key for the
+/// Permission denied without the grant `crypto:sign`; invalid request if `key` is not a key for the
 /// algorithm.
 pub fn sign(
     host: &dyn Host,
@@ -235,7 +238,7 @@ fn decode(part: &str) -> Result<Vec<u8>, Fault> {
         .map_err(|_| malformed("a part of it is not base64url without padding"))
 }
 
-/// A text that may be absent.
+/// Returns a text member; `None` if absent.
 fn text_of(from: &Map<String, Value>, name: &str) -> Result<Option<String>, Fault> {
     match from.get(name) {
         None => Ok(None),

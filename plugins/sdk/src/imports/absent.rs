@@ -1,4 +1,4 @@
-//! The faces that a world has no import for: each refuses, and says so.
+//! Interfaces without an import in this world: each call is refused with a message.
 
 use super::Imports;
 use crate::database_plugin::{Configured, Credential, NewUser, Purpose, StoreTime};

@@ -1,4 +1,4 @@
-//! The face of cryptography over its import.
+//! The interface of cryptography, implemented with its import.
 
 use super::{Imports, failure, import};
 use crate::crypto::{Certificate, CertificateRequest, Chain, GeneratedKey, PublicKey};

@@ -1,5 +1,5 @@
-//! Database plugins over the import of their name. Decides one thing: what kind a plugin's refusal
-//! is.
+//! Database plugins, implemented with their import. The only decision here is the failure kind of a
+//! plugin's refusal.
 
 use super::{Imports, failure};
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
@@ -11,7 +11,7 @@ use crate::host::{Connection, Databases, Resolved, Unmade, database_kind};
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
 
-/// The key under which a plugin finds its own name; never one of the operator's settings.
+/// The key of the plugin's own name in the settings; never a setting of the operator.
 const PLUGIN_NAME: &str = "plugin_name";
 
 impl Databases for Imports {
@@ -143,8 +143,8 @@ impl Databases for Imports {
     }
 }
 
-/// The settings say which name of the plugin the connection asked for: one component may have
-/// several, and names of users that differ by it.
+/// Builds the connection for the host. The settings contain the plugin name that the connection
+/// asked for, because a component can have several names, with user names that differ by name.
 fn host_connection(connection: &Connection) -> import::database::Connection {
     let mut settings = connection.settings.clone();
     settings.insert(PLUGIN_NAME.to_owned(), Value::String(connection.plugin.clone()));

@@ -1,4 +1,4 @@
-//! Directories: the face over the import `ldap`, word by word.
+//! LDAP directories, implemented with the import `ldap`.
 
 use super::{Imports, import};
 use crate::host::Ldap;

@@ -1,34 +1,34 @@
-//! What a token claims: the registered claims by their types, and all others as they came.
+//! Claims of a token: the registered claims with their types, and all claims as received.
 
 use super::{Fault, malformed, text_of};
 use crate::database_plugin::StoreTime;
 use serde_json::{Map, Value};
 
-/// Seconds that a token may have ended before (decision A8). None are given to one that has not
-/// begun.
+/// Grace time after the end of a token, in seconds (decision A8). There is no grace time before the
+/// start of a token.
 const LEEWAY: u64 = 60;
-/// The greatest whole number that JSON keeps.
+/// Largest integer that JSON numbers hold exactly, 2⁵³ − 1.
 const LATEST: f64 = 9_007_199_254_740_991.0;
 
-/// What a token claims.
+/// The claims of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claims {
     issuer: Option<String>,
     subject: Option<String>,
     audiences: Vec<String>,
-    /// Seconds since 1970, as are the two below.
+    /// Seconds since 1970, like `begins` and `issued`.
     expires: u64,
     begins: Option<u64>,
     issued: Option<u64>,
     all: Map<String, Value>,
 }
 
-/// What is expected of a token. An empty text expects nothing: where claims decide by another rule.
+/// Expected claims of a token. An empty text accepts every value, for callers with other rules.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Expected<'a> {
-    /// Who made it: `iss`, as a whole.
+    /// Expected issuer: `iss`, compared exactly.
     pub issuer: &'a str,
-    /// For whom it is: one of `aud`, as a whole.
+    /// Expected audience: one of `aud`, compared exactly.
     pub audience: &'a str,
 }
 
@@ -45,47 +45,47 @@ impl Claims {
         })
     }
 
-    /// Who made it.
+    /// Returns the issuer, `iss`.
     #[must_use]
     pub fn issuer(&self) -> Option<&str> {
         self.issuer.as_deref()
     }
 
-    /// Whom it is about.
+    /// Returns the subject, `sub`.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         self.subject.as_deref()
     }
 
-    /// For whom it is.
+    /// Returns the audiences, `aud`.
     #[must_use]
     pub fn audiences(&self) -> &[String] {
         &self.audiences
     }
 
-    /// When it ends, in seconds since 1970.
+    /// Returns the end of the token, in seconds since 1970.
     #[must_use]
     pub fn expires(&self) -> u64 {
         self.expires
     }
 
-    /// When it was made, in seconds since 1970.
+    /// Returns the time of issue, in seconds since 1970.
     #[must_use]
     pub fn issued(&self) -> Option<u64> {
         self.issued
     }
 
-    /// All claims, by their names.
+    /// Returns all claims by name.
     #[must_use]
     pub fn all(&self) -> &Map<String, Value> {
         &self.all
     }
 
-    /// Holds them against what is expected, at store time.
+    /// Compares the claims with `expected` and the store time.
     ///
     /// # Errors
-    /// [`Fault::Issuer`] and [`Fault::Audience`], also where the claim is absent;
-    /// [`Fault::Expired`] 60 seconds behind its end; [`Fault::Immature`].
+    /// [`Fault::Issuer`] and [`Fault::Audience`], also if the claim is absent; [`Fault::Expired`]
+    /// from 60 seconds after the end on; [`Fault::Immature`].
     pub fn check(&self, now: StoreTime, expected: &Expected<'_>) -> Result<(), Fault> {
         let issuer = self.issuer.as_deref().unwrap_or_default();
         if !expected.issuer.is_empty() && issuer != expected.issuer {
@@ -108,7 +108,7 @@ impl Claims {
     }
 }
 
-/// One text, or a list of texts. An empty list is for none, and is refused.
+/// Reads a text or a list of texts. An empty list names no audience and is refused.
 fn audiences(all: &Map<String, Value>) -> Result<Vec<String>, Fault> {
     let wrong = || malformed("its aud is neither a text nor a list of texts");
     match all.get("aud") {
@@ -121,12 +121,12 @@ fn audiences(all: &Map<String, Value>) -> Result<Vec<String>, Fault> {
     }
 }
 
-/// A time that may be absent, cut to whole seconds.
+/// Reads an optional time, cut to whole seconds.
 fn time_of(all: &Map<String, Value>, name: &str) -> Result<Option<u64>, Fault> {
     let Some(value) = all.get(name) else { return Ok(None) };
     let seconds = value.as_f64().filter(|seconds| (0.0..=LATEST).contains(seconds));
     match seconds {
-        // Whole and not negative, as was just found.
+        // In range, as checked above; the cast cuts the fraction.
         Some(seconds) => Ok(Some(seconds as u64)),
         None => Err(malformed(&format!("its {name} is not a number of seconds since 1970"))),
     }

@@ -1,40 +1,42 @@
-//! The keys of an issuer, as a set of JWKs (RFC 7517 §5).
+//! Keys of an issuer, as a set of JWKs (RFC 7517 §5).
 //!
-//! The attack this file stops: a set of so many or so large keys that finding one takes a while,
-//! and one whose keys are weak, or meant for something else.
+//! The attacks this file stops: a set with so many or so large keys that finding a key takes a long
+//! time, and keys that are weak or have another purpose.
 
 use super::{Fault, Token, malformed};
 use bulkhead_wire::json;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Bytes of a set.
+/// Maximum size of a set, in bytes.
 const SET_BYTES: usize = 256 << 10;
-/// Keys of a set.
+/// Maximum number of keys in a set.
 const KEYS: usize = 100;
-/// Members that make a key, and what it is for. Others, such as certificates, are left out.
+/// Members with the key itself and its purpose. Other members, such as certificates, are dropped.
 const MEMBERS: [&str; 8] = ["kty", "crv", "n", "e", "x", "y", "alg", "use"];
 
-/// The keys of an issuer that signatures can be checked with.
+/// Keys of an issuer for the verification of signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySet(Vec<Key>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Key {
     id: Option<String>,
-    /// The beginnings of the algorithms that it is for: `ES256` alone, or all that begin with `RS`.
+    /// Prefixes of the supported algorithms: `ES256` is a single algorithm, `RS` stands for all RSA
+    /// algorithms with this prefix.
     serves: &'static [&'static str],
     alg: Option<String>,
-    /// The JWK, for the host.
+    /// The JWK as text, for the host.
     text: String,
 }
 
 impl KeySet {
-    /// Reads a set: one JSON object with its `keys`. Keys for encryption, and of kinds that the
-    /// host does not serve, are left out.
+    /// Parses a set: a JSON object with the member `keys`. Encryption keys, and keys of kinds that
+    /// the host does not support, are dropped.
     ///
     /// # Errors
-    /// [`Fault::Malformed`] for what is no such set, has more than 256 KiB, or more than 100 keys.
+    /// [`Fault::Malformed`] if `set` is not such an object, or has more than 256 KiB or more than
+    /// 100 keys.
     pub fn read(set: &[u8]) -> Result<Self, Fault> {
         if set.len() > SET_BYTES {
             return Err(malformed("its issuer's set of keys has more than 256 KiB"));
@@ -53,8 +55,8 @@ impl KeySet {
         Ok(Self(keys.iter().filter_map(Value::as_object).filter_map(Key::read).collect()))
     }
 
-    /// The keys for one algorithm by their ids, for [`issuer_keys`](crate::issuer_keys): of those
-    /// that have one, and no other key has it.
+    /// Returns the keys for an algorithm by id, for [`issuer_keys`](crate::issuer_keys). Keys
+    /// without an id and keys with a repeated id are left out.
     #[must_use]
     pub fn by_id(&self, algorithm: &str) -> BTreeMap<String, String> {
         let mut found: BTreeMap<&str, Vec<&Key>> = BTreeMap::new();
@@ -70,11 +72,11 @@ impl KeySet {
         sole.collect()
     }
 
-    /// The key that a token says it is signed by; the only one for its algorithm where it names
-    /// none.
+    /// Returns the key that `token` states. If the token states no key, returns the only key for
+    /// the token's algorithm.
     ///
     /// # Errors
-    /// [`Fault::UnknownKey`] where there is none, or no telling which.
+    /// [`Fault::UnknownKey`] if no key or more than one key matches.
     pub fn key_of(&self, token: &Token<'_>) -> Result<&str, Fault> {
         let wanted = token.key_id();
         let is_meant = |key: &&Key| {
@@ -89,7 +91,7 @@ impl KeySet {
 }
 
 impl Key {
-    /// A key that is for signatures, of a kind that is served.
+    /// Reads a signature key of a supported kind.
     fn read(jwk: &Map<String, Value>) -> Option<Self> {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
         if text("use").is_some_and(|purpose| purpose != "sig") {

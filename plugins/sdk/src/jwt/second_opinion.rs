@@ -1,7 +1,8 @@
-//! A second opinion: what our reader accepts, `jsonwebtoken` accepts with the same claims.
+//! Cross-check: every token that our parser accepts is accepted by `jsonwebtoken` with the same
+//! claims.
 //!
-//! Its signatures are those of the test bed, so that it is asked about everything else: parts,
-//! header, set of keys, claims.
+//! The signatures are checked by the test bed's code, so the comparison covers everything else:
+//! parts, header, key set, claims.
 
 use super::{Claims, Expected};
 use base64::Engine;
@@ -62,18 +63,18 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     Ok(Box::new(OfTestBed(*algorithm, key)))
 }
 
-/// Asks for the second opinion about a token that our reader accepted by `key`, a JWK. Of ES512 the
-/// library has none.
+/// Checks a token that our parser accepted with `key`, a JWK. Skips ES512, which the library does
+/// not support.
 #[track_caller]
 pub(super) fn agrees(token: &str, key: &str, expected: &Expected<'_>, proven: &Claims) {
-    // Another test of this process may have installed it before.
+    // Another test of this process may have installed the provider before.
     PROVIDER.install_default().ok();
     if serde_json::from_str::<Value>(key).expect("a JWK")["crv"] == "P-521" {
         return;
     }
     let header = jsonwebtoken::decode_header(token).expect("a header");
     let mut validation = Validation::new(header.alg);
-    // The script's time is not the system's.
+    // The test's clock is not the system's clock.
     validation.validate_exp = false;
     validation.set_issuer(&[expected.issuer]);
     validation.set_audience(&[expected.audience]);

@@ -1,11 +1,11 @@
-//! Tokens by all kinds of keys, and tokens that are nearly right.
+//! Tokens by all kinds of keys, and tokens that are almost right.
 
 use super::*;
 use crate::crypto::GeneratedKey;
 use crate::testbed::TestHost;
 use serde_json::json;
 
-/// The script's time, in seconds.
+/// The test's time, in seconds since 1970.
 const NOW: u64 = 1_893_456_000;
 const EXPECTED: Expected<'_> = Expected { issuer: "https://issuer.example", audience: "bulkhead" };
 
@@ -27,7 +27,7 @@ fn key(host: &TestHost, kind: &str, bits: u32) -> GeneratedKey {
     host.crypto().generate_key(kind, bits, "pkcs8").ok().unwrap()
 }
 
-/// A set with the key under that name.
+/// A set with the key under this id.
 fn set(named: &[(&str, &GeneratedKey)]) -> Vec<u8> {
     let keys: Vec<Value> = named
         .iter()
@@ -51,7 +51,7 @@ fn prove(host: &TestHost, jwt: &str, algorithms: &[&str], set: &[u8]) -> Result<
     Ok(claims)
 }
 
-/// A token of an Ed25519 key, whose header and claims are those texts.
+/// A token signed by an Ed25519 key, with these texts as header and claims.
 fn by_hand(host: &TestHost, key: &GeneratedKey, header: &str, claims: &str) -> String {
     let (header, claims) = (URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
     let signed = format!("{header}.{claims}");
