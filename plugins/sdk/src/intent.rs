@@ -1,14 +1,15 @@
-//! Things that roll forward: written down before they are changed, so that no crash leaves a
+//! Changes that roll forward. Each change is recorded before it is made, so that no crash leaves a
 //! password in force that the store does not know.
 //!
 //! The fault this file rules out: a process that dies between `ALTER ROLE … PASSWORD` and the
-//! commit that stores the password. The order is always the same, and written only here: candidate
-//! and guard, checkpoint, effect, verify, and the new state in the commit that removes the intent.
-//! Each step takes what the step before it gave, so that another order does not compile. If
-//! anything goes wrong after the checkpoint, the guard wakes the engine, which looks what is in
-//! force and goes on from there. **No candidate is forgotten before another is proven.**
+//! commit that stores the password. The order is always the same, and is written only here:
+//! candidate and guard, checkpoint, effect, verification, and the new state in the commit that
+//! removes the intent. Each step consumes the result of the previous step, so that another order
+//! does not compile. If a step after the checkpoint fails, the guard wakes the engine, which finds
+//! the candidate in force and continues from there. **No candidate is forgotten before another is
+//! proven.**
 //!
-//! # A password that is changed
+//! # Change of a password
 //!
 //! ```
 //! use bulkhead_sdk::database_plugin::Credential;
@@ -40,7 +41,7 @@
 //!     Ok(Answer::nothing())
 //! }
 //!
-//! /// What a call that failed or died left behind.
+//! /// Finishes the change of a call that failed or died.
 //! fn finish(host: &dyn Host) -> Result<(), Failure> {
 //!     let Some(intent) = Intent::recover(host, "app")? else { return Ok(()) };
 //!     let intent = match intent.look(|candidate: &String| works(host, candidate))? {
@@ -49,11 +50,11 @@
 //!     };
 //!     let current: Option<String> = host.storage().get_plain("password")?;
 //!     let intent = match current {
-//!         // The old one still works: the candidate may be one that the target refuses.
+//!         // The old password still works: perhaps the target refuses the candidate.
 //!         Some(old) if works(host, &old)? => {
 //!             intent.restart(host, host.passwords().generate("")?, Candidates::Disproven)?
 //!         }
-//!         // Nothing is known to work: the same candidate once more.
+//!         // No password is known to work: try the same candidate again.
 //!         _ => intent,
 //!     };
 //!     store(host, change(host, intent)?)
@@ -110,10 +111,11 @@
 //!
 //! # Secrets that a provider makes
 //!
-//! Where the provider chooses the secret, the candidate is what existed before (the ids of the
-//! keys), the effect gives what it made, and [`Proven::confirm`] gets it. A recovery cannot learn a
-//! secret that was shown once: it lists what exists, deletes what is new and ours, and then makes
-//! again ([`Intent::make`] on the recovered intent).
+//! If the provider chooses the secret, the candidate is the state before the change (the ids of the
+//! existing keys), the effect returns the new secret, and [`Proven::confirm`] passes the secret on.
+//! A recovery cannot learn a secret that the provider showed only once: the recovery lists the
+//! existing keys, deletes the new keys of this engine, and then makes a key again ([`Intent::make`]
+//! on the recovered intent).
 
 mod open;
 
@@ -127,31 +129,32 @@ use serde_json::Value;
 
 pub use open::{hasten, is_open};
 
-/// What the keys of the records and timers of intents begin with.
+/// Prefix of the keys of intent records and their timers.
 const PREFIX: &str = "intent/";
-/// Most candidates of one intent. Each look may be a login, and a target that counts failed logins
-/// locks the account.
+/// Maximum number of candidates of an intent. Each check of a candidate may be a login, and a
+/// target that counts failed logins locks the account.
 const MOST_CANDIDATES: usize = 32;
-/// Random bytes of the name that tells one hold of an intent from every other.
+/// Random bytes in the name of a hold, which tells one call's hold of an intent from every other.
 const HOLD: u32 = 16;
 
-/// The key of the intent that the timer `timer` is about; `None` for an engine's own timers, whose
-/// keys must not begin with `intent/`.
+/// Returns the key of the intent that the timer `timer` belongs to; `None` for an engine's own
+/// timers, whose keys must not begin with `intent/`.
 #[must_use]
 pub fn key_of(timer: &str) -> Option<&str> {
     timer.strip_prefix(PREFIX)
 }
 
-/// As it is stored, under the key of its timer. A candidate that is a struct follows the rule of
-/// [`bulkhead_wire::stored`], too: it is part of this record.
+/// The stored form of an intent, under the key of the intent's timer. A candidate that is a struct
+/// follows the rule of [`bulkhead_wire::stored`], too, because the candidate is part of this
+/// record.
 #[derive(Serialize, Deserialize)]
 struct Record<C> {
-    /// Changes with every call that takes the intent up, so that only the last of them can confirm
-    /// it.
+    /// Name that changes with every call that takes over the intent, so that only the last call can
+    /// confirm the intent.
     hold: String,
     lane: String,
     newest: C,
-    /// Oldest first.
+    /// Earlier candidates, oldest first.
     older: Vec<C>,
 }
 
@@ -159,18 +162,17 @@ impl<C: Serialize + DeserializeOwned> Stored for Record<C> {
     const KIND: &'static str = "intent";
 }
 
-/// A change outside that is written down, committed and guarded, and of which it is not known yet
-/// whether it happened.
+/// An external change that is recorded, committed and guarded, with a result that is not known yet.
 ///
-/// `C` is the candidate: a password, a key, or what a provider had before. No `Debug`: it is a
-/// secret.
+/// `C` is the candidate: a password, a key, or the provider's state before the change. No `Debug`:
+/// the candidate is a secret.
 #[must_use = "an intent that is not confirmed is finished by the engine's wake"]
 pub struct Intent<C> {
     key: String,
     record: Record<C>,
 }
 
-/// Proof that the candidate is in force. `T` is what the effect made besides.
+/// Proof that the candidate is in force. `T` is the other result of the effect.
 #[must_use = "what is in force is stored by confirming it"]
 pub struct Proven<C, T = ()> {
     key: String,
@@ -179,41 +181,43 @@ pub struct Proven<C, T = ()> {
     made: T,
 }
 
-/// Where a recovery stands.
+/// Result of a search for the candidate in force.
 pub enum Found<C> {
-    /// A candidate is in force: confirm it.
+    /// A candidate is in force: confirm the candidate.
     InForce(Proven<C>),
-    /// None is. Look whether what was before is, and [`restart`](Intent::restart),
-    /// [`make`](Intent::make) the newest again, or [`give_up`](Intent::give_up).
+    /// No candidate is in force. Check whether the state before the intent is in force, and
+    /// [`restart`](Intent::restart), [`make`](Intent::make) the newest candidate again, or
+    /// [`give_up`](Intent::give_up).
     Nowhere(Intent<C>),
 }
 
-/// What becomes of the candidates so far when there is a new one.
+/// Treatment of the earlier candidates when a new candidate is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidates {
-    /// Any of them may be in force, so they are kept.
+    /// Keeps the earlier candidates, because any of them may be in force.
     Kept,
-    /// What was before the intent is proven to be in force, so that none of them is.
+    /// Drops the earlier candidates, because the state before the intent is proven to be in force.
     Disproven,
 }
 
-/// Why an intent may end without a candidate that is in force.
+/// Reason to end an intent without a candidate in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// What was before the intent is proven to be in force, and is to stay.
+    /// The state before the intent is proven to be in force, and is to stay.
     Unchanged,
-    /// What it was about is gone: the role was deleted, the account removed.
+    /// The object of the change is gone: the role was deleted, the account removed.
     Unwanted,
 }
 
 impl<C: Serialize + DeserializeOwned> Intent<C> {
-    /// Writes down that `candidate` is about to be put in force, with a guard, and commits both
-    /// with what the call buffered before. `key` names what is changed, within the rules of
-    /// storage keys; `lane` is the target whose troubles must not stall others.
+    /// Records that `candidate` is about to be put in force, sets a guard, and commits both
+    /// together with the buffered writes of the call. `key` names the object of the change, within
+    /// the rules of storage keys; `lane` names the target, so that trouble with this target does
+    /// not delay work for others.
     ///
     /// # Errors
-    /// Unavailable while an earlier intent with that key is not finished. What storage, clock or
-    /// checkpoint refused.
+    /// Unavailable while an earlier intent with that key is not finished. Failures of storage,
+    /// clock or checkpoint.
     pub fn begin(host: &dyn Host, key: &str, lane: &str, candidate: C) -> Result<Self, Failure> {
         if is_open(host, key)? {
             let message = format!(
@@ -226,30 +230,30 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         Self { key: key.to_owned(), record }.write_down(host)
     }
 
-    /// Takes up what an earlier call left, if it left anything; only this call can confirm it then.
-    /// For `wake`, which never runs while the call that guards the key does. A handler that
-    /// recovers takes the intent away even from a call that is still at work on it.
+    /// Takes over the intent of an earlier call, if there is one; from then on only this call can
+    /// confirm the intent. For `wake`, which never runs while the call with the guard runs. A
+    /// handler that recovers takes the intent away even from a running call.
     ///
     /// # Errors
-    /// Internal when the intent has another shape: a newer version wrote it. Unavailable and
-    /// conflict as [`begin`](Self::begin).
+    /// Internal if the intent has another shape, because a newer version wrote the intent.
+    /// Unavailable and conflict as [`begin`](Self::begin).
     pub fn recover(host: &dyn Host, key: &str) -> Result<Option<Self>, Failure> {
         let Some(record) = host.storage().get::<Record<C>>(&name(key))? else { return Ok(None) };
         let record = Record { hold: new_hold(host), ..record };
         Self { key: key.to_owned(), record }.write_down(host).map(Some)
     }
 
-    /// Every candidate that may be in force, the newest first.
+    /// Iterates over every candidate that may be in force, the newest first.
     pub fn candidates(&self) -> impl Iterator<Item = &C> {
         std::iter::once(&self.record.newest).chain(self.record.older.iter().rev())
     }
 
-    /// Puts the newest candidate in force and verifies that it is. `verify` asks the target, as its
-    /// user would.
+    /// Puts the newest candidate in force by `effect` and verifies the change by `verify`, which
+    /// asks the target with the login of the target's user.
     ///
     /// # Errors
-    /// What `effect` or `verify` refused. The handler passes it on; intent and guard stay, and
-    /// recovery decides.
+    /// Failures of `effect` or `verify`. The handler passes the failure on; intent and guard stay,
+    /// and recovery decides.
     pub fn make<T>(
         self,
         effect: impl FnOnce(&C) -> Result<T, Failure>,
@@ -261,10 +265,10 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         Ok(Proven { key: self.key, hold: self.record.hold, candidate, made })
     }
 
-    /// Looks which candidate is in force, the newest first.
+    /// Searches for the candidate in force, the newest first.
     ///
     /// # Errors
-    /// What `in_force` refused, because it could not tell. Nothing is lost.
+    /// A failure of `in_force`, if it cannot tell. The intent stays in the store.
     pub fn look(
         self,
         mut in_force: impl FnMut(&C) -> Result<bool, Failure>,
@@ -288,10 +292,10 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         Ok(Found::Nowhere(Self { key, record: Record { older, ..record } }))
     }
 
-    /// Writes down a new candidate and commits it, as [`begin`](Self::begin) did the first.
+    /// Records and commits a new candidate, as [`begin`](Self::begin) did with the first candidate.
     ///
     /// # Errors
-    /// Unavailable when another call took the intent up or finished it; internal when too many
+    /// Unavailable if another call took over or finished the intent; internal if too many
     /// candidates are [kept](Candidates::Kept), which an operator must then tell apart. The intent
     /// stays.
     pub fn restart(
@@ -316,11 +320,11 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         Self { key, record: Record { newest: candidate, older, ..record } }.write_down(host)
     }
 
-    /// Forgets the intent and its candidates, in the commit that ends the call, and says so in the
-    /// log.
+    /// Ends the intent and forgets its candidates, in the commit that ends the call, and logs the
+    /// reason.
     ///
     /// # Errors
-    /// Unavailable when another call took the intent up or finished it.
+    /// Unavailable if another call took over or finished the intent.
     pub fn give_up(self, host: &dyn Host, because: Ended) -> Result<(), Failure> {
         check_hold(host, &self.key, &self.record.hold)?;
         forget(host, &self.key)?;
@@ -346,20 +350,21 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
 }
 
 impl<C, T> Proven<C, T> {
-    /// Lets `store` put what is in force into the mount's records, and ends the intent: all in the
-    /// commit that ends the call, which fails if another call takes the intent up before it. No
-    /// checkpoint may come between.
+    /// Lets `store` write the value in force to the mount's records, and ends the intent.
+    /// Everything is in the commit that ends the call, which fails if another call takes over the
+    /// intent before that commit. The call must not make a checkpoint in between.
     ///
     /// # Errors
-    /// Unavailable when another call took the intent up or finished it: what is in force now is for
-    /// that call to say, and nothing of this one is stored. What `store` refused.
+    /// Unavailable if another call took over or finished the intent: that call decides about the
+    /// value in force, and nothing of this call is stored. Failures of `store`.
     pub fn confirm<R>(
         self,
         host: &dyn Host,
         store: impl FnOnce(&C, T) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         check_hold(host, &self.key, &self.hold)?;
-        // First, so that a checkpoint in `store` would end the intent together with what it stores.
+        // First, so that a checkpoint in `store` would end the intent together with the stored
+        // values.
         forget(host, &self.key)?;
         store(&self.candidate, self.made)
     }
@@ -373,8 +378,8 @@ fn new_hold(host: &dyn Host) -> String {
     hexadecimal::text(&host.random().bytes(HOLD))
 }
 
-/// Reads the intent again, in the segment that is about to be committed: a checkpoint forgot the
-/// first read, and the commit checks this one.
+/// Reads the intent again, in the segment that is about to be committed: a checkpoint dropped the
+/// first read, so that only this read is checked at the commit.
 fn check_hold(host: &dyn Host, key: &str, hold: &str) -> Result<(), Failure> {
     match host.storage().get::<Record<Value>>(&name(key))? {
         Some(record) if record.hold == hold => Ok(()),

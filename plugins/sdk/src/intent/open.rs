@@ -1,28 +1,29 @@
-//! Intents that are not finished, as handlers see them: they may ask and hasten, and never take one
-//! up.
+//! Unfinished intents from the view of handlers, which may query and hasten an intent but never
+//! take over the intent.
 //!
-//! The fault this file stops: two calls at work on one change, of which the later one forgets the
-//! candidate that the earlier one is about to put in force.
+//! The fault this file stops: two concurrent calls for the same change, so that the later call
+//! forgets the candidate that the earlier call is about to put in force.
 
 use super::{Record, name};
 use crate::host::Host;
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
 
-/// Whether a change of `key` is not finished.
+/// Returns true if a change of `key` is not finished.
 ///
 /// # Errors
-/// Unavailable when the store cannot be read.
+/// Unavailable if the store cannot be read.
 pub fn is_open(host: &dyn Host, key: &str) -> Result<bool, Failure> {
     Ok(host.storage().get_bytes(&name(key))?.is_some())
 }
 
-/// Lets the engine be woken for a change that is not finished as soon as this call ends, instead of
-/// at the end of its pause, and commits that with what the call buffered. For handlers: to take the
-/// intent up is for the wake alone, of which there is one at a time. Tells whether there was any.
+/// Wakes the engine for an unfinished change as soon as this call ends, instead of after the
+/// back-off, and commits that together with the buffered writes of the call. For handlers: only
+/// `wake`, which runs once at a time, may take over the intent. Returns true if there was an
+/// unfinished change.
 ///
 /// # Errors
-/// What storage, clock or checkpoint refused.
+/// Failures of storage, clock or checkpoint.
 pub fn hasten(host: &dyn Host, key: &str) -> Result<bool, Failure> {
     let name = name(key);
     let Some(record) = host.storage().get::<Record<Value>>(&name)? else { return Ok(false) };

@@ -1,5 +1,5 @@
-//! The intent on the test bed: an engine that changes a password, and one whose provider makes
-//! keys, killed everywhere.
+//! The intent on the test bed: an engine that changes a password, and an engine with keys made by a
+//! provider, each killed at every step.
 
 use super::{Candidates, Ended, Found, Intent, Proven, Record, key_of};
 use crate::database_plugin::{Credential, NewUser};
@@ -118,7 +118,7 @@ fn orders() -> Connection {
     }
 }
 
-/// A bed whose database has the user, with a password that the engine knows.
+/// A test bed with the user in the database, and with a password that the engine knows.
 fn bed() -> TestBed<Rotation> {
     let bed = TestBed::<Rotation>::new().unwrap();
     let app = NewUser {
@@ -139,7 +139,7 @@ fn rotated(bed: &TestBed<Rotation>) -> Result<(), Failure> {
     bed.write("rotate", &json!({})).map(drop)
 }
 
-/// The password that the engine would answer, and whether it is the one in force.
+/// The password that the engine would answer, and true if the password is in force.
 fn stored(bed: &TestBed<Rotation>) -> (String, bool) {
     let stored = bed.host.stored("password").unwrap().as_str().unwrap().to_owned();
     let in_force = bed.host.user("orders", "app").unwrap().credential;
@@ -211,7 +211,8 @@ fn wherever_recovery_dies_too_the_next_one_goes_on() {
             bed.host.die_after(first);
             rotated(&bed).unwrap_err();
             bed.host.die_after(second);
-            // A recovery that finds its candidate in force changes nothing, and cannot die of it.
+            // A recovery that finds its candidate in force has no effect, so the process cannot die
+            // in it.
             if bed.run_guards().is_err() {
                 assert!(is_open(&bed), "{first}, then {second}");
                 bed.run_guards().unwrap_or_else(|again| panic!("{first}, then {second}: {again}"));
@@ -375,8 +376,8 @@ fn an_engines_own_timer_is_no_intent() {
     assert_eq!(key_of("intent"), None);
 }
 
-/// An engine whose provider makes the secret: the candidate is the names of the keys that were
-/// there before.
+/// An engine for secrets that the provider makes: the candidate is the list of the keys that
+/// existed before.
 struct Keys;
 
 impl SecretsEngine for Keys {

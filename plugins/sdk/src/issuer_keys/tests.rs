@@ -1,4 +1,4 @@
-//! Sets that change, are asked for often, are withdrawn, or are too large.
+//! Key sets that change, are requested often, lose keys, or are too large.
 
 use super::*;
 use crate::testbed::TestHost;
@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 
 const ENDPOINT: &str = "https://issuer.example/keys";
 
-/// An issuer, and how often it was asked.
+/// An issuer that counts its requests.
 #[derive(Default)]
 struct Issuer {
     keys: RefCell<BTreeMap<String, String>>,
