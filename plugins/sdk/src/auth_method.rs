@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 /// An auth method: its name and version, its table, and the renewal of its logins.
 ///
 /// Rows marked [`login`](Row::login) need no token and answer [`Answer::login`]. An auth method has
-/// neither leases nor database plugins: these interfaces of [`Host`] refuse every call. Nothing is
-/// kept between calls.
+/// neither leases nor database plugins: these interfaces of [`Host`] refuse every call. An auth
+/// method must keep nothing between calls.
 pub trait AuthMethod {
-    /// Canonical name, also the type under which the method is mounted.
+    /// Canonical name, also a mount type.
     const NAME: &'static str;
-    /// Other types under which the method can be mounted, as clients of the field name these types.
-    /// Only for components that are part of the server.
+    /// Further mount types, named as clients of the field name the method. Only for components that
+    /// are part of the server.
     const ALIASES: &'static [&'static str] = &[];
     /// Semantic version; most methods use `env!("CARGO_PKG_VERSION")`.
     const VERSION: &'static str;

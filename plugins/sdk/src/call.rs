@@ -67,7 +67,7 @@ pub struct Mount {
     pub path: String,
     /// Stable id for people and policies.
     pub accessor: String,
-    /// Type under which the mount was enabled.
+    /// Type of the mount, as given when the mount was enabled.
     pub kind: String,
     /// Default lifetime.
     pub default_ttl: u64,

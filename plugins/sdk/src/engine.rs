@@ -13,13 +13,14 @@ use bulkhead_wire::stored::Stored;
 
 /// A secrets engine: its name and version, its table, and the renewal and revocation of its leases.
 ///
-/// An engine keeps nothing between calls: each call runs in a new component instance. Lasting data
-/// goes through [`Host::storage`].
+/// An engine must keep nothing between calls: each call runs in a fresh component instance, or in
+/// an instance that served other calls of the same mount (decision T4). Lasting data goes through
+/// [`Host::storage`].
 pub trait SecretsEngine {
-    /// Canonical name, also the type under which the engine is mounted.
+    /// Canonical name, also a mount type.
     const NAME: &'static str;
-    /// Other types under which the engine can be mounted, as clients of the field name these types.
-    /// Only for components that are part of the server.
+    /// Further mount types, named as clients of the field name the engine. Only for components that
+    /// are part of the server.
     const ALIASES: &'static [&'static str] = &[];
     /// Semantic version; most engines use `env!("CARGO_PKG_VERSION")`.
     const VERSION: &'static str;

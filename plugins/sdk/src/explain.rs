@@ -1,6 +1,6 @@
-//! A role's constraints on a login, each with a reason. The reasons are the same for a login, which
-//! stops at the first unmet constraint, and for an operator, who gets the complete list (decision
-//! B2).
+//! A role's constraints on a login, each with a reason. A login stops at the first unmet
+//! constraint; an explanation for the operator lists all constraints, with the same reasons
+//! (decision B2).
 //!
 //! The fault this file stops: an explanation that differs from the login's decision. A single
 //! function checks a login against its role and takes [`Constraints`] as a parameter.

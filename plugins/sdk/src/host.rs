@@ -1,8 +1,7 @@
 //! The host as an engine sees it: one interface for each import of the world `secrets-engine`.
 //!
-//! An engine receives `&dyn Host` and reaches nothing else. In a component the interfaces are the
-//! real imports; in unit tests they are the [test bed](crate::testbed). Neither shows a Bulkhead
-//! token.
+//! An engine receives `&dyn Host` and reaches nothing else. The interfaces are the real imports in
+//! a component, and the [test bed](crate::testbed) in unit tests. Neither shows a Bulkhead token.
 
 mod ambient;
 mod crypto;
@@ -66,7 +65,7 @@ pub(crate) use each_face;
 
 macro_rules! declare {
     ($($(#[$doc:meta])* $name:ident: $face:ident,)*) => {
-        /// Everything that an engine can use outside of its own memory.
+        /// The complete access of an engine to the world outside of its own memory.
         #[cfg(not(all(
             target_family = "wasm",
             any(feature = "secrets-engine", feature = "auth-method")
@@ -79,16 +78,16 @@ macro_rules! declare {
 
 each_face!(declare);
 
-/// Everything that an engine can use outside of its own memory. In a component the interfaces are
-/// defined beside the imports.
+/// The complete access of an engine to the world outside of its own memory. The methods are defined
+/// beside the imports of the component.
 #[cfg(all(target_family = "wasm", any(feature = "secrets-engine", feature = "auth-method")))]
 pub trait Host {}
 
 /// The lease book, limited to the operations of an engine.
 pub trait Leases {
     /// Records a lease before the leased thing exists. Use
-    /// [`Reservation`](crate::reservation::Reservation), which keeps the order right. Returns the
-    /// handle with which a later call can end the lease.
+    /// [`Reservation`](crate::reservation::Reservation), which keeps the order right. Returns a
+    /// handle for a later call to end the lease.
     ///
     /// # Errors
     /// Invalid request for a `tag` outside 1 to 256 bytes or used before in the call.
@@ -234,7 +233,7 @@ pub trait Cache {
 
 impl dyn Cache + '_ {
     /// Returns the value under `key`. If there is none, `make` makes the value, which is stored for
-    /// `ttl` seconds. Of many concurrent calls only one runs `make`, unless that takes longer than
+    /// `ttl` seconds. Only one of many concurrent calls runs `make`, unless that takes longer than
     /// ten seconds.
     ///
     /// # Errors
@@ -256,7 +255,7 @@ impl dyn Cache + '_ {
 
 /// The host's secure random generator.
 pub trait Random {
-    /// Returns `length` random bytes, at most 4,096.
+    /// Returns `length` random bytes, at most 4,096; a greater `length` ends the call.
     fn bytes(&self, length: u32) -> Vec<u8>;
 }
 

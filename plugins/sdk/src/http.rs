@@ -53,7 +53,7 @@ pub struct Request {
     pub secrets: Vec<String>,
     /// True for a POST that changes nothing.
     pub safe: bool,
-    /// Identity with which the host sends the request; see [`Request::as_pod`].
+    /// Sender identity that the host adds; see [`Request::as_pod`].
     pub identity: Option<String>,
 }
 

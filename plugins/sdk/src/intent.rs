@@ -137,8 +137,8 @@ const MOST_CANDIDATES: usize = 32;
 /// Random bytes in the name of a hold, which tells one call's hold of an intent from every other.
 const HOLD: u32 = 16;
 
-/// Returns the key of the intent that the timer `timer` belongs to; `None` for an engine's own
-/// timers, whose keys must not begin with `intent/`.
+/// Returns the key of the intent with the timer `timer`; `None` for an engine's own timers, which
+/// must not have keys that begin with `intent/`.
 #[must_use]
 pub fn key_of(timer: &str) -> Option<&str> {
     timer.strip_prefix(PREFIX)

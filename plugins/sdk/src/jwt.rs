@@ -92,8 +92,8 @@ pub enum Fault {
     Refused(Failure),
 }
 
-/// Shows no issuer, audience or algorithm of the token: they may be unproven, and a caller who
-/// reads the answer could use the messages to test guesses.
+/// Shows no issuer, audience or algorithm of the token: these may be unproven, and a caller could
+/// use the messages to test guesses.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -118,7 +118,7 @@ impl Text {
         Self { written: written.trim().to_owned(), encoded: false }
     }
 
-    /// Wraps a value without encoding, in which every character counts.
+    /// Wraps a value without encoding; every character counts.
     #[must_use]
     pub fn exact(written: &str) -> Self {
         Self { written: written.to_owned(), encoded: false }

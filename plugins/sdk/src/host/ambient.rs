@@ -29,8 +29,8 @@ pub trait Ambient {
     /// server's environment belongs to a cloud service that Bulkhead does not support.
     fn cloud_token(&self, cloud: &str, audience: &str) -> Result<MachineToken, Failure>;
 
-    /// Returns the cluster in which the server is a pod; `None` outside of a cluster. To send
-    /// requests with the pod's identity, use [`Request::as_pod`](crate::http::Request::as_pod).
+    /// Returns the cluster of the server's pod; `None` outside of a cluster. To send requests with
+    /// the pod's identity, use [`Request::as_pod`](crate::http::Request::as_pod).
     ///
     /// # Errors
     /// Permission denied; precondition failed if the environment names no host or no port.
@@ -53,7 +53,7 @@ impl fmt::Debug for MachineToken {
     }
 }
 
-/// The cluster in which the server is a pod.
+/// The cluster of the server's pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
     /// DNS name or address of the cluster's API; an IPv6 address has no brackets.

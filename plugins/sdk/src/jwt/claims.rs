@@ -126,7 +126,7 @@ fn time_of(all: &Map<String, Value>, name: &str) -> Result<Option<u64>, Fault> {
     let Some(value) = all.get(name) else { return Ok(None) };
     let seconds = value.as_f64().filter(|seconds| (0.0..=LATEST).contains(seconds));
     match seconds {
-        // In range, as checked above; the cast cuts the fraction.
+        // The value was found in range above; the cast cuts the fraction.
         Some(seconds) => Ok(Some(seconds as u64)),
         None => Err(malformed(&format!("its {name} is not a number of seconds since 1970"))),
     }
