@@ -1,10 +1,10 @@
-//! Admission to the engine's pool of instances: who waits, and who gives way.
+//! Admission to the engine's pool of instances: a queue of calls, fair to mounts and to clients.
 //!
-//! Every instance has its slot here, the idle ones too. The attacks this file stops: one mount
-//! whose calls hang, or come in thousands, holding every slot; and one client that does so to the
-//! other clients of a mount. Free slots go round by mount, within a mount by client, and not by
-//! arrival; the requests of a mount hold no more than its share; and the last slots are for due
-//! work, so that leases end while requests hang.
+//! Every instance holds a slot, also an idle instance. Prevents one mount from holding every slot
+//! with calls that hang or come in thousands, and one client from doing the same to the other
+//! clients of a mount. Free slots go round by mount, and within a mount by client, not by arrival.
+//! The requests of a mount hold no more than its share. The last slots are for due work, so that
+//! leases end while requests hang.
 
 use crate::compartment::{Compartment, Taken};
 use crate::fair_queue::FairQueue;
@@ -17,39 +17,39 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Milliseconds after which a caller that met a full queue may try again.
+/// Milliseconds after which a caller may retry if the queue was full.
 const FULL_QUEUE_PAUSE: u64 = 1_000;
 
-/// Which of two queues a call waits in.
+/// The queue in which a call waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// Calls whose callers wait. They never take the last slots, and of one mount not more than its
-    /// share.
+    /// Requests: their callers wait. Requests never take the last slots, and the requests of one
+    /// mount take no more than its share.
     Foreground,
-    /// Due work, of which there is never more than there are claims.
+    /// Due work. The number of claims bounds its calls.
     Background,
 }
 
-/// The slots that a call wants.
+/// A call's request for slots.
 pub struct SlotRequest<'a> {
-    /// The mount that it belongs to.
+    /// The mount of the call.
     pub compartment: &'a Arc<Compartment>,
-    /// Instances that it may need at once: two where it reaches a database plugin, so that a nested
-    /// call never waits for an instance that its own caller holds.
+    /// Instances that the call may need at once: two if the call reaches a database plugin, so that
+    /// a nested call never waits for an instance that its own caller holds.
     pub slots: u32,
-    /// Where it waits.
+    /// The queue of the call.
     pub priority: Priority,
-    /// The client that it is for, among those of its mount; `None` for due work.
+    /// The client of the call, for fairness within the mount; `None` for due work.
     pub caller: Option<Client>,
-    /// How long it waits.
+    /// The end of the wait.
     pub deadline: Instant,
 }
 
-/// The slots of the pool of instances. A root call takes them once and holds them until it ends.
+/// Slots of the pool of instances. A root call takes its slots once and holds them until it ends.
 pub struct Admission {
     all: Arc<InstanceSlots>,
     count: u32,
-    /// The mount's share that they are of; none for due work and idle instances.
+    /// The mount's share that the slots count against; `None` for due work and idle instances.
     share: Option<Arc<Taken>>,
 }
 
@@ -76,7 +76,7 @@ struct State {
     background: Ring,
 }
 
-/// The mounts that have calls waiting, in the order in which they are served next.
+/// Mounts with waiting calls, in the order of service.
 type Ring = VecDeque<Queue>;
 
 /// The waiting calls of one mount, served client by client.
@@ -91,28 +91,28 @@ struct Waiter {
     admit: oneshot::Sender<Admission>,
 }
 
-/// What became of a call that asked for slots.
+/// The result of a call's request for slots.
 pub(crate) enum Entered {
     Admitted(Admission),
     Waits {
         admission: oneshot::Receiver<Admission>,
-        /// There are too few slots: it is not only that the mount has its share.
+        /// The pool has too few free slots; false if only the mount's share is used up.
         lacks_room: bool,
     },
-    /// As many calls of its mount wait already as may.
+    /// The queue of the mount is full.
     Crowded,
 }
 
-/// Whether a call may have its slots now.
+/// Says if a call may have its slots now.
 enum Fit {
     Fits,
-    /// Its mount holds its share.
+    /// The mount holds its whole share.
     FullShare,
-    /// There are too few slots for any call of its priority.
+    /// The pool has too few slots for any call of this priority.
     NoRoom,
 }
 
-/// Waiters and what they get, to be sent when the lock is free again.
+/// Admissions for waiters, sent after the lock is released.
 type HandedOut = Vec<(oneshot::Sender<Admission>, Admission)>;
 
 impl InstanceSlots {
@@ -121,7 +121,7 @@ impl InstanceSlots {
         Arc::new(Self(Mutex::new(State { free: count, foreground, background })))
     }
 
-    /// Takes the slots at once, or joins the queue for them.
+    /// Takes the slots at once, or joins the queue.
     pub(crate) fn enter(self: &Arc<Self>, wanted: &SlotRequest<'_>) -> Entered {
         let &SlotRequest { compartment, slots, priority, caller, .. } = wanted;
         let mut state = self.lock();
@@ -134,14 +134,15 @@ impl InstanceSlots {
         if !state.enqueue(priority, caller, waiter) {
             return Entered::Crowded;
         }
-        // This mount may be next although another waits: for its own share.
+        // The mount may be next although another mount waits: the other mount may wait for its own
+        // share.
         let handed_out = state.hand_out(self);
         drop(state);
         send_all(handed_out);
         Entered::Waits { admission, lacks_room: matches!(fit, Fit::NoRoom) }
     }
 
-    /// A slot for an instance that is kept for later, if there is one that no call waits for.
+    /// Returns a slot for an idle instance, if the pool has a slot that no call waits for.
     pub(crate) fn enter_idle(self: &Arc<Self>) -> Option<Admission> {
         let mut state = self.lock();
         let is_spare = state.free > limits::BACKGROUND_SLOTS
@@ -165,7 +166,7 @@ impl InstanceSlots {
         send_all(handed_out);
     }
 
-    /// Slots that are free.
+    /// Returns the number of free slots.
     #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
         self.lock().free as usize
@@ -176,7 +177,8 @@ impl InstanceSlots {
     }
 }
 
-/// A waiter that went away meanwhile gives back what it was given.
+/// Sends the admissions. The admission of a cancelled waiter is dropped, and so gives its slots
+/// back.
 fn send_all(handed_out: HandedOut) {
     for (admit, admission) in handed_out {
         drop(admit.send(admission));
@@ -198,7 +200,7 @@ impl State {
             return Fit::NoRoom;
         }
         let held = compartment.taken().slots();
-        // One call is always served, however small the share.
+        // One call is always served, however small the share is.
         let is_over = held > 0 && held.saturating_add(slots) > compartment.limits().concurrency;
         if is_foreground && is_over { Fit::FullShare } else { Fit::Fits }
     }
@@ -218,8 +220,9 @@ impl State {
         Admission { all: Arc::clone(all), count: slots, share }
     }
 
-    /// Queues a call behind the others of its client. Says whether there was room to wait: where
-    /// the mount's queue is full, the client with most calls in it makes room for one with fewer.
+    /// Queues a call behind the other calls of its client. If the mount's queue is full, drops the
+    /// last call of the client with most calls to make room for a client with fewer. Returns false
+    /// if the queue has no room.
     fn enqueue(&mut self, priority: Priority, caller: Option<Client>, waiter: Waiter) -> bool {
         let ring = self.ring(priority);
         let share = waiter.compartment.taken();
@@ -232,7 +235,7 @@ impl State {
         if queue.waiting.len() >= limits::WAITING_CALLS {
             queue.waiting.retain(|waiter| !waiter.admit.is_closed());
         }
-        // The one that makes room learns it by its sender, which is dropped here.
+        // The dropped call learns of the refusal, because its sender is dropped here.
         let has_room = queue.waiting.len() < limits::WAITING_CALLS
             || queue.waiting.pop_excess_over(&caller).is_some();
         if has_room {
@@ -241,8 +244,8 @@ impl State {
         has_room
     }
 
-    /// Gives free slots to the calls that wait: due work first, of which there is little, and in
-    /// each priority mount by mount.
+    /// Hands free slots to waiting calls: first to due work, which has few calls, and in each
+    /// priority mount by mount.
     fn hand_out(&mut self, all: &Arc<InstanceSlots>) -> HandedOut {
         let mut handed_out = HandedOut::new();
         for priority in [Priority::Background, Priority::Foreground] {
@@ -250,8 +253,8 @@ impl State {
             while passed_over < self.ring(priority).len() {
                 let Some((slots, compartment)) = self.next(priority) else { continue };
                 match self.fit(priority, slots, &compartment) {
-                    // A call behind it that wants one slot less waits too, or two slots would never
-                    // be free together.
+                    // Calls behind this call wait too, even calls for one slot less: otherwise two
+                    // slots would never be free together.
                     Fit::NoRoom => break,
                     Fit::FullShare => passed_over += 1,
                     Fit::Fits => {
@@ -268,8 +271,8 @@ impl State {
         handed_out
     }
 
-    /// What the first call of the mount that is next wants. `None` when no call of that mount waits
-    /// any more, and it is not next any more.
+    /// Returns the request of the next mount's first call. If no call of that mount waits any more,
+    /// removes the mount from the ring and returns `None`.
     fn next(&mut self, priority: Priority) -> Option<(u32, Arc<Compartment>)> {
         let ring = self.ring(priority);
         let queue = ring.front_mut()?;

@@ -1,10 +1,10 @@
-//! What the calls of one mount keep for each other in memory.
+//! In-memory caches that the calls of one mount share.
 //!
-//! The attack this file stops: one mount's calls reading or crowding out what another's keep. Each
-//! mount has a cache of its own, bounded by its own limit, and a component sees only what its very
-//! bytes have put there. All caches together are bounded, too, and at that bound the largest gives
-//! way. The fault that it stops is a stampede: of many calls that miss the same value, one makes it
-//! while the others wait for a while.
+//! Prevents the calls of one mount from reading or evicting the values of another mount. Each mount
+//! has its own cache, bounded by its own limit, and a component sees only the values that the very
+//! same component bytes have put there. The caches of all mounts are bounded together, too: at that
+//! bound, the largest cache evicts. Prevents a stampede as well: if many calls miss the same value,
+//! one call makes the value and the others wait for a bounded time.
 
 use crate::limits;
 use bulkhead_wire::sync;
@@ -19,18 +19,19 @@ use zeroize::Zeroizing;
 #[derive(Default)]
 pub(crate) struct Caches {
     by_mount: Mutex<BTreeMap<String, MountCache>>,
-    /// Bytes in all of them.
+    /// Bytes in the caches of all mounts.
     bytes: Arc<AtomicUsize>,
 }
 
 struct MountCache {
-    /// Digest of the component that put everything in it.
+    /// Digest of the component that put the values.
     component: String,
     cache: Arc<Cache>,
 }
 
 impl Caches {
-    /// The cache of a mount, for its component with that digest.
+    /// Returns the cache of a mount for the component with this digest. A cache of another
+    /// component is replaced.
     pub(crate) fn of(&self, mount: &str, component: &str) -> Arc<Cache> {
         let mut by_mount = self.lock();
         match by_mount.get(mount) {
@@ -45,9 +46,9 @@ impl Caches {
         }
     }
 
-    /// Has the largest caches let go of what they used longest ago, each of half of what it has,
-    /// until all together have at most so many bytes: one mount's thousand values do not crowd out
-    /// another's three.
+    /// Evicts until all caches together have at most `most` bytes. The largest cache evicts its
+    /// least recently used values until half of its bytes are left, so that a thousand values of
+    /// one mount do not evict three of another.
     pub(crate) fn keep_within(&self, most: usize) {
         while self.bytes.load(Ordering::Relaxed) > most {
             let largest = {
@@ -55,18 +56,19 @@ impl Caches {
                 let sizes = by_mount.values().map(|entry| (entry.cache.bytes(), &entry.cache));
                 sizes.max_by_key(|(bytes, _)| *bytes).map(|(bytes, it)| (bytes, Arc::clone(it)))
             };
-            // What is left belongs to calls of a mount that is forgotten, and goes with them.
+            // The remaining bytes belong to calls of a forgotten mount, and are freed with the
+            // calls.
             let Some((bytes, cache)) = largest.filter(|(bytes, _)| *bytes > 0) else { return };
             cache.lock().shrink(bytes / 2);
         }
     }
 
-    /// Forgets what a mount kept.
+    /// Drops the cache of a mount.
     pub(crate) fn forget(&self, mount: &str) {
         self.lock().remove(mount);
     }
 
-    /// Forgets everything.
+    /// Drops all caches.
     pub(crate) fn clear(&self) {
         self.lock().clear();
     }
@@ -85,13 +87,13 @@ pub(crate) struct Cache {
 #[derive(Default)]
 struct Kept {
     entries: BTreeMap<String, Entry>,
-    /// Keys by when they were last used.
+    /// Keys by their last use.
     by_use: BTreeMap<u64, String>,
     bytes: usize,
     /// Bytes in the caches of all mounts.
     all_bytes: Arc<AtomicUsize>,
     leads: BTreeMap<String, Leader>,
-    /// Counts uses and leads, so that each has a number of its own.
+    /// Counter of uses and leads; gives each a unique number.
     count: u64,
 }
 
@@ -101,19 +103,19 @@ struct Entry {
     used: u64,
 }
 
-/// A key whose value a call makes.
+/// The call that makes the value of a key.
 struct Leader {
     by: u64,
     ended: Arc<Notify>,
 }
 
-/// What was asked for, or the right to make it.
+/// The cached value, or the right to make the value.
 pub(crate) enum Lookup {
     Value(Zeroizing<Vec<u8>>),
     Lead(Lead),
 }
 
-/// The right to make a value, until it is dropped. Others may take it over after a while.
+/// The right to make a value, until dropped. Another call may take the right over after a while.
 pub(crate) struct Lead {
     cache: Arc<Cache>,
     key: String,
@@ -146,13 +148,13 @@ impl Cache {
         self.lock().bytes
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub(crate) fn get(&self, key: &str, now: Instant) -> Option<Zeroizing<Vec<u8>>> {
         self.lock().get(key, now)
     }
 
-    /// The value, or the right to make it. Waits while another call makes it, but no longer than
-    /// until `until`.
+    /// Returns the value, or the right to make the value. While another call makes the value, waits
+    /// until `until` at the latest; then takes over the right.
     pub(crate) async fn get_or_lead(self: &Arc<Self>, key: &str, until: Instant) -> Lookup {
         loop {
             let ended = {
@@ -161,7 +163,8 @@ impl Cache {
                     return Lookup::Value(value);
                 }
                 match kept.leads.get(key) {
-                    // Asked for under the lock, so that no end is missed.
+                    // The waiter is registered under the lock, so that it cannot miss the end of
+                    // the lead.
                     Some(leader) => Arc::clone(&leader.ended).notified_owned(),
                     None => return Lookup::Lead(self.lead(&mut kept, key)),
                 }
@@ -172,8 +175,8 @@ impl Cache {
         }
     }
 
-    /// Keeps a value until then, in a cache of at most `room` bytes. Ends the wait of others for
-    /// it.
+    /// Stores a value that expires at `until`, in a cache of at most `room` bytes. Wakes the calls
+    /// that wait for the value.
     pub(crate) fn put(&self, key: &str, value: Zeroizing<Vec<u8>>, until: Instant, room: usize) {
         let mut kept = self.lock();
         kept.remove(key);
@@ -184,7 +187,7 @@ impl Cache {
         kept.end_lead(key);
     }
 
-    /// Forgets a value. Ends the wait of others for it.
+    /// Removes a value. Wakes the calls that wait for the value.
     pub(crate) fn remove(&self, key: &str) {
         let mut kept = self.lock();
         kept.remove(key);
@@ -193,7 +196,7 @@ impl Cache {
 
     fn lead(self: &Arc<Self>, kept: &mut Kept, key: &str) -> Lead {
         let number = kept.next_number();
-        // The calls that wait for the lead before wait for this one.
+        // Calls that wait for the previous lead now wait for this lead.
         let ended = kept.leads.remove(key).map(|leader| leader.ended).unwrap_or_default();
         kept.leads.insert(key.to_owned(), Leader { by: number, ended });
         Lead { cache: Arc::clone(self), key: key.to_owned(), number }
@@ -242,7 +245,7 @@ impl Kept {
         }
     }
 
-    /// Lets go what was used longest ago, until the rest has room.
+    /// Evicts the least recently used values until the rest fits into `room` bytes.
     fn shrink(&mut self, room: usize) {
         while self.bytes > room || self.entries.len() > limits::CACHE_ENTRIES {
             let Some((_, oldest)) = self.by_use.pop_first() else { return };

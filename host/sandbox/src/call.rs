@@ -1,9 +1,9 @@
 //! One call: an instance with its context, limits and deadline, entered once, then dropped.
 //!
 //! A call ends as a [`Done`]: an answer, or a failure that names the plugin, its version and the
-//! cause. A trap fails one call; the mount lives on. A mount that asked for it keeps the instance
-//! of a call that answered; one that failed in any other way, or whose call was dropped half-way,
-//! is dropped with it.
+//! cause. A trap fails one call; the mount goes on. If the mount reuses instances, the instance of
+//! a call that answered is kept. The instance of a call that trapped, or was cut or dropped
+//! half-way, is dropped.
 
 use crate::bindings::auth_method::exports::bulkhead::plugin::auth::AuthAnswer;
 use crate::bindings::secrets_engine::bulkhead::plugin::types;
@@ -27,41 +27,41 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower};
 
-/// What one call may use, until when, and where its instance comes from.
+/// Permissions and deadline of one call, and the source of its instance.
 #[derive(Clone)]
 pub struct Scope {
-    /// The mount that it is for, with its limits.
+    /// The mount of the call, with its limits.
     pub compartment: Arc<Compartment>,
-    /// What it may do beyond its own storage.
+    /// Acts that the call may do beyond its own storage.
     pub grants: Arc<Grants>,
-    /// Where its instance comes from. Nested calls have fresh ones.
+    /// Source of the instance. Nested calls have fresh instances.
     pub reuse: Reuse,
-    /// When it is stopped.
+    /// Time at which the call is stopped.
     pub deadline: Instant,
-    /// Slots that admission gave: a database plugin may be entered from two on.
+    /// Slots that admission gave. A call may enter a database plugin only with two or more.
     pub slots: u32,
-    /// Core, as this call sees it.
+    /// Core's services for this call.
     pub services: Arc<dyn HostServices>,
-    /// Shared with nested calls.
+    /// State that nested calls share.
     pub tree: Arc<CallTree>,
 }
 
 impl Scope {
-    /// What its imports see: how the instance is reused is no matter of theirs.
+    /// Returns the part that imports see: imports do not see how the instance is reused.
     fn into_context(self) -> CallContext {
         let Self { compartment, grants, reuse: _, deadline, slots, services, tree } = self;
         CallContext { compartment, grants, deadline, slots, services, tree }
     }
 }
 
-/// How a call ended. The unit of work comes back in either case; after a failure it is to be
-/// dropped.
+/// The end of a call. The unit of work comes back in either case; after a failure, the caller drops
+/// the unit.
 pub struct Done<T> {
-    /// With what the plugin buffered.
+    /// The unit of work, with the plugin's buffered writes.
     pub unit: Unit,
-    /// The answer, or why there is none.
+    /// The answer, or the failure.
     pub result: Result<T, Failure>,
-    /// What the component itself did, also where its answer was not fit to leave.
+    /// How the component itself ended, even if its answer was not fit to leave.
     pub ended: Ended,
 }
 
@@ -100,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// Answers one request of plain HTTP, or says that it is to wait.
+    /// Answers one request of plain HTTP, or parks the request.
     pub async fn serve(
         &self,
         scope: Scope,
@@ -119,7 +119,7 @@ impl Engine {
         })
     }
 
-    /// Runs what was scheduled under `key`.
+    /// Runs the timer that was scheduled under `key`.
     pub async fn wake(
         &self,
         scope: Scope,
@@ -131,7 +131,7 @@ impl Engine {
         self.enter(scope, unit, self.exports.wake, (context, key, attempt)).await
     }
 
-    /// Brings stored data from schema `from` to the component's.
+    /// Migrates stored data from schema `from` to the component's schema.
     pub async fn migrate(
         &self,
         scope: Scope,
@@ -142,7 +142,7 @@ impl Engine {
         self.enter(scope, unit, self.exports.migrate, (context, from)).await
     }
 
-    /// Prolongs the thing behind a lease.
+    /// Renews a lease.
     pub async fn renew(
         &self,
         scope: Scope,
@@ -157,7 +157,7 @@ impl Engine {
         self.enter(scope, unit, renew, (context, lease, increment)).await
     }
 
-    /// Ends the thing behind a lease.
+    /// Revokes the secret of a lease.
     pub async fn revoke(
         &self,
         scope: Scope,
@@ -172,7 +172,7 @@ impl Engine {
         self.enter(scope, unit, revoke, (context, lease, reason)).await
     }
 
-    /// Proves again that a login holds. What it answers is within the limits of an answer.
+    /// Proves again that a login is valid. Bounds the size of the answer.
     pub async fn renew_login(
         &self,
         scope: Scope,
@@ -196,7 +196,7 @@ impl Engine {
         })
     }
 
-    /// Which alias a login would be for, unproven.
+    /// Returns the alias that a login would be for, without proof.
     pub async fn alias_lookahead(
         &self,
         scope: Scope,
@@ -210,17 +210,17 @@ impl Engine {
         self.enter(scope, unit, alias_lookahead, (call,)).await
     }
 
-    /// The end of a call that no component of this world has, before anything was entered.
+    /// Ends a call that no component of this world serves, before an instance was entered.
     fn of_another_world<T>(&self, unit: Unit) -> Done<T> {
         let message = format!("{} is of a world without this call", self.identity.title());
         Done { unit, result: Err(Failure::internal(message)), ended: Ended::Refused }
     }
 
-    /// Enters an instance through one export. Only that export's types are checked: checking all of
-    /// them, as generated bindings do, costs as much as the call.
+    /// Enters an instance through one export. Only the types of that export are checked: checking
+    /// all types, as generated bindings do, costs as much as the call.
     ///
-    /// Scope and unit move to the heap, where the call's state is, before there is a future: each
-    /// future around it would have room for them once more.
+    /// Scope and unit move to the heap, into the call's state, before the future exists: otherwise
+    /// each enclosing future would reserve room for both.
     fn enter<'a, P, T>(
         &'a self,
         scope: Scope,
@@ -234,8 +234,8 @@ impl Engine {
     {
         let tree = Arc::clone(&scope.tree);
         let call = self.call(scope, unit, export, parameters);
-        // With what follows the guest's last instruction: to give back much memory takes time as
-        // well.
+        // The measured time includes the work after the guest's last instruction: freeing much
+        // memory takes time, too.
         async move { tree.cpu_meter.measure(call).await }
     }
 
@@ -260,7 +260,7 @@ impl Engine {
             None => Live::new(state),
         };
         async move {
-            // On the heap: what holds this future is moved several times before it runs.
+            // On the heap, because the enclosing future is moved several times before it runs.
             let work = Box::pin(async {
                 let permits = &self.sandbox.resources.process.cpu_permits;
                 tree.cpu_meter.admit(permits, &compartment).await;
@@ -286,7 +286,7 @@ impl Engine {
     }
 }
 
-/// One of two futures, for an answer in the words of either world.
+/// One of two futures, because the two worlds have different answer types.
 enum OfEither<E, A> {
     Engine(E),
     AuthMethod(A),
@@ -298,7 +298,7 @@ impl<T> Done<T> {
     }
 }
 
-/// Takes the unit of work back and turns what happened into a result.
+/// Takes the unit of work back and converts the outcome into a result.
 fn finish<T>(live: Live, cache: Option<Arc<InstanceCache>>, outcome: Entered<T>) -> Done<T> {
     let answered = matches!(outcome, Ok(Ok(_)));
     let mut state = match cache {
@@ -311,7 +311,7 @@ fn finish<T>(live: Live, cache: Option<Arc<InstanceCache>>, outcome: Entered<T>)
     Done { unit, result, ended }
 }
 
-/// The answer within its limits, its warnings scrubbed.
+/// Checks the answer against its limits and scrubs its warnings.
 fn check_answer(
     mut answer: Answer,
     secrets: &SecretSet,
@@ -338,7 +338,7 @@ fn check_answer(
     Ok(answer)
 }
 
-/// The reply within its limits.
+/// Checks the reply against its limits.
 fn check_reply(reply: &contract::RawReply, limits: &Limits) -> Result<(), Exceeded> {
     let headers = reply.headers.iter();
     let head = headers.map(|header| header.name.len().saturating_add(header.value.len()));

@@ -1,4 +1,4 @@
-//! What a root call and its nested calls share: secrets, counters, and the mark of their effects.
+//! State that a root call and its nested calls share: secrets, counters, and the effect mark.
 
 use crate::cpu_permits::CpuMeter;
 use crate::held::Held;
@@ -12,29 +12,29 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use tokio::sync::{RwLock, RwLockReadGuard};
 use tokio::time::Instant;
 
-/// What a root call and its nested calls share.
+/// State that a root call and its nested calls share.
 #[derive(Default)]
 pub struct CallTree {
-    /// Never in a text that leaves.
+    /// Secrets, which must not appear in a text that leaves.
     pub secrets: SecretSet,
     effect: AtomicU8,
     host_calls: AtomicU32,
     held: AtomicUsize,
-    /// What of it is memory, counted for the mount and the process too.
+    /// The part of `held` that is memory, counted for the mount and the process, too.
     pub(crate) held_memory: Held,
     written: AtomicUsize,
     http_calls: AtomicU32,
     http_bytes: AtomicUsize,
     pub(crate) cpu_meter: CpuMeter,
     pub(crate) last_signer: LastSigner,
-    /// Held for reading by each change that is under way. `true`: no other begins.
+    /// Read-locked by each change under way. `true`: no other change begins.
     changes_ended: RwLock<bool>,
     began: Beginning,
-    /// Passwords of connections that it changes, until it ends.
+    /// Changes of connections' passwords by this call, kept until the call ends.
     password_changes: Mutex<Vec<PasswordChange>>,
 }
 
-/// When a tree was made.
+/// The time at which a tree was made.
 struct Beginning(Instant);
 
 impl Default for Beginning {
@@ -44,75 +44,75 @@ impl Default for Beginning {
 }
 
 impl CallTree {
-    /// The tree of a call for `caller`, with which it takes its turn at what is scarce.
+    /// Makes the tree of a call for `caller`. Queues for scarce resources are fair by this client.
     #[must_use]
     pub fn of(caller: Client) -> Self {
         Self { cpu_meter: CpuMeter::of(caller), ..Self::default() }
     }
 
-    /// The client that the root call is for; `None` for due work.
+    /// Returns the client of the root call; `None` for due work.
     pub(crate) fn caller(&self) -> Option<Client> {
         self.cpu_meter.caller()
     }
 
-    /// Counts a host call. Returns how many there were.
+    /// Counts a host call. Returns the new total.
     pub(crate) fn count_host_call(&self) -> u32 {
         self.host_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
-    /// Counts bytes that the host holds. Returns how many it does.
+    /// Counts bytes that the host holds. Returns the new total.
     pub(crate) fn count_held_bytes(&self, bytes: usize) -> usize {
         self.held.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
     }
 
-    /// Counts bytes that the call writes. Returns how many there were.
+    /// Counts bytes that the call writes. Returns the new total.
     pub(crate) fn count_written_bytes(&self, bytes: usize) -> usize {
         self.written.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
     }
 
-    /// Bytes that the call wrote.
+    /// Returns the bytes that the call wrote.
     #[must_use]
     pub fn written_bytes(&self) -> usize {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Counts an HTTP request. Returns how many there were.
+    /// Counts an HTTP request. Returns the new total.
     pub(crate) fn count_http_call(&self) -> u32 {
         self.http_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
-    /// Counts bytes that HTTP requests sent or received. Returns how many there were.
+    /// Counts bytes that HTTP requests sent or received. Returns the new total.
     pub(crate) fn count_http_bytes(&self, bytes: usize) -> usize {
         self.http_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
     }
 
-    /// The right to change something outside; `None` when the call is being cut.
+    /// Returns the right to change something outside; `None` if the call is being cut.
     pub(crate) async fn begin_change(&self) -> Option<RwLockReadGuard<'_, bool>> {
         let ended = self.changes_ended.read().await;
         (!*ended).then_some(ended)
     }
 
-    /// Waits for the changes that are under way, and lets no other begin.
+    /// Waits for the changes under way, and lets no other change begin.
     pub(crate) async fn end_changes(&self) {
         *self.changes_ended.write().await = true;
     }
 
-    /// When the call began.
+    /// Returns the time at which the call began.
     pub(crate) fn began(&self) -> Instant {
         self.began.0
     }
 
-    /// Keeps the mark of a change of a connection's password until the call ends.
+    /// Keeps a change of a connection's password until the call ends.
     pub(crate) fn keep_password_change(&self, change: PasswordChange) {
         sync::lock(&self.password_changes).push(change);
     }
 
-    /// Whether the call itself changes the password of the account.
+    /// Returns true if the call itself changes the password of the account.
     pub(crate) fn changes_password_of(&self, account: &Account) -> bool {
         sync::lock(&self.password_changes).iter().any(|change| change.is_of(account))
     }
 
-    /// Notes the password that is in force where the call changes that of the account.
+    /// Records the password in force, for the call's changes of that account.
     pub(crate) fn note_proven_password(&self, account: &Account, password: &str) {
         let changes = sync::lock(&self.password_changes);
         let of_account = changes.iter().filter(|change| change.is_of(account));
@@ -123,7 +123,7 @@ impl CallTree {
         self.effect.fetch_max(effect as u8, Ordering::Relaxed);
     }
 
-    /// The strongest mark of the imports that ran.
+    /// Returns the strongest mark of the imports that ran.
     #[must_use]
     pub fn effect(&self) -> Effect {
         match self.effect.load(Ordering::Relaxed) {
@@ -140,14 +140,14 @@ impl AsRef<CpuMeter> for CallTree {
     }
 }
 
-/// What an import did to the world. Only [`Effect::Effect`] ends automatic re-runs.
+/// Side effect of an import. Only [`Effect::Effect`] ends automatic re-runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Effect {
-    /// Nothing outside the unit of work.
+    /// No contact outside the unit of work.
     Pure = 0,
-    /// Something was read outside.
+    /// A read outside.
     Safe = 1,
-    /// Something may have been changed outside.
+    /// A possible change outside.
     Effect = 2,
 }

@@ -1,16 +1,16 @@
-//! The end of the calls over a store that is being sealed.
+//! The end of calls over a store that is being sealed.
 //!
-//! The fault this file stops: a component that hangs and keeps the service from being unsealed
-//! again. A call is cut once the patience of sealing is over, but never under a change that it has
-//! begun outside: what undoes that change must not run beside it.
+//! Prevents a component that hangs from blocking the seal, and so the next unseal. A call is cut
+//! after the grace period of sealing, but never during a change outside that the call has begun:
+//! the undo of the change must not run beside the change.
 
 use crate::call_tree::CallTree;
 use tokio::sync::watch;
 
-/// Why a component did not get to its end.
+/// Reason why a component did not finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Its time was over.
+    /// The call ran out of time.
     Late,
     /// The service is being sealed.
     Sealed,
@@ -22,18 +22,18 @@ impl From<tokio::time::error::Elapsed> for Cut {
     }
 }
 
-/// The sign for calls to end.
+/// The signal for calls to end.
 #[derive(Default)]
 pub(crate) struct Closing(watch::Sender<bool>);
 
 impl Closing {
-    /// Gives the sign.
+    /// Sends the signal.
     pub(crate) fn begin(&self) {
         self.0.send_replace(true);
     }
 
-    /// Resolves when the sign was given and the calls of `tree` change nothing outside; they change
-    /// nothing from then on.
+    /// Resolves after the signal was sent and the changes of `tree` outside have ended. The tree
+    /// begins no change from then on.
     pub(crate) async fn cut(&self, tree: &CallTree) {
         if self.0.subscribe().wait_for(|begun| *begun).await.is_ok() {
             tree.end_changes().await;

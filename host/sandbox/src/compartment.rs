@@ -1,7 +1,7 @@
-//! A compartment: what the calls of one mount share, and no call of another mount touches.
+//! A compartment: the resources that the calls of one mount share, separate from other mounts.
 //!
-//! The attack this file stops: one mount's requests taking what all mounts need. What a mount has
-//! taken is counted here, over all its calls and over its tunes.
+//! Prevents the requests of one mount from taking the resources that all mounts need. The mount's
+//! use is counted here, over all its calls and across changes of its limits.
 
 use crate::held::HeldBytes;
 use crate::key_ring::KeyRing;
@@ -14,34 +14,34 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// What the calls of one mount share.
+/// The resources that the calls of one mount share.
 pub struct Compartment {
     mount: String,
     limits: Limits,
     taken: Arc<Taken>,
 }
 
-/// What runs or ran in a compartment, under any of its limits.
+/// Use of a compartment, whichever limits apply.
 #[derive(Default)]
 pub(crate) struct Taken {
-    /// Instance slots that requests of the mount hold. Written under the lock of admission only.
+    /// Instance slots that requests of the mount hold. Written only under the lock of admission.
     slots: AtomicU32,
     rate: Mutex<Bucket>,
-    /// Outbound HTTP connections that are open.
+    /// Open outbound HTTP connections.
     connections: AtomicU32,
     /// Bytes that the host holds for the mount's calls.
     held: Arc<HeldBytes>,
-    /// Public keys that its calls verified with.
+    /// Parsed public keys with which the mount's calls verified.
     keys: KeyRing,
-    /// Its turns at work of the host that takes long.
+    /// Turns of the mount at slow work of the host.
     turns: Turns,
-    /// Notified when one is closed.
+    /// Notified when a connection is closed.
     closed: Notify,
-    /// When one of its calls was last found to compute for long.
+    /// Last time at which a call of the mount was found to compute for long.
     long: Mutex<Option<std::time::Instant>>,
 }
 
-/// The right to one outbound HTTP connection of a mount, until it is dropped.
+/// The right to one outbound HTTP connection of a mount, until dropped.
 pub(crate) struct Connection {
     _of_mount: OfMount,
     _of_process: OwnedSemaphorePermit,
@@ -57,53 +57,54 @@ impl Drop for OfMount {
     }
 }
 
-/// A token bucket that holds what one second allows.
+/// A token bucket with the capacity of one second.
 #[derive(Default)]
 struct Bucket {
-    /// Requests that may come at once, and when they were counted; `None` before the first.
+    /// Requests that may come at once, and the time of the count; `None` before the first request.
     left: Option<(f64, Instant)>,
 }
 
 impl Compartment {
-    /// The compartment of the mount with that uuid.
+    /// Makes the compartment of the mount with this uuid.
     #[must_use]
     pub fn new(mount: &str, limits: Limits) -> Arc<Self> {
         Arc::new(Self { mount: mount.to_owned(), limits, taken: Arc::default() })
     }
 
-    /// The same compartment under other limits: what runs in it stays counted.
+    /// Returns the same compartment under other limits. Its use stays counted.
     #[must_use]
     pub fn under(&self, limits: Limits) -> Arc<Self> {
         Arc::new(Self { mount: self.mount.clone(), limits, taken: Arc::clone(&self.taken) })
     }
 
-    /// The mount's uuid: the prefix of its rows.
+    /// Returns the mount's uuid: the prefix of its rows.
     #[must_use]
     pub fn mount(&self) -> &str {
         &self.mount
     }
 
-    /// The limits of the mount and of each of its calls.
+    /// Returns the limits of the mount and of each of its calls.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Counts a request against the mount's rate.
+    /// Counts a request against the mount's rate limit.
     ///
     /// # Errors
-    /// When there were too many: how long until the next one may come.
+    /// The time until the next request is allowed, if the rate is exceeded.
     pub fn count_request(&self, now: Instant) -> Result<(), Duration> {
         let Some(rate) = self.limits.rate else { return Ok(()) };
         let mut bucket = sync::lock(&self.taken.rate);
         bucket.take(f64::from(rate), now)
     }
 
-    /// Waits for one of the mount's outbound HTTP connections, and for one of `all`. `None` only
-    /// where there are none.
+    /// Waits for one of the mount's outbound HTTP connections, and for one of the process's
+    /// connections `all`. `None` only if `all` is closed.
     pub(crate) async fn acquire_connection(&self, all: Arc<Semaphore>) -> Option<Connection> {
         let of_mount = loop {
-            // Asked for before looking, so that none is missed that closes in between.
+            // The waiter is registered before the count is read, so that a close in between is not
+            // missed.
             let closed = self.taken.closed.notified();
             match self.taken.try_acquire_connection(self.limits.connections) {
                 Some(of_mount) => break of_mount,
@@ -120,22 +121,22 @@ impl Compartment {
 }
 
 impl Taken {
-    /// Bytes that the host holds for the mount's calls.
+    /// Returns the count of bytes that the host holds for the mount's calls.
     pub(crate) fn held(&self) -> &Arc<HeldBytes> {
         &self.held
     }
 
-    /// Public keys that the mount's calls verified with.
+    /// Returns the parsed public keys of the mount's calls.
     pub(crate) fn keys(&self) -> &KeyRing {
         &self.keys
     }
 
-    /// The mount's turns at work of the host that takes long.
+    /// Returns the mount's turns at slow work of the host.
     pub(crate) fn turns(&self) -> &Turns {
         &self.turns
     }
 
-    /// Instance slots that requests of the mount hold.
+    /// Returns the instance slots that requests of the mount hold.
     pub(crate) fn slots(&self) -> u32 {
         self.slots.load(Ordering::Relaxed)
     }
@@ -154,12 +155,12 @@ impl Taken {
         self.slots.fetch_sub(slots, Ordering::Relaxed);
     }
 
-    /// Notes that a call of the mount computes for long.
+    /// Records that a call of the mount computes for long.
     pub(crate) fn mark_computing_long(&self, now: std::time::Instant) {
         *sync::lock(&self.long) = Some(now);
     }
 
-    /// Whether one did a moment before `now`.
+    /// Returns true if a call of the mount computed for long shortly before `now`.
     pub(crate) fn computed_long(&self, now: std::time::Instant) -> bool {
         let long = *sync::lock(&self.long);
         long.is_some_and(|at| now.saturating_duration_since(at) < limits::COMPUTED_LONG_AGO)
@@ -167,8 +168,8 @@ impl Taken {
 }
 
 impl Bucket {
-    /// `rate` is in requests a second, and at least 1 of them may always come after a second of
-    /// silence.
+    /// Takes one request from the bucket. `rate` is in requests per second; the capacity is at
+    /// least 1.
     fn take(&mut self, rate: f64, now: Instant) -> Result<(), Duration> {
         let most = rate.max(1.0);
         let left = match self.left {
@@ -179,7 +180,7 @@ impl Bucket {
         };
         if left < 1.0 {
             self.left = Some((left, now));
-            // A rate of nothing would never fill it.
+            // A rate of 0 never refills the bucket.
             return Err(Duration::try_from_secs_f64((1.0 - left) / rate).unwrap_or(Duration::MAX));
         }
         self.left = Some((left - 1.0, now));

@@ -1,9 +1,9 @@
-//! Compiles uploaded components, in a child process that has limits of its own.
+//! Compiles uploaded components, in a child process with its own limits.
 //!
-//! The attack this file stops: a component made so that its compilation takes hours, or all memory.
+//! Prevents a component from using hours of processor time or all memory during its compilation.
 //! The kernel ends the child at its limits of processor time and memory (the server's
-//! `compile_worker.rs`). The limit by the clock bounds the caller's wait only: a busy machine may
-//! leave the child without a processor, so the caller gets 503 and may try again. The limits do not
+//! `compile_worker.rs`). The wall-clock limit bounds only the caller's wait: a busy machine may
+//! leave the child without a processor, so the caller gets 503 and may retry. The limits do not
 //! protect against a fault of the compiler: the server loads the compiler's output. Only callers
 //! with `sudo` on the catalog reach this code.
 
@@ -20,24 +20,25 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, spawn_blocking};
 
-/// The word that makes this program a compiler.
+/// Command-line word that makes this program a compiler.
 pub const WORD: &str = "compile-component";
-/// Longest wait of an upload for the end of another compilation.
+/// Maximum wait of an upload for another compilation to end.
 const TURN: Duration = Duration::from_secs(20);
-/// Longest compilation by the clock. `TURN` and `TIME` together stay below the 90 s of a request.
+/// Maximum wall-clock time of a compilation. `TURN` and `TIME` together stay below the 90 s of a
+/// request.
 const TIME: Duration = Duration::from_secs(60);
-/// Longest answer of the child, in bytes: its first line and the code.
+/// Maximum length of the child's answer, in bytes: its first line and the code.
 const CODE_BYTES: usize = 64 << 20;
-/// Longest first line of the child's answer, in bytes.
+/// Maximum length of the first line of the child's answer, in bytes.
 const SAID_BYTES: usize = 64 << 10;
 
-/// Compiles, one component at a time.
+/// Compiles one component at a time.
 pub struct Compiler {
     program: PathBuf,
     one_at_a_time: Semaphore,
 }
 
-/// A component that was compiled.
+/// A compiled component.
 pub struct Compiled {
     /// The WIT world of the component.
     pub world: World,
@@ -56,8 +57,8 @@ enum Said {
 }
 
 impl Compiler {
-    /// Compiles by starting `program`, which is this very one: code of another build would not be
-    /// loaded.
+    /// Makes a compiler that starts `program`, which must be this very executable: code of another
+    /// build would not load.
     #[must_use]
     pub fn new(program: PathBuf) -> Self {
         Self { program, one_at_a_time: Semaphore::new(1) }
@@ -66,16 +67,17 @@ impl Compiler {
     /// Compiles `wasm`.
     ///
     /// # Errors
-    /// 400 with what is wrong with the component, also where it takes too much processor time or
-    /// memory; 503 while others are compiled, and where the machine is too busy; 500 when the child
-    /// cannot be started.
+    /// 400 with the fault of the component, also if the compilation takes too much processor time
+    /// or memory; 503 while other components are compiled, or if the machine is too busy; 500 if
+    /// the child cannot be started.
     pub async fn compile(&self, wasm: Arc<Vec<u8>>) -> Result<Compiled, Failure> {
         let Ok(Ok(_permit)) = tokio::time::timeout(TURN, self.one_at_a_time.acquire()).await else {
             return Err(try_again("another component is being compiled"));
         };
         let mut child = Running::start(&self.program)?;
         let (input, output) = child.pipes()?;
-        // A thread for each direction, or the two would wait for each other.
+        // One thread for each direction, because the two processes could otherwise wait for each
+        // other.
         drop(spawn_blocking(move || feed(input, &wasm)));
         let reading = spawn_blocking(move || drain(output));
         let answered = within(TIME, reading).await?;
@@ -88,7 +90,7 @@ impl Compiler {
     }
 }
 
-/// The child, which does not outlive this.
+/// The child. Dropping this value ends the child.
 struct Running(Child);
 
 impl Running {
@@ -112,7 +114,8 @@ impl Running {
         pipes.ok_or_else(|| Failure::internal("the compiler was started without its pipes"))
     }
 
-    /// The failure of a child that ended without an answer, for the caller of the upload.
+    /// Waits for the end of a child that gave no answer, and returns the failure for the caller of
+    /// the upload.
     fn why_it_ended(mut self) -> Failure {
         let status =
             self.0.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
@@ -125,19 +128,19 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail where it has ended and was waited for.
+        // Both calls fail if the child has ended and was waited for.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Gives the child the component. One that ends before it has read everything says why on its other
-/// pipe.
+/// Writes the component to the child. A write error is ignored: a child that ends early gives the
+/// reason on its other pipe.
 fn feed(mut input: ChildStdin, wasm: &[u8]) {
     let _ = input.write_all(wasm);
 }
 
-/// Everything that the child says, and a byte more than it may.
+/// Reads the child's answer, and at most one byte over the limit.
 fn drain(output: ChildStdout) -> io::Result<Vec<u8>> {
     let mut answered = Vec::new();
     let most = u64::try_from(CODE_BYTES).unwrap_or(u64::MAX);
@@ -145,7 +148,7 @@ fn drain(output: ChildStdout) -> io::Result<Vec<u8>> {
     Ok(answered)
 }
 
-/// The child's answer, if `reading` ends within `time`.
+/// Returns the child's answer if `reading` ends within `time`.
 async fn within(
     time: Duration,
     reading: impl Future<Output = Result<io::Result<Vec<u8>>, JoinError>>,
@@ -161,7 +164,7 @@ async fn within(
     }
 }
 
-/// The child's answer; `None` if the answer is incomplete.
+/// Parses the child's answer; `None` if the answer is incomplete.
 fn parse_answer(answered: &[u8]) -> Option<Result<Compiled, Failure>> {
     let end = answered.iter().take(SAID_BYTES).position(|byte| *byte == b'\n')?;
     let (said, rest) = answered.split_at_checked(end)?;
@@ -180,10 +183,10 @@ fn try_again(why: &str) -> Failure {
     Failure { retry_after: Some(10_000), ..Failure::new(Kind::Unavailable, message) }
 }
 
-/// The child's part: reads a component, and answers what it is and its code.
+/// Runs the child: reads a component, and writes its world and its code.
 ///
 /// # Errors
-/// When the parent cannot be read from or written to.
+/// If reading from or writing to the parent fails.
 pub fn worker(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut wasm = Vec::new();
     input.read_to_end(&mut wasm)?;

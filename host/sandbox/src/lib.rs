@@ -1,29 +1,30 @@
-//! A component, its limits, and what it may reach.
+//! The sandbox of plugins: a component, its limits, and the resources that it may use.
 //!
 //! Knows wasmtime, the WIT bindings, limits, grants and outbound I/O. Never knows tokens, policies,
-//! leases or the URLs of our API: what it needs from above is one trait, [`HostServices`].
+//! leases or the URLs of our API: the crate calls the layers above only through the trait
+//! [`HostServices`].
 //!
-//! Its rooms stand in one line: a module imports from its own room and from those to the left, and
-//! no imports go round in a circle.
+//! The modules form groups in this order. A module imports from its own group and from groups to
+//! the left, and imports have no cycle.
 //!
 //! ```text
 //! limits → grants → component → shares → outbound → state → imports → call
 //! ```
 //!
-//! - **limits** knows numbers and their words, and never who asks for them.
-//! - **grants** knows what a mount may do, and to which addresses a granted name may lead; never
-//!   what an import does with it.
+//! - **limits** knows numbers and their names in grant lines, and never the calls that are counted.
+//! - **grants** knows the acts that a mount may do, and the addresses to which a granted name may
+//!   resolve; never the work of an import.
 //! - **component** knows bytes: digests, structure, compiled code, and the wasmtime engine that
-//!   compiles and runs it; never a call.
-//! - **shares** knows what calls share and is counted: instance slots, permits to compute, memory,
-//!   caches, connections, and what a call and its nested calls have used; never what a guest does
-//!   with its share.
-//! - **outbound** knows sockets, TLS, HTTP, LDAP and SQL, to addresses that were vetted, and what
-//!   the machine has from its surroundings; never an instance.
-//! - **state** knows what one call carries, how its instance is made and entered, and how it ended;
-//!   never which imports there are.
-//! - **imports** is the host's side of `wit/`, one file an interface, and the linkers that offer
-//!   it; it never knows how a call began.
+//!   compiles and runs the code; never a call.
+//! - **shares** knows the counted resources that calls share: instance slots, permits to compute,
+//!   memory, caches, connections, and the use by a call and its nested calls; never the guest's use
+//!   of its share.
+//! - **outbound** knows sockets, TLS, HTTP, LDAP and SQL, to vetted addresses, and the environment,
+//!   pod files and cloud metadata of the machine; never an instance.
+//! - **state** knows the data of one call, how its instance is made and entered, and how the call
+//!   ended; never the list of imports.
+//! - **imports** is the host's side of `wit/`, one file for each interface, and the linkers that
+//!   offer the interfaces; never knows how a call began.
 //! - **call** is the sandbox itself: admission, loading, describing, reuse, and one call from its
 //!   beginning to its end.
 //!
