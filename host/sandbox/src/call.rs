@@ -1,9 +1,10 @@
-//! One call: an instance with its context, limits and deadline, entered once, then dropped.
+//! A call into a component: an instance with context, limits and deadline, entered once, then
+//! dropped.
 //!
 //! A call ends as a [`Done`]: an answer, or a failure that names the plugin, its version and the
-//! cause. A trap fails one call; the mount goes on. If the mount reuses instances, the instance of
-//! a call that answered is kept. The instance of a call that trapped, or was cut or dropped
-//! half-way, is dropped.
+//! cause. A trap fails a single call; the mount goes on. If the mount reuses instances, an instance
+//! that answered or refused may be kept. After a trap, or if the call was cut or dropped half-way,
+//! the instance is dropped.
 
 use crate::bindings::auth_method::exports::bulkhead::plugin::auth::AuthAnswer;
 use crate::bindings::secrets_engine::bulkhead::plugin::types;
@@ -27,12 +28,12 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower};
 
-/// Permissions and deadline of one call, and the source of its instance.
+/// Permissions and deadline of a call, and the source of the instance.
 #[derive(Clone)]
 pub struct Scope {
-    /// The mount of the call, with its limits.
+    /// The mount of the call, with the mount's limits.
     pub compartment: Arc<Compartment>,
-    /// Acts that the call may do beyond its own storage.
+    /// Acts that the call may do beyond the mount's storage.
     pub grants: Arc<Grants>,
     /// Source of the instance. Nested calls have fresh instances.
     pub reuse: Reuse,
@@ -61,12 +62,12 @@ pub struct Done<T> {
     pub unit: Unit,
     /// The answer, or the failure.
     pub result: Result<T, Failure>,
-    /// How the component itself ended, even if its answer was not fit to leave.
+    /// The end of the component's own part, even if its answer was not fit to leave.
     pub ended: Ended,
 }
 
 impl Engine {
-    /// Serves one request.
+    /// Serves a request.
     pub fn handle<'a>(
         &'a self,
         scope: Scope,
@@ -100,7 +101,7 @@ impl Engine {
         }
     }
 
-    /// Answers one request of plain HTTP, or parks the request.
+    /// Answers a request of plain HTTP, or parks the request.
     pub async fn serve(
         &self,
         scope: Scope,
@@ -286,7 +287,7 @@ impl Engine {
     }
 }
 
-/// One of two futures, because the two worlds have different answer types.
+/// Either of two futures, because the two worlds have different answer types.
 enum OfEither<E, A> {
     Engine(E),
     AuthMethod(A),
@@ -311,7 +312,7 @@ fn finish<T>(live: Live, cache: Option<Arc<InstanceCache>>, outcome: Entered<T>)
     Done { unit, result, ended }
 }
 
-/// Checks the answer against its limits and scrubs its warnings.
+/// Checks the answer against the limits and scrubs the warnings.
 fn check_answer(
     mut answer: Answer,
     secrets: &SecretSet,
@@ -338,7 +339,7 @@ fn check_answer(
     Ok(answer)
 }
 
-/// Checks the reply against its limits.
+/// Checks the reply against the limits.
 fn check_reply(reply: &contract::RawReply, limits: &Limits) -> Result<(), Exceeded> {
     let headers = reply.headers.iter();
     let head = headers.map(|header| header.name.len().saturating_add(header.value.len()));

@@ -1,8 +1,8 @@
-//! From bytes to code that can be linked: what a component is loaded from, and its description.
+//! Sources of a component's code, loading of the code, and the component's description.
 //!
-//! The attack this file stops: compiled code is native code, so what can swap it owns the
-//! process. It is loaded from the place that the binary itself came from, or from the store with
-//! this cluster's tag (see `compiled.rs`), and never from a path.
+//! Prevents native code of another program from being loaded: compiled code is native code, so an
+//! attacker who can swap it owns the process. Code is loaded from this binary itself, or from the
+//! store with this cluster's tag (see `compiled.rs`), and never from a path.
 
 use crate::compiled::AuthenticCode;
 use crate::grants::Ask;
@@ -15,24 +15,24 @@ use wasmtime::component::Component;
 pub use crate::grants::Maker;
 pub use crate::identity::{Identity, digest};
 
-/// What a component is loaded from.
+/// The source from which a component is loaded.
 #[derive(Clone, Copy)]
 pub enum Artefact<'a> {
-    /// A part of this binary.
+    /// A component that is part of this binary.
     Official {
-        /// The component. Its SHA-256 is its identity.
+        /// The component. The SHA-256 of these bytes is the component's identity.
         wasm: &'static [u8],
-        /// Code compiled from `wasm` by [`precompile`] at build time, where that was done; part of
-        /// this very binary, because anything else could be another program's machine code.
+        /// Code that [`precompile`] made from `wasm` at build time, if any; part of this very
+        /// binary, because code from elsewhere could be another program's machine code.
         compiled: Option<&'static [u8]>,
     },
-    /// A caller brought it.
+    /// A component that a caller uploaded.
     Uploaded {
         /// SHA-256 of the component, hexadecimal.
         digest: &'a str,
-        /// What it was compiled to.
+        /// The compiled code.
         code: &'a AuthenticCode,
-        /// What its entry in the catalog allows; `None`: all that it asks for.
+        /// Acts that the catalog entry allows; `None`: all acts that the component asks for.
         ceiling: Option<&'a [Ask]>,
     },
 }
@@ -60,22 +60,22 @@ impl Artefact<'_> {
     }
 }
 
-/// Longest description, in bytes.
+/// Maximum length of a description, in bytes.
 const DESCRIPTION_BYTES: usize = 1 << 20;
 
 /// Compiles a component for this machine, with the settings of the sandbox.
 ///
 /// # Errors
-/// What is wrong with the component.
+/// The compiler's message about the component.
 pub fn precompile(wasm: &[u8]) -> Result<Vec<u8>, String> {
     let engine = wasmtime_engine::compiler().map_err(|error| format!("{error:#}"))?;
     engine.precompile_component(wasm).map_err(|error| format!("{error:#}"))
 }
 
-/// Reads a description.
+/// Parses a description.
 ///
 /// # Errors
-/// What is wrong with it, for the author of the component.
+/// The fault of the description, for the author of the component.
 pub(crate) fn parse_description<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     if text.len() > DESCRIPTION_BYTES {
         return Err(format!(
@@ -88,10 +88,10 @@ pub(crate) fn parse_description<T: serde::de::DeserializeOwned>(text: &str) -> R
         .map_err(|error| wrong(error.to_string()))
 }
 
-/// The code of a component, compiled now where it was not before.
+/// Loads the code of a component. Compiles an official component that has no usable built-in code.
 ///
 /// # Errors
-/// What is wrong with the component, for its author.
+/// The fault of the component, for the author.
 pub(crate) fn load_code(engine: &Engine, artefact: Artefact<'_>) -> Result<Component, String> {
     match artefact {
         Artefact::Official { wasm, compiled } => {
@@ -114,21 +114,22 @@ pub(crate) fn load_code(engine: &Engine, artefact: Artefact<'_>) -> Result<Compo
 enum Trusted<'a> {
     /// Part of this binary.
     BuiltIn(&'static [u8]),
-    /// Made by our own compiler, and unchanged since.
+    /// Code that our own compiler made, unchanged since.
     Stored(&'a AuthenticCode),
 }
 
-/// `None` where the code was compiled for another processor or build: it is compiled again instead.
+/// Loads compiled code. `None` if the code was compiled for another processor or build.
 #[allow(unsafe_code, reason = "the one place that loads compiled code; see SAFETY")]
 fn load_compiled(engine: &Engine, code: Trusted<'_>) -> Option<Component> {
     let code = match code {
         Trusted::BuiltIn(code) => code,
         Trusted::Stored(code) => code.bytes(),
     };
-    // SAFETY: `deserialize` trusts its input as native code. What is built in is `&'static`, made
-    // by `precompile` during the build and embedded in this binary, so what could change it
-    // could change the binary itself. Stored code was made by a child of this program and bears the
-    // tag of this cluster's key for just this code, component and build: `AuthenticCode` cannot be
-    // had otherwise. wasmtime checks version, build, flags and processor features.
+    // SAFETY: `deserialize` trusts its input as native code. Built-in code is `&'static`, made by
+    // `precompile` during the build and embedded in this binary, so an attacker who could change
+    // the code could change the binary itself. Stored code was made by a child of this program and
+    // bears the tag of this cluster's key for exactly this code, component and build:
+    // `AuthenticCode` has no other constructor. wasmtime checks version, build, flags and processor
+    // features.
     unsafe { Component::deserialize(engine, code) }.ok()
 }

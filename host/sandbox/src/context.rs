@@ -1,4 +1,4 @@
-//! What one call may use, and until when.
+//! Permissions and deadline of a call.
 
 use crate::call_tree::CallTree;
 use crate::compartment::Compartment;
@@ -8,26 +8,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What one call may use, and until when: the part of its [`Scope`](crate::Scope) that its imports
-/// see. Cheap to clone: a nested call gets one of its own.
+/// Permissions and deadline of a call: the part of the [`Scope`](crate::Scope) that imports see.
+/// Cheap to clone: each nested call gets a copy.
 #[derive(Clone)]
 pub(crate) struct CallContext {
-    /// The mount that it is for, with its limits.
+    /// The mount of the call, with the mount's limits.
     pub(crate) compartment: Arc<Compartment>,
-    /// What it may do beyond its own storage.
+    /// Acts that the call may do beyond the mount's storage.
     pub(crate) grants: Arc<Grants>,
-    /// When it is stopped.
+    /// Time at which the call is stopped.
     pub(crate) deadline: Instant,
-    /// Instance slots that it was admitted with.
+    /// Instance slots that admission gave to the call.
     pub(crate) slots: u32,
-    /// Core, as this call sees it.
+    /// Core's services for this call.
     pub(crate) services: Arc<dyn HostServices>,
-    /// Shared with nested calls.
+    /// State that nested calls share.
     pub(crate) tree: Arc<CallTree>,
 }
 
 impl CallContext {
-    /// Time left until the deadline.
+    /// Returns the time left until the deadline.
     pub(crate) fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }

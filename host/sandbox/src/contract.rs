@@ -1,4 +1,4 @@
-//! The words of `wit/types.wit` and `wit/auth.wit`, plain data that the layers above use too.
+//! Types of `wit/types.wit` and `wit/auth.wit`: plain data that the layers above use, too.
 
 use crate::bindings::auth_method::exports::bulkhead::plugin::auth;
 use crate::bindings::secrets_engine::bulkhead::plugin::types;
@@ -12,24 +12,24 @@ pub use crate::bindings::secrets_engine::bulkhead::plugin::types::{
 };
 pub use crate::bindings::secrets_engine::exports::bulkhead::plugin::leased::Renewal;
 
-/// What a component that can be mounted answered. Each world's own words lead here: none but an
-/// auth method's can say login, none but a secrets engine's can hold a lease.
+/// The answer of a mountable component, in the types of either world. Only an auth method can
+/// answer a login, and only a secrets engine a lease.
 pub struct Answer {
-    /// What the caller gets.
+    /// The caller's result.
     pub outcome: Outcome,
-    /// Shown to the caller.
+    /// Warnings for the caller.
     pub warnings: Vec<String>,
 }
 
-/// What the caller gets.
+/// The caller's result.
 pub enum Outcome {
-    /// One JSON object, the envelope's `data`.
+    /// A JSON object, the envelope's `data`.
     Data(String),
     /// No data.
     Nothing,
     /// A secret with a lease.
     Secret(Secret),
-    /// A login, of which a token is to be made.
+    /// A login; core creates the token.
     Login(Box<Login>),
     /// An HTTP answer that replaces the envelope.
     Raw(RawAnswer),
@@ -59,7 +59,7 @@ impl From<auth::AuthAnswer> for Answer {
     }
 }
 
-/// Bytes of everything that a login carries.
+/// Returns the number of bytes of all texts of a login.
 pub(crate) fn login_size(login: &Login) -> usize {
     let texts = |list: &[String]| list.iter().map(String::len).sum::<usize>();
     let pairs = |list: &[(String, String)]| {

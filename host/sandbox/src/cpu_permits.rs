@@ -1,12 +1,12 @@
-//! Permits to compute: how many guests may compute for long at a time.
+//! Permits to compute: a bound on the guests that compute for long at a time.
 //!
-//! The attack this file stops: as many busy guests as there are workers, each of which gives its
-//! worker up only once a tick, so that the calls of all other mounts wait for ticks. A guest that
-//! computes for longer than a call of ours ever does needs a permit, of which there is one fewer
-//! than there are processors; so one worker is always free of them. Many calls that each end soon
-//! are no way around it: where one of a mount computed for long, the next ones need a permit from
-//! their start. Permits go round by mount and client, so that a client with a hundred such calls
-//! keeps the calls of another one waiting for one of them.
+//! Prevents busy guests from occupying all workers. A busy guest yields its worker only once a
+//! tick, so that without permits the calls of all other mounts would wait for ticks. A guest that
+//! computes for longer than an ordinary call needs a permit. The process has a permit less than
+//! processors, so a worker is always free. Many short calls do not evade the bound: if a call of a
+//! mount computed for long, the mount's next calls need a permit from their start. Permits go round
+//! by mount and client, so a client with a hundred such calls delays another client by a single
+//! permit.
 
 use crate::compartment::Compartment;
 use crate::fair_queue::{FairPermit, FairSemaphore};
@@ -26,7 +26,7 @@ pub(crate) struct CpuPermits(FairSemaphore<Computer>);
 /// A permit to compute.
 pub(crate) type CpuPermit = FairPermit<Computer>;
 
-/// A mount, and the client that its call is for.
+/// A mount, and the client of the call.
 type Computer = (String, Option<Client>);
 
 impl CpuPermits {
@@ -35,8 +35,8 @@ impl CpuPermits {
         Self(FairSemaphore::new(processors.saturating_sub(1).max(1)))
     }
 
-    /// A permit, in turn with the other mounts and clients. `None` cannot happen while the process
-    /// runs.
+    /// Waits for a permit, in turn with other mounts and clients. `None` cannot happen while the
+    /// process runs.
     pub(crate) async fn acquire(
         &self,
         compartment: &Compartment,
@@ -46,37 +46,37 @@ impl CpuPermits {
     }
 }
 
-/// How long the guest of a root call has computed, its nested calls included, and the permit that
-/// it has.
+/// The time that the guest of a root call has computed, nested calls included, and the guest's
+/// permit.
 #[derive(Default)]
 pub(crate) struct CpuMeter {
-    /// The client that the root call is for; `None` for due work.
+    /// The client of the root call; `None` for due work.
     caller: Option<Client>,
     computing: Mutex<Computing>,
 }
 
 #[derive(Default)]
 struct Computing {
-    /// When it was last woken; `None` while it waits.
+    /// Time of the last wake-up; `None` while the guest waits.
     woken: Option<Instant>,
-    /// What it computed until it last waited.
+    /// Time computed before the last wait.
     before: Duration,
     permit: Option<CpuPermit>,
 }
 
 impl CpuMeter {
-    /// The meter of a call for `caller`.
+    /// Makes the meter of a call for `caller`.
     pub(crate) fn of(caller: Client) -> Self {
         Self { caller: Some(caller), computing: Mutex::default() }
     }
 
-    /// The client that the root call is for; `None` for due work.
+    /// Returns the client of the root call; `None` for due work.
     pub(crate) fn caller(&self) -> Option<Client> {
         self.caller
     }
 
-    /// Does the work of a root call: counts what it computes, and takes its permit from it where it
-    /// waits.
+    /// Runs the work of a root call. Measures the time that the work computes, and releases the
+    /// permit when the work waits.
     pub(crate) async fn measure<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         poll_fn(|context| {
@@ -88,8 +88,8 @@ impl CpuMeter {
         .await
     }
 
-    /// Waits for a permit before the first instruction, where calls of the mount computed for long
-    /// a moment ago.
+    /// Waits for a permit before the first instruction if calls of the mount computed for long
+    /// recently.
     pub(crate) async fn admit(&self, permits: &CpuPermits, compartment: &Compartment) {
         if compartment.taken().computed_long(Instant::now()) {
             self.acquire(permits, compartment).await;
@@ -117,8 +117,8 @@ impl Computing {
     }
 }
 
-/// The epoch moved while the guest of `root` computed: one that has done so for long goes on when
-/// it has a permit again, and others run meanwhile.
+/// Handles an epoch tick during the guest's computation. A guest that has computed for long yields
+/// to other guests, and continues when it has a permit again.
 pub(crate) fn on_epoch<R>(
     root: &Arc<R>,
     compartment: &Arc<Compartment>,
@@ -135,8 +135,8 @@ where
     UpdateDeadline::YieldCustom(
         1,
         Box::pin(async move {
-            // Also where no other guest waits for a permit: calls that need none do. And the permit
-            // that it has ends there.
+            // Yields even if no other guest waits for a permit, because calls without a permit need
+            // the worker. The yield also releases the current permit.
             tokio::task::yield_now().await;
             (*root).as_ref().acquire(&permits, &compartment).await;
         }),

@@ -1,8 +1,8 @@
-//! A database plugin as core hands it to the engine that reaches it.
+//! A database plugin, as core hands it to the engine that calls the plugin.
 //!
-//! Knows what it says of itself and what may be granted to it. Never knows the state of the
-//! instances that its code is linked for: core's services, which find the plugin, are a part of
-//! that state.
+//! Knows the plugin's description and the acts that may be granted to the plugin. Never knows the
+//! state of the instances for which the plugin's code is linked: core's services find the plugin,
+//! and are part of that state.
 
 use crate::grants::{Ask, Dials};
 use crate::identity::Identity;
@@ -10,7 +10,7 @@ use bulkhead_wire::description::DatabaseDescription;
 use std::any::Any;
 use std::sync::Arc;
 
-/// A database plugin, ready to be reached by engines.
+/// A database plugin, ready to be called by engines.
 pub struct DatabasePlugin {
     identity: Arc<Identity>,
     description: DatabaseDescription,
@@ -20,10 +20,10 @@ pub struct DatabasePlugin {
 }
 
 impl DatabasePlugin {
-    /// The plugin whose code is `linked`.
+    /// Makes the plugin with the code `linked`.
     ///
     /// # Errors
-    /// When its description cannot be written as JSON.
+    /// If the description cannot be written as JSON.
     pub(crate) fn new(
         identity: Arc<Identity>,
         description: DatabaseDescription,
@@ -35,41 +35,41 @@ impl DatabasePlugin {
         Ok(Self { identity, description, description_text, ceiling, linked: Box::new(linked) })
     }
 
-    /// What it said of itself.
+    /// Returns the plugin's own description.
     #[must_use]
     pub fn description(&self) -> &DatabaseDescription {
         &self.description
     }
 
-    /// The same, as JSON.
+    /// Returns the description as JSON.
     pub(crate) fn description_text(&self) -> &str {
         &self.description_text
     }
 
-    /// Who it is.
+    /// Returns the plugin's identity.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// The same, to keep.
+    /// Returns a shared pointer to the identity.
     pub(crate) fn shared_identity(&self) -> Arc<Identity> {
         Arc::clone(&self.identity)
     }
 
-    /// What its entry in the catalog allows; `None`: all that it asks for.
+    /// Returns the acts that the catalog entry allows; `None`: all acts that the plugin asks for.
     #[must_use]
     pub fn ceiling(&self) -> Option<&[Ask]> {
         self.ceiling.as_deref()
     }
 
-    /// What its grants in a nested call follow from.
+    /// Returns the facts that decide the plugin's grants in a nested call.
     pub(crate) fn dials(&self) -> Dials<'_> {
         let (maker, asks) = (self.identity.maker, &self.description.asks);
         Dials { maker, asks, ceiling: self.ceiling() }
     }
 
-    /// Its code, linked as an `L`; `None` if it was linked as something else.
+    /// Returns the code, linked as an `L`; `None` if it was linked as another type.
     pub(crate) fn linked<L: 'static>(&self) -> Option<&L> {
         self.linked.downcast_ref()
     }

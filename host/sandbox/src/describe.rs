@@ -1,4 +1,4 @@
-//! Asking a component what it is: once, at registration, in an instance without a single grant.
+//! Asks a component for its description: once, at registration, in an instance without any grant.
 
 use crate::admission::{Admission, Priority, SlotRequest};
 use crate::bindings::database_plugin;
@@ -20,15 +20,15 @@ use tokio::time::Instant;
 use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
-/// Longest time that a description may take.
+/// Maximum time of a description.
 const TIME: Duration = Duration::from_secs(5);
 
 impl Sandbox {
-    /// Waits for the slot of a component that is asked what it is, while calls are served beside
-    /// it.
+    /// Waits for the slot of a component that is asked for its description, in the queue of
+    /// requests.
     ///
     /// # Errors
-    /// As [`Sandbox::admit`].
+    /// The errors of [`Sandbox::admit`].
     pub async fn admit_description(&self) -> Result<Admission, Failure> {
         let compartment = Compartment::new("", Limits::default());
         let (priority, deadline) = (Priority::Foreground, Instant::now() + TIME);
@@ -38,8 +38,8 @@ impl Sandbox {
     }
 }
 
-/// The description of a component that can be mounted, as JSON text. `describe` is where it exports
-/// that.
+/// Returns the description of a mountable component, as JSON text. `describe` is the export to
+/// call.
 pub(crate) async fn mountable(
     resources: &Arc<Resources>,
     pre: &InstancePre<CallState>,
@@ -58,7 +58,7 @@ pub(crate) async fn mountable(
     settle(store.data(), outcome.map_err(Cut::from)).map_err(|failure| failure.message)
 }
 
-/// The description of a database plugin, as JSON text.
+/// Returns the description of a database plugin, as JSON text.
 pub(crate) async fn database_plugin(
     resources: &Arc<Resources>,
     pre: &database_plugin::DatabasePluginPre<CallState>,

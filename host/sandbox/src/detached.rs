@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The context of an instance that is `doing` something until `deadline`, and for no mount.
+/// Makes the context of an instance that is `doing` something until `deadline`, for no mount.
 pub(crate) fn context(doing: &str, deadline: Instant) -> CallContext {
     CallContext {
         compartment: Compartment::new("", Limits::default()),
@@ -26,15 +26,15 @@ pub(crate) fn context(doing: &str, deadline: Instant) -> CallContext {
     }
 }
 
-/// The context of instances between two calls, when nothing of theirs runs. Made once: it is put in
-/// place at the end of every call.
+/// Returns the context of idle instances, where no guest code runs. Made once, because the end of
+/// every call sets this context.
 pub(crate) fn between_calls() -> CallContext {
     static CONTEXT: LazyLock<CallContext> =
         LazyLock::new(|| context("between calls", Instant::now()));
     CONTEXT.clone()
 }
 
-/// The services of a call that has none.
+/// The services of a call without host services.
 struct Detached;
 
 #[async_trait]

@@ -1,12 +1,12 @@
-//! A connection that is driven by the task that asks over it.
+//! A connection that is driven by the task that sends requests over it.
 //!
-//! The libraries for HTTP and LDAP come in two halves: one asks, and the other, the driver, carries
-//! what is asked to the socket and the answer back. With the driver in a task of its own each
-//! question wakes one task and each answer another, which costs more than to carry them. Here both
-//! halves are polled in one task, and what one wakes in the other is polled at once.
+//! The libraries for HTTP and LDAP have two halves: the handle sends requests, and the driver
+//! carries requests to the socket and answers back. With the driver in a task of its own, each
+//! request and each answer wakes another task, which costs more than the transport. Here, both
+//! halves are polled in a single task, and a half that the other half wakes is polled at once.
 //!
-//! The fault this file stops: a driver that panics takes along the call that asked, and not the
-//! process or a pool of connections.
+//! Prevents a panic of the driver from ending the process or a pool of connections: only the call
+//! that sent the request fails.
 
 use bulkhead_wire::sync;
 use futures_util::FutureExt as _;
@@ -16,26 +16,26 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// How often both are polled before the other tasks have their turn.
+/// Maximum number of polls of both halves before other tasks have their turn.
 const ROUNDS: usize = 16;
 
 /// The driver of one connection. Dropping it closes the connection.
 pub(crate) struct Driven {
-    /// Gone once it has ended: what it never answered ends with it, and would wait for ever
-    /// otherwise.
+    /// `None` once the driver has ended. Requests without an answer end with it; otherwise they
+    /// would wait forever.
     driver: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     woken: Arc<Woken>,
     waker: Waker,
 }
 
-/// Whether there is something to poll, and who polls it.
+/// Says if a half has to be polled, and holds the waker of the polling task.
 #[derive(Default)]
 struct Woken(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     is_woken: bool,
-    /// To be woken; `None` while it polls.
+    /// The task to wake; `None` while the task polls.
     task: Option<Waker>,
 }
 
@@ -56,12 +56,12 @@ impl Wake for Woken {
 }
 
 impl Woken {
-    /// Begins to poll: nothing more has to be woken.
+    /// Begins to poll: no wake-up of the task is needed until the end.
     fn begin(&self) {
         *sync::lock(&self.0) = State::default();
     }
 
-    /// Ends polling, unless something was woken meanwhile.
+    /// Ends polling and returns true, unless a half was woken meanwhile.
     fn end(&self, task: &Waker) -> bool {
         let mut state = sync::lock(&self.0);
         if !state.is_woken {
@@ -75,19 +75,20 @@ impl Driven {
     pub(crate) fn new(driver: impl Future<Output = ()> + Send + 'static) -> Self {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
-        // A panic is an end like any other: what waits for the driver learns that it is gone.
+        // A panic counts as an end of the driver: pending requests learn that the driver is gone.
         let driver = AssertUnwindSafe(driver).catch_unwind().map(drop);
         Self { driver: Some(Box::pin(driver)), woken, waker }
     }
 
-    /// Waits for what was asked, and drives the connection until it is there. If the driver ends
-    /// before, what was asked learns that by itself.
+    /// Drives the connection until `asked` is ready. If the driver ends earlier, `asked` fails by
+    /// itself.
     pub(crate) async fn until<T>(&mut self, asked: impl Future<Output = T>) -> T {
         let mut asked = pin!(asked);
         poll_fn(|context| self.poll(context, asked.as_mut())).await
     }
 
-    /// Drives the connection as far as it goes without waiting. Whether it is still there.
+    /// Drives the connection as far as possible without waiting. Returns true if the connection is
+    /// still open.
     pub(crate) async fn is_open(&mut self) -> bool {
         let mut never = pin!(pending::<()>());
         poll_fn(|context| {
@@ -98,7 +99,7 @@ impl Driven {
         self.driver.is_some()
     }
 
-    /// Whether it had not ended when it was last polled.
+    /// Returns true if the driver had not ended at the last poll.
     pub(crate) fn was_open(&self) -> bool {
         self.driver.is_some()
     }
@@ -116,7 +117,7 @@ impl Driven {
             }
             let driven = self.driver.as_mut().map(|driver| driver.as_mut().poll(&mut inner));
             if driven.is_some_and(|polled| polled.is_ready()) {
-                // Its end wakes what it never answered.
+                // Dropping the driver wakes the requests without an answer.
                 self.driver = None;
             }
             if self.woken.end(context.waker()) {

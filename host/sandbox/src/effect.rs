@@ -1,7 +1,8 @@
-//! Effects: the one place through which everything passes that may change something outside.
+//! Effects: the single gate for every change outside.
 //!
-//! The faults this file stops: a change that begins with no time left, and so outlives its call and
-//! the undo that follows it; and a change that is cut half-way because its client went away.
+//! Prevents a change from beginning with too little time left, and so from outliving its call and
+//! the undo that follows. Prevents a change from being cut half-way because the client
+//! disconnected.
 
 use crate::call_tree::Effect;
 use crate::context::CallContext;
@@ -10,21 +11,21 @@ use bulkhead_store::failpoint;
 use std::future::Future;
 use std::sync::Arc;
 
-/// Why a change did not happen, or may have happened unheard.
+/// Reason why a change did not happen, or may have happened without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unheard {
-    /// It was not begun: the call has less time left than a change may take.
+    /// Not begun: the call has less time left than a change may take.
     NoTime,
-    /// It was not begun, because the service is being sealed, or a fault was injected.
+    /// Not begun: the service is being sealed, or a fault was injected.
     NotBegun,
-    /// It was begun and may have happened; its answer did not come.
+    /// Begun; the change may have happened, but the answer did not come.
     NoAnswer,
-    /// It was begun and may have happened; it took longer than a change may take.
+    /// Begun; the change may have happened, but took longer than the maximum time of a change.
     TimedOut,
 }
 
-/// Runs `change` in a task of its own, with a time of its own, and marks the root call: it is not
-/// run again by itself.
+/// Runs `change` in a separate task with a separate timeout. Marks the root call, so that the call
+/// is not retried automatically.
 pub(crate) async fn run<T: Send + 'static>(
     context: &CallContext,
     change: impl Future<Output = T> + Send + 'static,

@@ -1,11 +1,11 @@
-//! Components encoded byte by byte, for tests of what no compiler would write.
+//! Components encoded byte by byte, for tests with input that no compiler would write.
 
-/// How a component begins.
+/// The first bytes of a component.
 const COMPONENT: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
-/// How a core module begins.
+/// The first bytes of a core module.
 pub(crate) const MODULE: [u8; 8] = [0, b'a', b's', b'm', 1, 0, 0, 0];
 
-/// A number in LEB128.
+/// Encodes a number in LEB128.
 pub(crate) fn number(mut value: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -19,17 +19,17 @@ pub(crate) fn number(mut value: usize) -> Vec<u8> {
     }
 }
 
-/// A section of a component or a core module.
+/// Encodes a section of a component or a core module.
 pub(crate) fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [vec![id], number(content.len()), content.to_vec()].concat()
 }
 
-/// A component of these sections.
+/// Encodes a component with these sections.
 pub(crate) fn component(sections: &[Vec<u8>]) -> Vec<u8> {
     [COMPONENT.to_vec(), sections.concat()].concat()
 }
 
-/// The section of a component that is a core module of these sections.
+/// Encodes the component section of a core module with these sections.
 pub(crate) fn module(sections: &[Vec<u8>]) -> Vec<u8> {
     section(1, &[MODULE.to_vec(), sections.concat()].concat())
 }

@@ -95,7 +95,7 @@ impl<K: PartialEq> Clone for FairSemaphore<K> {
 }
 
 impl<K: PartialEq> FairSemaphore<K> {
-    /// A semaphore with so many permits.
+    /// Makes a semaphore with this number of permits.
     #[must_use]
     pub fn new(permits: usize) -> Self {
         Self(Arc::new(Mutex::new(State { free: permits, waiting: FairQueue::default() })))
@@ -120,7 +120,7 @@ impl<K: PartialEq> FairSemaphore<K> {
         called.await.ok()
     }
 
-    /// Permits that are free.
+    /// Returns the number of free permits.
     #[cfg(test)]
     pub(crate) fn available(&self) -> usize {
         sync::lock(&self.0).free

@@ -1,28 +1,28 @@
-//! What settings are told apart by: a digest of all their values.
+//! Fingerprints of settings: a digest of all values.
 //!
-//! The attack this file stops: settings that are taken for others because their values, one behind
-//! the other, read the same. Each goes in with its length, and one that is not there is none that
-//! could be. They hold passwords and keys, so that nothing is put together in memory first, and a
+//! Prevents two settings from being mistaken for each other because their concatenated values are
+//! the same. Each value is hashed with its length, and an absent value differs from every present
+//! value. Settings hold passwords and keys, so the values are not joined in memory first, and a
 //! fingerprint is never shown.
 
 use aws_lc_rs::digest::{self, SHA256, SHA256_OUTPUT_LEN};
 
-/// A digest of some values, in their order.
+/// A digest of some values, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fingerprint([u8; SHA256_OUTPUT_LEN]);
 
 impl Fingerprint {
-    /// Of no value yet.
+    /// Begins a fingerprint without values.
     pub(crate) fn begin() -> Taken {
         Taken(digest::Context::new(&SHA256))
     }
 }
 
-/// A fingerprint that is being taken.
+/// A fingerprint in progress.
 pub(crate) struct Taken(digest::Context);
 
 impl Taken {
-    /// One more value, which may be absent.
+    /// Adds a value that may be absent.
     pub(crate) fn optional(mut self, value: Option<impl AsRef<[u8]>>) -> Self {
         match value {
             Some(value) => self.bytes(value),
@@ -33,7 +33,7 @@ impl Taken {
         }
     }
 
-    /// One more value.
+    /// Adds a value.
     pub(crate) fn bytes(mut self, value: impl AsRef<[u8]>) -> Self {
         let value = value.as_ref();
         self.0.update(&[1]);
@@ -42,18 +42,18 @@ impl Taken {
         self
     }
 
-    /// One more value.
+    /// Adds a number.
     pub(crate) fn number(self, value: impl Into<u64>) -> Self {
         self.bytes(value.into().to_be_bytes())
     }
 
-    /// So many values more.
+    /// Adds a list of values, with a mark at the end.
     pub(crate) fn all<V: AsRef<[u8]>>(self, values: impl IntoIterator<Item = V>) -> Self {
         let taken = values.into_iter().fold(self, Self::bytes);
         taken.optional(None::<&str>)
     }
 
-    /// Of all that came.
+    /// Returns the digest of all values.
     pub(crate) fn end(self) -> Fingerprint {
         let mut fingerprint = [0; SHA256_OUTPUT_LEN];
         fingerprint.copy_from_slice(self.0.finish().as_ref());

@@ -1,14 +1,14 @@
-//! What the host holds in its own memory for guests: what a call has of it, the calls of a mount
-//! together, and all of the process.
+//! Memory that the host holds for guests: counted for each call, for the calls of a mount together,
+//! and for the process.
 //!
-//! The attack this file stops: many calls that each stay within their own limit and together take
-//! the memory of the server. Who is refused for it is not blamed: the next try may find room.
+//! Prevents many calls that each stay within their own limit from taking the memory of the server
+//! together. A call that is refused for lack of memory is not at fault: the next try may find room.
 
 use crate::limits;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A number of bytes that several share.
+/// A shared count of bytes.
 #[derive(Default)]
 pub(crate) struct HeldBytes(AtomicUsize);
 
@@ -27,8 +27,8 @@ impl HeldBytes {
     }
 }
 
-/// Bytes that work of the host takes while it lasts, which may be longer than the call that asked
-/// for it.
+/// Bytes that work of the host takes while it lasts, possibly longer than the call that asked for
+/// the work.
 pub(crate) struct Lent {
     bytes: usize,
     of: [Arc<HeldBytes>; 2],
@@ -40,8 +40,8 @@ impl Drop for Lent {
     }
 }
 
-/// So many bytes of the mount's share and of the process's, until they are dropped. `None` where
-/// one of them has no room.
+/// Takes `bytes` of the mount's share and of the process's share, until the result is dropped.
+/// `None` if either share has no room.
 pub(crate) fn lend(bytes: usize, mount: &Arc<HeldBytes>, process: &Arc<HeldBytes>) -> Option<Lent> {
     if !mount.take(bytes, limits::HELD_BYTES_OF_MOUNT) {
         return None;
@@ -53,17 +53,17 @@ pub(crate) fn lend(bytes: usize, mount: &Arc<HeldBytes>, process: &Arc<HeldBytes
     Some(Lent { bytes, of: [Arc::clone(mount), Arc::clone(process)] })
 }
 
-/// What one call and its nested calls hold, until all of them are over.
+/// Bytes that a call and its nested calls hold, until all of them end.
 #[derive(Default)]
 pub(crate) struct Held {
     bytes: AtomicUsize,
-    /// The mount's, and the process's.
+    /// The counts of the mount and of the process.
     of: OnceLock<(Arc<HeldBytes>, Arc<HeldBytes>)>,
 }
 
 impl Held {
-    /// Takes so many bytes more, of the mount's share and of the process's. `false`, and nothing is
-    /// taken, where one of them has no room.
+    /// Takes `bytes` more of the mount's share and of the process's share. Takes nothing and
+    /// returns false if either share has no room.
     pub(crate) fn take(
         &self,
         bytes: usize,

@@ -1,4 +1,4 @@
-//! What the sandbox needs from above, and the only way in which it asks.
+//! The interface from the sandbox to core. The sandbox calls the layers above only through it.
 
 use crate::database_plugin::DatabasePlugin;
 use async_trait::async_trait;
@@ -7,21 +7,21 @@ use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How urgent a log line is.
+/// Severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// For the plugin's author.
+    /// Detail for the plugin's author.
     Debug,
-    /// Worth knowing.
+    /// Information.
     Info,
-    /// Worth acting on soon.
+    /// A condition to act on soon.
     Warn,
-    /// Something failed.
+    /// A failure.
     Error,
 }
 
 impl Level {
-    /// The word in the log.
+    /// Returns the name of the level in the log.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -33,131 +33,131 @@ impl Level {
     }
 }
 
-/// A lease that a plugin writes down before the thing it will end exists.
+/// A lease that a plugin writes down before the secret of the lease exists.
 pub struct Reservation {
-    /// Unique in the call; the confirming secret carries it too.
+    /// Unique in the call; the secret that confirms the reservation carries the same tag.
     pub tag: String,
-    /// The target whose troubles must not stall others.
+    /// The target. A fault of the target must not stall other lanes.
     pub lane: String,
     /// JSON text that only the plugin reads.
     pub internal: String,
 }
 
-/// A timer that wakes its mount, unless the call that set it cancels it before it ends.
+/// A timer that wakes the mount, unless the call that set the timer cancels it before the call
+/// ends.
 pub struct Guard {
-    /// The timer's row.
+    /// The address of the timer's row.
     pub timer: Address,
-    /// With the mount in front, as the row is indexed.
+    /// The full lane, with the mount as prefix, as the row is indexed.
     pub lane: String,
-    /// Store time, in milliseconds, at which the call is stopped at the latest.
+    /// Latest time at which the call is stopped, as store time in milliseconds.
     pub deadline: u64,
 }
 
-/// The one person or machine behind logins, as a mount may see it.
+/// The person or machine behind logins, as far as a mount may see it.
 pub struct Entity {
-    /// Its id, which may be another than the one that was asked for: entities are merged.
+    /// The id, which may differ from the requested id: entities are merged.
     pub id: String,
-    /// For people.
+    /// The name for people.
     pub name: String,
-    /// As operators wrote it.
+    /// Metadata from operators.
     pub metadata: Vec<(String, String)>,
 }
 
-/// A token by which a mount shows others who it is.
+/// A token by which a mount proves its identity to other services.
 pub struct IdentityToken {
-    /// The token. It is a secret.
+    /// The token, which is a secret.
     pub token: String,
-    /// When it ends, in milliseconds of store time.
+    /// Expiry, as store time in milliseconds.
     pub expires: u64,
 }
 
-/// Core, as one call sees it: made anew for each root call, so that it knows mount, caller and
+/// Core's services for a call. Made for each root call, so that core knows mount, caller and
 /// deadline.
 #[async_trait]
 pub trait HostServices: Send + Sync {
-    /// A password by the named policy, which is read in the call's unit of work; empty means the
-    /// default one.
+    /// Generates a password by the named policy, read in the call's unit of work. An empty name
+    /// means the default policy.
     ///
     /// # Errors
-    /// `not-found` when there is no such policy.
+    /// `not-found` if the policy does not exist.
     async fn password(&self, unit: &mut Unit, policy: &str) -> Result<String, Failure>;
 
-    /// A password of so many characters of an alphabet.
+    /// Generates a password of `length` characters of an alphabet.
     ///
     /// # Errors
-    /// `invalid-request` for a length or an alphabet outside of the contract's bounds.
+    /// `invalid-request` for a length or an alphabet outside the contract's bounds.
     fn password_from(&self, length: u32, alphabet: &str) -> Result<String, Failure>;
 
-    /// A token for `audience` that lives for `ttl` seconds at most; 0 asks for an hour.
+    /// Signs a token for `audience` with a lifetime of at most `ttl` seconds; 0 means an hour.
     ///
     /// # Errors
-    /// `invalid-request` for an audience that is none; `precondition-failed` when the server has no
-    /// issuer, or the mount's key is gone; `unavailable` when the store does not answer.
+    /// `invalid-request` for an invalid audience; `precondition-failed` if the server has no
+    /// issuer, or the mount's key is gone; `unavailable` if the store does not answer.
     async fn identity_token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure>;
 
-    /// The entity with that id, where it is the caller's own or has an alias at the mount.
+    /// Returns the entity with this id if it is the caller's own or has an alias at the mount.
     ///
     /// # Errors
-    /// `unavailable` when the store does not answer.
+    /// `unavailable` if the store does not answer.
     async fn entity(&self, id: &str) -> Result<Option<Entity>, Failure>;
 
-    /// The database plugin that `name` and `version` choose; an empty version leaves it to the
-    /// catalog.
+    /// Returns the database plugin with this name and version. With an empty version, the catalog
+    /// chooses the version.
     ///
     /// # Errors
-    /// `not-found`, with the plugins there are.
+    /// `not-found`, with a list of the known plugins.
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure>;
 
-    /// Writes a reservation into the call's unit of work. Gives the handle by which later calls of
-    /// the mount end its lease.
+    /// Writes a reservation into the call's unit of work. Returns the handle by which later calls
+    /// of the mount end the lease.
     ///
     /// # Errors
-    /// `invalid-request` for a tag that is empty, too long or taken; `unsupported-operation` where
-    /// the call cannot hand out a lease.
+    /// `invalid-request` for a tag that is empty, too long or taken; `unsupported-operation` if the
+    /// call cannot hand out a lease.
     fn reserve(&self, unit: &mut Unit, reservation: Reservation) -> Result<String, Failure>;
 
-    /// Writes other data into a reservation of this call, in its unit of work.
+    /// Replaces the data of a reservation of this call, in the call's unit of work.
     ///
     /// # Errors
-    /// `not-found` when this call made no such reservation, or withdrew it; `unavailable` when it
-    /// was ended meanwhile; `invalid-request` for too much data.
+    /// `not-found` if this call made no such reservation, or withdrew the reservation;
+    /// `unavailable` if the reservation was ended meanwhile; `invalid-request` for too much data.
     async fn amend(&self, unit: &mut Unit, tag: &str, internal: String) -> Result<(), Failure>;
 
-    /// Removes the lease with this handle in the call's unit of work, if there is one.
+    /// Removes the lease with this handle in the call's unit of work, if the lease exists.
     ///
     /// # Errors
-    /// `invalid-request` for what is no handle.
+    /// `invalid-request` for an invalid handle.
     fn end_issued(&self, unit: &mut Unit, handle: &str) -> Result<(), Failure>;
 
-    /// Withdraws a reservation of this call: the thing was certainly not made.
+    /// Withdraws a reservation of this call: the reserved secret certainly was not created.
     ///
     /// # Errors
-    /// `not-found` when this call made no such reservation.
+    /// `not-found` if this call made no such reservation.
     fn withdraw(&self, tag: &str) -> Result<(), Failure>;
 
-    /// Writes a guard into the call's unit of work, in place of what was scheduled under the same
-    /// key.
+    /// Writes a guard into the call's unit of work. Replaces a timer with the same key.
     ///
     /// # Errors
-    /// `invalid-request` when the call guards 64 other keys already.
+    /// `invalid-request` if the call guards 64 other keys already.
     fn guard(&self, unit: &mut Unit, guard: Guard) -> Result<(), Failure>;
 
     /// Returns the store time, in milliseconds, before which no timer of this call is due.
     fn earliest_wake(&self) -> u64;
 
-    /// Lets so much of the mount's `lane` run at once, as far as the host allows it.
+    /// Lets `places` calls of the mount's `lane` run at once, within the host's limit.
     fn widen_lane(&self, lane: &str, places: u32);
 
-    /// For how long the mount's `lane` still rests because its target does not answer: zero while
-    /// that is being asked.
+    /// Returns the remaining rest of the mount's `lane`, if the target does not answer. Zero while
+    /// an attempt probes the target, `None` if the target is not down.
     fn rest_of_lane(&self, lane: &str) -> Option<Duration>;
 
-    /// Leases of the mount that wait in `lane`, counted up to 10,000.
+    /// Counts the mount's leases that wait in `lane`, up to 10,000.
     ///
     /// # Errors
-    /// `unavailable` when the store does not answer.
+    /// `unavailable` if the store does not answer.
     async fn lease_count(&self, lane: &str) -> Result<u32, Failure>;
 
-    /// A line for the operator, already scrubbed.
+    /// Writes a line to the operator's log. The texts are already scrubbed.
     fn log(&self, level: Level, plugin: &str, event: &str, pairs: &[(String, String)]);
 }

@@ -1,23 +1,23 @@
-//! Who a component is: its name and version for people, and its digest for everything else.
+//! Identity of a component: name and version for people, and the digest for all else.
 
 use crate::grants::Maker;
 use bulkhead_wire::hexadecimal;
 
-/// Who a component is, for logs and failures.
+/// Identity of a component, for logs and failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Its name.
+    /// The plugin's name.
     pub name: String,
     /// Semantic version.
     pub version: String,
     /// SHA-256 of the component's bytes, hexadecimal.
     pub digest: String,
-    /// Who made it.
+    /// The maker of the component.
     pub maker: Maker,
 }
 
 impl Identity {
-    /// `plugin database 1.4.2 (sha256 9f2c…)`.
+    /// Returns the title for messages: `plugin database 1.4.2 (sha256 9f2c…)`.
     #[must_use]
     pub fn title(&self) -> String {
         let short: String = self.digest.chars().take(8).collect();
@@ -25,7 +25,7 @@ impl Identity {
     }
 }
 
-/// SHA-256, hexadecimal.
+/// Returns the SHA-256, hexadecimal.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> String {
     hexadecimal::text(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref())

@@ -1,8 +1,9 @@
-//! The host's side of `wit/`: one file an interface, of the same name.
+//! The host's side of `wit/`: a file for each interface, with the interface's name.
 //!
-//! The first line of every function counts the call and asks its grant.
+//! The first line of every function counts the call and checks the grant.
 
-/// Asks the grant of an act, and refuses in the contract's words where there is none.
+/// Checks the grant of an act, and returns a refusal in the contract's type if the grant is
+/// missing.
 macro_rules! granted {
     ($state:expr, $act:expr) => {
         if let Err(refused) = $state.ask(&$act)? {

@@ -1,13 +1,13 @@
-//! What was read of texts before, by their fingerprints: so many of them, of which the one that was
-//! used longest ago gives way.
+//! A bounded map from fingerprints of texts to the values that were parsed from the texts. The
+//! least recently used value is evicted.
 
 use crate::fingerprint::Fingerprint;
 use std::collections::BTreeMap;
 
-/// Values by fingerprints of what they were read from.
+/// Values by the fingerprint of their source.
 pub(crate) struct LeastUsed<V> {
     entries: BTreeMap<Fingerprint, Entry<V>>,
-    /// Counts uses, so that each has a number of its own.
+    /// Counter of uses; gives each use a unique number.
     uses: u64,
     most: usize,
 }
@@ -18,7 +18,7 @@ struct Entry<V> {
 }
 
 impl<V: Clone> LeastUsed<V> {
-    /// Of at most so many.
+    /// Makes an empty map of at most `most` values.
     pub(crate) fn of(most: usize) -> Self {
         Self { entries: BTreeMap::new(), uses: 0, most }
     }
