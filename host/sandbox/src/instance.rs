@@ -1,8 +1,8 @@
-//! One instance: its store, its limits, and how a call moves in and out.
+//! An instance: its store, its limits, and the entry and exit of a call.
 //!
-//! The fault this file stops: something of one call that a later call of the same instance can
-//! reach. All that a call has is its [`CallState`], and that is replaced as a whole, at its
-//! beginning and at its end; between two calls a store holds the state of no call.
+//! Prevents data of a call from reaching a later call of the same instance. All data of a call is
+//! in its [`CallState`], which is replaced as a whole at the beginning and at the end of the call.
+//! Between two calls, a store holds the state of no call.
 
 use crate::cpu_permits;
 use crate::detached;
@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, UpdateDeadline};
 
-/// A store with every limit set. Epochs do not interrupt a host call that waits, so callers bound
-/// the whole call by its deadline as well.
+/// Makes a store with every limit set. Epochs do not interrupt a host call that waits, so callers
+/// also bound the whole call by its deadline.
 pub(crate) fn new_store(state: CallState) -> Store<CallState> {
     let resources = Arc::clone(&state.resources);
     let handles = state.limits().handles;
@@ -37,7 +37,7 @@ pub(crate) fn new_store(state: CallState) -> Store<CallState> {
     store
 }
 
-/// A store and, once a call entered it, the component's instance in it.
+/// A store and, after the first call entered it, the component's instance.
 pub(crate) struct Live {
     pub(crate) store: Store<CallState>,
     instance: Option<Instance>,
@@ -46,22 +46,22 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// An empty store for the call of `state`.
+    /// Makes an empty store for the call of `state`.
     pub(crate) fn new(state: CallState) -> Self {
         Self { store: new_store(state), instance: None, born: Instant::now(), calls: 0 }
     }
 
-    /// When it was made.
+    /// Returns the time of creation.
     pub(crate) fn born(&self) -> Instant {
         self.born
     }
 
-    /// Calls that entered it.
+    /// Returns the number of calls that entered the instance.
     pub(crate) fn calls(&self) -> u32 {
         self.calls
     }
 
-    /// The instance, made by the first call that asks. Counts the call.
+    /// Returns the instance; the first call creates it. Counts the call.
     pub(crate) async fn instance(
         &mut self,
         component: &InstancePre<CallState>,
@@ -73,8 +73,7 @@ impl Live {
         }
     }
 
-    /// Moves the next call in. Only what belongs to the instance stays: the memory that it has
-    /// grown to.
+    /// Moves the next call in. Only the count of the instance's memory, which never shrinks, stays.
     pub(crate) fn begin(mut self, mut state: CallState) -> Self {
         state.memory.carry(&mut self.store.data_mut().memory);
         self.store.set_max_component_handles(state.limits().handles);
@@ -93,7 +92,7 @@ impl Live {
     }
 }
 
-/// The state of an instance that no call is in.
+/// Makes the state of an instance without a call.
 fn vacant(resources: &Arc<Resources>, plugin: &Arc<Identity>) -> CallState {
     CallState::new(resources, detached::between_calls(), Arc::clone(plugin), None)
 }

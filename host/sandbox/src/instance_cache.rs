@@ -1,11 +1,11 @@
-//! Bounded reuse (decision T4): the idle instances of one mount that asked for it.
+//! Bounded reuse (decision T4): the idle instances of a mount that asked for reuse.
 //!
-//! A reused instance may remember what it was given, so this file bounds to whom it can pass that
-//! on: a cache belongs to one mount and one loaded component, and lends to no other. It takes back
-//! only what answered and left nothing behind, and forgets an instance after some calls, after some
-//! time, and when its mount changes or the store is sealed. The other attack that it stops is on
-//! room: what is idle holds a slot of the engine's pool, and gives it up to any call that waits for
-//! one.
+//! A reused instance may remember the data of its earlier calls, so this file bounds the calls that
+//! could see the data: a cache belongs to a single mount and a single loaded component. The cache
+//! keeps only an instance that answered and left nothing behind, and drops an instance after some
+//! calls, after some time, and when the mount changes or the store is sealed. Prevents idle
+//! instances from blocking calls, too: an idle instance holds a slot of the engine's pool, and
+//! gives the slot up to any call that waits for a slot.
 
 use crate::admission::Admission;
 use crate::identity::Identity;
@@ -16,19 +16,19 @@ use bulkhead_wire::sync;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tokio::time::Instant;
 
-/// How the calls of a mount get their instances.
+/// The source of the instances for a mount's calls.
 #[derive(Clone, Default)]
 pub enum Reuse {
-    /// A fresh one each.
+    /// A fresh instance for each call.
     #[default]
     Fresh,
-    /// One that served other calls of the same mount, where there is one. Made by
+    /// An instance that served other calls of the same mount, if available. Made by
     /// [`Engine::reuse`](crate::Engine::reuse).
     Bounded(Arc<InstanceCache>),
 }
 
 impl Reuse {
-    /// The cache, for calls of `component` on `mount`; none if it is another one's.
+    /// Returns the cache if it belongs to `component` and `mount`.
     pub(crate) fn cache(
         &self,
         component: &Arc<Identity>,
@@ -40,7 +40,7 @@ impl Reuse {
     }
 }
 
-/// Idle instances of one mount and one loaded component.
+/// Idle instances of a mount and a loaded component.
 pub struct InstanceCache {
     mount: String,
     component: Arc<Identity>,
@@ -50,22 +50,23 @@ pub struct InstanceCache {
 
 #[derive(Default)]
 struct Idle {
-    /// The one that was used last comes last, and is lent first: its memory is the likeliest to be
-    /// in the caches.
+    /// Idle instances by last use. The most recently used instance comes last and is lent first,
+    /// because its memory is most likely in the processor's caches.
     kept: Vec<Kept>,
-    /// A task drops what grows old.
+    /// A task drops instances that grow too old.
     is_swept: bool,
     is_closed: bool,
 }
 
 struct Kept {
     live: Live,
-    /// Its slot in the engine's pool: an instance is idle and admitted, or serves a call that is.
+    /// The slot in the engine's pool: an idle instance holds a slot itself; otherwise the call
+    /// holds the slots.
     _slot: Admission,
 }
 
 impl InstanceCache {
-    /// An instance that may serve one more call.
+    /// Takes an idle instance that may serve another call.
     pub(crate) fn take(&self) -> Option<Live> {
         loop {
             let kept = self.lock().kept.pop()?;
@@ -75,8 +76,8 @@ impl InstanceCache {
         }
     }
 
-    /// Moves an answered call out of its instance, and keeps the instance where it may serve
-    /// another.
+    /// Moves an answered call out of its instance, and keeps the instance if it may serve another
+    /// call.
     pub(crate) fn keep(self: &Arc<Self>, mut live: Live) -> CallState {
         let left_nothing = live.store.data().left_nothing();
         let ended = live.end();
@@ -90,7 +91,7 @@ impl InstanceCache {
     fn put(self: &Arc<Self>, kept: Kept) {
         let mut idle = self.lock();
         if idle.is_closed || idle.kept.len() >= self.bounds.idle {
-            // Dropped with `kept`, after the lock was given back.
+            // The instance is dropped with `kept`, after the lock is released.
             return;
         }
         idle.kept.push(kept);
@@ -99,12 +100,12 @@ impl InstanceCache {
         }
     }
 
-    /// Idle instances.
+    /// Returns the number of idle instances.
     pub(crate) fn idle(&self) -> usize {
         self.lock().kept.len()
     }
 
-    /// Drops the idle instance that was used longest ago. Says whether there was one.
+    /// Drops the least recently used idle instance. Returns true if there was one.
     fn drop_one(&self) -> bool {
         let mut idle = self.lock();
         let oldest = (!idle.kept.is_empty()).then(|| idle.kept.remove(0));
@@ -112,7 +113,7 @@ impl InstanceCache {
         oldest.is_some()
     }
 
-    /// Drops what has grown old. Returns when the next one will have, if there is one.
+    /// Drops instances that are too old. Returns the time at which the next instance is too old.
     fn drop_old(&self) -> Option<Instant> {
         let mut idle = self.lock();
         let old: Vec<Kept> = idle.kept.extract_if(.., |kept| !self.is_young(&kept.live)).collect();
@@ -123,7 +124,7 @@ impl InstanceCache {
         next
     }
 
-    /// Drops all, and keeps nothing any more.
+    /// Drops all instances, and keeps none from now on.
     fn close(&self) {
         let mut idle = self.lock();
         idle.is_closed = true;
@@ -141,14 +142,14 @@ impl InstanceCache {
     }
 }
 
-/// Drops what grows old in a cache that no call asks, until it is empty or gone.
+/// Drops instances that grow too old, until the cache is empty or gone.
 async fn sweep(cache: Weak<InstanceCache>) {
     while let Some(next) = cache.upgrade().and_then(|cache| cache.drop_old()) {
         tokio::time::sleep_until(next).await;
     }
 }
 
-/// The caches of a sandbox, mount by mount.
+/// The instance caches of a sandbox.
 #[derive(Default)]
 pub(crate) struct InstanceCaches(Mutex<Known>);
 
@@ -159,7 +160,8 @@ struct Known {
 }
 
 impl InstanceCaches {
-    /// A new cache for the instances of `component` on `mount`. They live as long as it does.
+    /// Makes a cache for the instances of `component` on `mount`. The instances live as long as the
+    /// cache.
     pub(crate) fn open(
         &self,
         component: &Arc<Identity>,
@@ -181,7 +183,7 @@ impl InstanceCaches {
         }
     }
 
-    /// Drops idle instances until `wanted` slots are free, first of the mounts that keep most.
+    /// Drops up to `wanted` idle instances, each from the mount with most idle instances.
     pub(crate) fn make_room(&self, wanted: u32) {
         let caches = self.all();
         for _ in 0..wanted {
@@ -192,7 +194,7 @@ impl InstanceCaches {
         }
     }
 
-    /// Drops every idle instance, and lets none be kept any more.
+    /// Drops every idle instance, and keeps none from now on.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.all().iter().for_each(|cache| cache.close());

@@ -1,9 +1,9 @@
-//! Public keys that a mount's calls verified with, kept parsed: reading a key takes longer than
-//! verifying with it.
+//! Parsed public keys with which a mount's calls verified: parsing a key takes longer than a
+//! verification.
 //!
-//! The attack this file stops: a component that verifies with ever other keys fills nothing but its
-//! own mount's ring, which lets go of the key that was used longest ago. A private key is kept for
-//! the call that signs with it, and ends with that.
+//! Prevents a component that always verifies with new keys from filling more than its own mount's
+//! ring, which evicts the least recently used key. A parsed private key is kept only for the call
+//! that signs with it.
 
 use crate::fingerprint::Fingerprint;
 use crate::least_used::LeastUsed;
@@ -13,7 +13,7 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;
 use std::sync::{Arc, Mutex};
 
-/// The keys of one mount, by their text and the algorithm that they were read for.
+/// The keys of a mount, by their text and their algorithm.
 pub(crate) struct KeyRing(Mutex<LeastUsed<Arc<VerifyingKey>>>);
 
 impl Default for KeyRing {
@@ -23,32 +23,33 @@ impl Default for KeyRing {
 }
 
 impl KeyRing {
-    /// The key of a text, for one algorithm.
+    /// Returns the key of a text for an algorithm. Parses the key if it is not in the ring.
     ///
     /// # Errors
-    /// As [`VerifyingKey::read`]; nothing is kept then.
+    /// The errors of [`VerifyingKey::read`]; nothing is kept in this case.
     pub(crate) fn read(&self, algorithm: &str, text: &str) -> Result<Arc<VerifyingKey>, Failure> {
         let of = fingerprint(algorithm, text);
         if let Some(kept) = sync::lock(&self.0).get(&of) {
             return Ok(kept);
         }
-        // Read without the lock: of two calls at once, both do.
+        // Parsed without the lock: two concurrent calls may both parse.
         let key = Arc::new(VerifyingKey::read(algorithm, text)?);
         sync::lock(&self.0).insert(of, Arc::clone(&key));
         Ok(key)
     }
 }
 
-/// The private key that a call signed with last: one that signs many texts mostly does so with the
-/// same.
+/// The private key of the call's last signature. A call that signs many texts mostly uses the same
+/// key.
 #[derive(Default)]
 pub(crate) struct LastSigner(Mutex<Option<(Fingerprint, Arc<SigningKey>)>>);
 
 impl LastSigner {
-    /// The key of a text, for one algorithm.
+    /// Returns the key of a text for an algorithm.
     ///
     /// # Errors
-    /// As [`PrivateKey::read`] and [`SigningKey::read`]; the key before is kept then.
+    /// The errors of [`PrivateKey::read`] and [`SigningKey::read`]; the previous key is kept in
+    /// this case.
     pub(crate) fn read(&self, algorithm: &str, text: &str) -> Result<Arc<SigningKey>, Failure> {
         let of = fingerprint(algorithm, text);
         if let Some((kept, key)) = &*sync::lock(&self.0)

@@ -1,6 +1,7 @@
-//! Every limit of a call and of the pool of instances, with its unit in its name and one home.
+//! Every limit of a call and of the pool of instances, with the unit in the name, in a single
+//! place.
 //!
-//! Knows numbers and their words, and nothing of who asks for them or what is counted against them.
+//! Knows numbers and their names in grant lines, and never the calls that are counted.
 
 mod exceeded;
 mod fixed;

@@ -1,4 +1,4 @@
-//! What components are linked with: one linker a world, with its imports and the few WASI
+//! Linkers for components: one for each world, with the world's imports and the few WASI
 //! interfaces.
 
 use crate::bindings::{auth_method, database_plugin, secrets_engine};

@@ -1,5 +1,4 @@
-//! Loading: from a component's code to an engine, auth method or database plugin that can be
-//! called.
+//! Loads a component's code as a secrets engine, an auth method or a database plugin.
 
 use crate::bindings::{auth_method, database_plugin, raw_engine, secrets_engine};
 use crate::component::{self, Artefact};
@@ -16,7 +15,7 @@ use bulkhead_wire::description::{DatabaseDescription, Description};
 use std::sync::Arc;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 
-/// A component that can be mounted, a secrets engine or an auth method, ready to be called.
+/// A mountable component, either a secrets engine or an auth method, ready to be called.
 pub struct Engine {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) pre: InstancePre<CallState>,
@@ -26,18 +25,18 @@ pub struct Engine {
     ceiling: Option<Arc<[Ask]>>,
 }
 
-/// Where its exports are, looked up once.
+/// Positions of the component's exports, looked up once.
 pub(crate) struct Exports {
     describe: ComponentExportIndex,
     pub(crate) migrate: ComponentExportIndex,
     pub(crate) handle: ComponentExportIndex,
     pub(crate) wake: ComponentExportIndex,
     pub(crate) of_world: OfWorld,
-    /// `serve` of `raw`, where the component has it.
+    /// `serve` of `raw`, if the component exports it.
     pub(crate) serve: Option<ComponentExportIndex>,
 }
 
-/// The exports that one world has and the other has not.
+/// The exports that exist in only one of the two worlds.
 pub(crate) enum OfWorld {
     SecretsEngine { renew: ComponentExportIndex, revoke: ComponentExportIndex },
     AuthMethod { renew_login: ComponentExportIndex, alias_lookahead: ComponentExportIndex },
@@ -71,12 +70,12 @@ impl Exports {
 }
 
 impl Engine {
-    /// Loads a component. `known` is the description stored at registration; without it the
-    /// component is asked, in an instance without a single grant.
+    /// Loads a component. `known` is the description stored at registration; without it, the
+    /// component is asked, in an instance without any grant.
     ///
     /// # Errors
-    /// What is wrong with the component, for its author: not a component, another world, unknown
-    /// imports, a description that does not parse.
+    /// The fault of the component, for the author: not a component, another world, unknown imports,
+    /// or a description that does not parse.
     pub async fn load(
         sandbox: &Arc<Sandbox>,
         artefact: Artefact<'_>,
@@ -107,7 +106,7 @@ impl Engine {
         })
     }
 
-    /// What it was built for: a secrets engine or an auth method.
+    /// Returns the component's world: a secrets engine or an auth method.
     #[must_use]
     pub fn world(&self) -> World {
         match self.exports.of_world {
@@ -116,26 +115,28 @@ impl Engine {
         }
     }
 
-    /// Reuse of this component's instances for the mount with that uuid. The instances live as long
-    /// as the value: it belongs to what ends when the mount or its version changes.
+    /// Returns reuse of this component's instances for the mount with this uuid. The instances live
+    /// as long as the returned value, so the value must be dropped when the mount or its version
+    /// changes.
     #[must_use]
     pub fn reuse(&self, mount: &str, bounds: ReuseBounds) -> Reuse {
         Reuse::Bounded(self.sandbox.instance_caches.open(&self.identity, mount, bounds))
     }
 
-    /// What it said of itself.
+    /// Returns the component's own description.
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// Who it is.
+    /// Returns the component's identity.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// What its entry in the catalog allows; `None`: all that it asks for.
+    /// Returns the acts that the catalog entry allows; `None`: all acts that the component asks
+    /// for.
     #[must_use]
     pub fn ceiling(&self) -> Option<&[Ask]> {
         self.ceiling.as_deref()
@@ -143,10 +144,10 @@ impl Engine {
 }
 
 impl DatabasePlugin {
-    /// Loads a component; as [`Engine::load`].
+    /// Loads a database plugin, as [`Engine::load`] does.
     ///
     /// # Errors
-    /// As [`Engine::load`].
+    /// The errors of [`Engine::load`].
     pub async fn load(
         sandbox: &Arc<Sandbox>,
         artefact: Artefact<'_>,
@@ -177,7 +178,7 @@ fn check_kind(kind: &str, expected: &str) -> Result<(), String> {
     Err(format!("the description's kind is {kind:?}, not {expected:?}"))
 }
 
-/// A component that answers plain HTTP exports it and describes it.
+/// Checks that a component either both exports and describes plain HTTP, or neither.
 fn check_raw(description: &Description, exports: &Exports) -> Result<(), String> {
     match (&description.raw, exports.serve) {
         (Some(_), None) => Err("the description has \"raw\", and the component does not export \
@@ -190,8 +191,7 @@ fn check_raw(description: &Description, exports: &Exports) -> Result<(), String>
     }
 }
 
-/// The component with the imports of the world that it was built for. All types of its exports are
-/// checked, once.
+/// Links the component with the imports of its world. Checks all types of its exports, once.
 fn link_mountable(
     sandbox: &Sandbox,
     component: &Component,

@@ -1,7 +1,6 @@
-//! Linear memory: what an instance has of it, and all instances together.
+//! Linear memory: a limit for each instance, and a limit for all instances together.
 //!
-//! The attack this file stops: one component taking the memory of the server, in one instance or in
-//! many.
+//! Prevents a component from taking the memory of the server, in a single instance or in many.
 
 use crate::limits;
 use std::sync::Arc;
@@ -26,26 +25,26 @@ impl GuestMemory {
         self.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that instances have now.
+    /// Returns the bytes that instances have now.
     #[cfg(test)]
     pub(crate) fn used(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Memory of all linear memories of the instance, summed: wasmtime's own limit is for each memory.
+/// The sum of all linear memories of an instance: wasmtime's own limit applies to each memory.
 pub(crate) struct Memory {
     used: usize,
     pub(crate) limit: usize,
-    /// More was asked for than the instance may have.
+    /// The instance asked for more than its limit.
     pub(crate) exhausted: bool,
-    /// More was asked for than the process has.
+    /// The instance asked for more than the process has left.
     pub(crate) starved: bool,
     all: Arc<GuestMemory>,
 }
 
 impl Memory {
-    /// Whether it is so small that keeping its instance keeps little.
+    /// Returns true if the memory is small enough to keep the instance idle.
     pub(crate) fn is_small(&self) -> bool {
         !self.exhausted && self.used <= limits::REUSED_MEMORY_BYTES
     }
@@ -54,7 +53,7 @@ impl Memory {
         Self { used: 0, limit, exhausted: false, starved: false, all: Arc::clone(all) }
     }
 
-    /// Counts what the instance has already: a linear memory never shrinks.
+    /// Takes over the count of the instance's memory: a linear memory never shrinks.
     pub(crate) fn carry(&mut self, before: &mut Self) {
         self.used = std::mem::take(&mut before.used);
     }

@@ -1,35 +1,35 @@
-//! What components give in figures about their mounts, kept in memory until an operator asks.
+//! Metrics that components report about their mounts, kept in memory until an operator reads them.
 //!
-//! The attack this file stops: a component that fills the host's memory, or the operator's screen,
-//! with names. A mount keeps a bounded number of series, each named by short words; which of them
-//! are shown is for those to say who know the description.
+//! Prevents a component from filling the host's memory or the operator's screen with names. A mount
+//! keeps a bounded number of series, each named by short words. Code that knows the plugin's
+//! description selects the series to show.
 
 use bulkhead_wire::metric::{self, MetricKind};
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-/// What a mount's component gave: by the metric's name and the value of its label.
+/// The metrics of a mount, by the metric's name and the value of its label.
 pub type Readings = BTreeMap<(String, String), Reading>;
 
-/// Where one series stands.
+/// The current value of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reading {
-    /// What was counted.
+    /// A counter's total.
     Counted(u64),
-    /// Where it stands.
+    /// A gauge's last value.
     Standing(f64),
-    /// What was observed.
+    /// Observed values.
     Observed {
-        /// How often.
+        /// Number of observations.
         count: u64,
-        /// The sum of the values.
+        /// Sum of the values.
         sum: f64,
     },
 }
 
 impl Reading {
-    /// The kind of metric that has such readings.
+    /// Returns the kind of metric of the reading.
     #[must_use]
     pub fn kind(&self) -> MetricKind {
         match self {
@@ -39,7 +39,7 @@ impl Reading {
         }
     }
 
-    /// With another of the same kind; one of another kind takes its place.
+    /// Adds a reading of the same kind; a reading of another kind replaces the current value.
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Counted(before), Self::Counted(more)) => {
@@ -53,14 +53,14 @@ impl Reading {
     }
 }
 
-/// The readings of all mounts over one open store.
+/// The readings of all mounts over an open store.
 #[derive(Default)]
 pub(crate) struct Metrics {
     by_mount: Mutex<BTreeMap<String, Readings>>,
 }
 
 impl Metrics {
-    /// Takes a reading. What no description could name, and what is over the bound, is dropped.
+    /// Records a reading. Drops readings with invalid names, and new series above the bound.
     pub(crate) fn give(&self, mount: &str, name: String, label: String, reading: Reading) {
         if !metric::is_word(&name) || !(label.is_empty() || metric::is_word(&label)) {
             return;
@@ -79,12 +79,12 @@ impl Metrics {
         }
     }
 
-    /// The readings of a mount.
+    /// Returns the readings of a mount.
     pub(crate) fn of(&self, mount: &str) -> Readings {
         self.lock().get(mount).cloned().unwrap_or_default()
     }
 
-    /// Forgets those of a mount.
+    /// Drops the readings of a mount.
     pub(crate) fn forget(&self, mount: &str) {
         self.lock().remove(mount);
     }

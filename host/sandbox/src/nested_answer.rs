@@ -59,7 +59,7 @@ fn pair_bytes(pairs: &[(String, String)]) -> usize {
     pairs.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
-/// Returns the bytes of the answer or refusal. A call that was cut gave neither.
+/// Returns the bytes of the answer or refusal; 0 for a call that was cut or trapped.
 pub(crate) fn answer_bytes<T: Answered>(outcome: &Entered<T, Refusal>) -> usize {
     match outcome {
         Ok(Ok(Ok(answer))) => answer.bytes(),

@@ -1,8 +1,7 @@
-//! How a call into a component ended, as a failure that may leave the process.
+//! Conversion of the end of a component call into a result that may leave the process.
 //!
-//! All that a guest may do ends here: in an answer, or in a failure that names the plugin, its
-//! version and the cause. What a trap shows of the guest goes to the operator's log and to no
-//! caller.
+//! Every act of a guest ends as an answer, or as a failure that names the plugin, its version and
+//! the cause. Details of the guest in a trap go to the operator's log, and never to a caller.
 
 use crate::closing::Cut;
 use crate::contract;
@@ -15,25 +14,26 @@ use bulkhead_wire::failure::{Failure, Kind};
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 
-/// How a component left a call.
+/// The way in which a component left a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It answered.
+    /// The component answered.
     Answered,
-    /// It refused, in its own words.
+    /// The component refused, with its own message.
     Refused,
-    /// It crashed: it trapped, went over a limit, never ended by itself, or answered what cannot be
-    /// read.
+    /// The component crashed: it trapped, exceeded a limit, never ended, or gave an unreadable
+    /// answer.
     Trapped,
-    /// The call ended while the host was at work for it, or for want of what all components share.
+    /// The call ended while the host worked for it, or for lack of a resource that all components
+    /// share.
     Late,
 }
 
-/// What entering a component gave: an answer or a refusal, a trap, or nothing before it was cut.
+/// Result of entering a component: an answer or a refusal, a trap, or a cut.
 pub(crate) type Entered<T, Refusal = contract::Failure> =
     Result<wasmtime::Result<Result<T, Refusal>>, Cut>;
 
-/// What the component itself did.
+/// Returns the way in which the component itself ended.
 pub(crate) fn how_it_ended<T>(state: &CallState, outcome: &Entered<T>) -> Ended {
     let is_interrupted =
         |trap: &wasmtime::Error| matches!(trap.downcast_ref::<Trap>(), Some(Trap::Interrupt));
@@ -43,13 +43,13 @@ pub(crate) fn how_it_ended<T>(state: &CallState, outcome: &Entered<T>) -> Ended 
         Ok(Err(_)) if state.memory.starved => Ended::Late,
         Ok(Err(trap)) if !is_interrupted(trap) => Ended::Trapped,
         Err(Cut::Sealed) => Ended::Late,
-        // Its time is over: did the guest take it, or the host?
+        // The deadline has passed: the guest is at fault only if it was computing.
         Ok(Err(_)) | Err(Cut::Late) if state.is_computing => Ended::Trapped,
         Ok(Err(_)) | Err(Cut::Late) => Ended::Late,
     }
 }
 
-/// The result of a call into a component, as a failure that may leave the process.
+/// Converts the outcome of a component call into a result that may leave the process.
 pub(crate) fn settle<T>(state: &CallState, outcome: Entered<T>) -> Result<T, Failure> {
     let result = match outcome {
         Ok(Ok(Ok(value))) => Ok(value),
@@ -68,8 +68,8 @@ pub(crate) fn settle<T>(state: &CallState, outcome: Entered<T>) -> Result<T, Fai
 }
 
 fn scrub_refusal(state: &CallState, refused: &contract::Failure) -> Failure {
-    // A conflict of the store is known by the state. What else a component calls one is no reason
-    // to enter it again.
+    // The state knows a real conflict of the store. A component's own "conflict" must not cause a
+    // retry.
     let kind = match Kind::of_code(&refused.code) {
         Kind::Conflict => Kind::Unavailable,
         kind => kind,
@@ -78,8 +78,8 @@ fn scrub_refusal(state: &CallState, refused: &contract::Failure) -> Failure {
     Failure { retry_after: refused.retry_after, ..failure }
 }
 
-/// A trap as a failure, without guest memory: its cause for the caller, its frames for the
-/// operator's log.
+/// Converts a trap into a failure without guest memory: the cause for the caller, the frames for
+/// the operator's log.
 fn report_trap(state: &CallState, trap: &wasmtime::Error) -> Failure {
     let title = state.plugin.title();
     let frames = state.scrub(&format!("{trap:#}"));
@@ -96,10 +96,10 @@ fn report_trap(state: &CallState, trap: &wasmtime::Error) -> Failure {
     stopped(&state.plugin, &find_cause(state, trap), &state.context.grants, state.limits())
 }
 
-/// What a component did, as its operator and its author call it.
+/// The cause of a stop, in the words of operators and authors.
 pub(crate) struct Cause {
     words: String,
-    /// The limit that it met, as a grant words it.
+    /// The exceeded limit, by its name in grant lines.
     limit: Option<&'static str>,
 }
 
@@ -124,7 +124,7 @@ fn find_cause(state: &CallState, trap: &wasmtime::Error) -> Cause {
     Cause { words: describe_fault(trap), limit: None }
 }
 
-/// What a component did that no limit bounds.
+/// Describes a fault that is not an exceeded limit.
 fn describe_fault(trap: &wasmtime::Error) -> String {
     if trap.downcast_ref::<std::str::Utf8Error>().is_some() {
         return "answered text that is not UTF-8".to_owned();
@@ -135,12 +135,12 @@ fn describe_fault(trap: &wasmtime::Error) -> String {
     match trap.downcast_ref() {
         Some(Trap::StackOverflow) => "overflowed its stack".to_owned(),
         Some(Trap::UnreachableCodeReached) => "panicked, or ended itself in another way".to_owned(),
-        // A stack that the guest keeps in its memory ends where its memory begins.
+        // A stack in the guest's linear memory ends at the beginning of the memory.
         Some(Trap::MemoryOutOfBounds) => {
             "reached outside its memory, as where its stack overflows".to_owned()
         }
         Some(trap) => format!("failed with {:?}", trap.to_string()),
-        // Its type is not public.
+        // The error's type is not public.
         None if format!("{trap:#}").contains("fuel allocated for hostcalls") => {
             format!("handed over more than {} MiB at once", limits::HOST_CALL_FUEL_BYTES >> 20)
         }
@@ -148,8 +148,8 @@ fn describe_fault(trap: &wasmtime::Error) -> String {
     }
 }
 
-/// The failure of a call that was stopped for that cause, with the line that raises the limit where
-/// there is one.
+/// Returns the failure of a call that was stopped for `cause`, with the grant line that raises the
+/// limit, if any.
 pub(crate) fn stopped(
     plugin: &Identity,
     cause: &Cause,
@@ -166,7 +166,8 @@ pub(crate) fn stopped(
     .recordable()
 }
 
-/// In the words that clients of this API look for (decision H4).
+/// Returns the failure of a call that the seal cut, in the words that clients of this API look for
+/// (decision H4).
 fn cut_by_seal(state: &CallState) -> Failure {
     let title = state.plugin.title();
     let message = format!("Vault is sealed: {title} was stopped before it had answered");

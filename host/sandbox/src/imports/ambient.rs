@@ -1,7 +1,8 @@
-//! The `ambient` import: what this machine has from its surroundings, each by its own grant.
+//! The `ambient` import: environment, cloud tokens and pod data of this machine, each with a
+//! separate grant.
 //!
-//! Nothing of it changes anything. A token, and a value whose name tells that it is a secret, joins
-//! the call's secrets before the component has it.
+//! The import changes nothing. Tokens, and values with a name that marks them as secret, join the
+//! call's secrets before the component gets them.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::ambient::{Host, MachineToken, Pod};
 use crate::call_tree::Effect;
@@ -15,7 +16,7 @@ use bulkhead_wire::failure::{Failure as Refused, Kind};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-/// What the names of values hold that are secrets.
+/// Words that mark the name of a value as secret.
 const SECRET_WORDS: [&str; 7] =
     ["SECRET", "TOKEN", "PASSWORD", "PASSWD", "KEY", "CREDENTIAL", "ASSERTION"];
 
@@ -75,7 +76,7 @@ impl Host for CallState {
     }
 }
 
-/// The token that is kept, or the one that the cloud gives now.
+/// Returns the cached token, or asks the cloud for a new token.
 async fn token(
     state: &mut CallState,
     cloud: &str,
@@ -101,8 +102,8 @@ async fn token(
     kept.keep(given, now, Instant::now())
 }
 
-/// Asks in a task of its own, because HTTP goes deeper than the stack of a call; it ends with the
-/// call. No proxy is asked, and no redirect followed.
+/// Sends the request in a separate task, because HTTP needs more stack than a call has. The task
+/// ends with the call. The request uses no proxy and follows no redirect.
 async fn ask(question: Question, until: Instant, meter: &Meter) -> Result<Answered, Refused> {
     let Question { address, request } = question;
     let mut tasks = JoinSet::new();

@@ -1,4 +1,4 @@
-//! The `cache` import: what the mount's calls keep for each other, in memory and bounded.
+//! The `cache` import: the mount's bounded cache in memory.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::cache::Host;
 use crate::cache::{Cache, Lookup};
@@ -30,7 +30,7 @@ impl Host for CallState {
             return Ok(Err(refused));
         }
         if self.leads.contains_key(&key) {
-            // It would wait for itself.
+            // The call holds the lead, so waiting would be waiting for itself.
             let found = cache(self).get(&key, Instant::now());
             return read(self, found);
         }
@@ -80,7 +80,7 @@ fn cache(state: &CallState) -> Arc<Cache> {
     state.resources.caches.of(state.mount(), &state.plugin.digest)
 }
 
-/// What was found, as the component gets it: the host held a copy of it.
+/// Returns the value that was found. The copy that the host held is charged to the call.
 fn read(
     state: &mut CallState,
     found: Option<Zeroizing<Vec<u8>>>,

@@ -56,7 +56,7 @@ impl Host for CallState {
 fn schedule(state: &mut CallState, key: &str, at: u64, lane: &str) -> Result<(), Failure> {
     let address = address(state, key)?;
     let lane = full_lane(state, lane)?;
-    // The body counts failed attempts; a timer that is scheduled anew starts from none.
+    // The body counts failed attempts; a new schedule starts at zero.
     let body = b"0".to_vec();
     let at = at.max(state.context.services.earliest_wake());
     state.unit()?.put(address, body, Index { due: Some(at), lane, owner: String::new() });
@@ -80,7 +80,8 @@ fn cancel(state: &mut CallState, key: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lanes of two mounts are two lanes, also where they are called alike.
+/// Returns the lane with the mount as prefix: lanes of different mounts are separate, even with the
+/// same name.
 fn full_lane(state: &CallState, lane: &str) -> Result<String, Failure> {
     state.check_lane(lane)?;
     Ok(format!("{}/{lane}", state.mount()))

@@ -1,8 +1,8 @@
 //! The `crypto` import: the host's randomness, and cryptography outside the sandbox.
 //!
-//! The attack this file stops: a component that has the host compute for it what it may not compute
-//! itself for so long. What takes more than a millisecond is done beside the runtime's workers and
-//! needs a permit, as a guest that computes does, or a turn; all of it is counted.
+//! Prevents a component from evading the limits on computing by letting the host compute. Work of
+//! more than a millisecond runs beside the runtime's workers, and needs either a permit, like a
+//! guest that computes, or a turn. All work is counted.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::crypto::{
     Certificate, CertificateRequest, Chain, GeneratedKey, Host, PublicKey,
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use wasmtime::{bail, format_err};
 use zeroize::Zeroizing;
 
-/// What an import answers: a failure is the component's to hear, an error ends its call.
+/// Result of an import: the component gets a failure, and an error ends the call.
 type Answer<T> = wasmtime::Result<Result<T, Failure>>;
 
 impl Host for CallState {
@@ -190,7 +190,8 @@ fn derive(password: &str, salt: &[u8], rounds: NonZeroU32) -> Vec<u8> {
     key
 }
 
-/// A key that was given: a secret of the call, where it is a private one, before anything can fail.
+/// Takes a key from the component. A private key becomes a secret of the call before anything can
+/// fail.
 fn take_key(state: &mut CallState, key: String) -> wasmtime::Result<Zeroizing<String>> {
     let key = Zeroizing::new(key);
     state.charge_work(key.len())?;
@@ -211,8 +212,7 @@ fn take_password(state: &CallState, password: String) -> Zeroizing<String> {
     Zeroizing::new(password)
 }
 
-/// Computes beside the runtime's workers. It computes as a guest would, and so needs a permit as a
-/// guest does.
+/// Computes beside the runtime's workers. Needs a permit to compute, like a guest.
 async fn compute<T: Send + 'static>(
     state: &mut CallState,
     work: impl FnOnce() -> T + Send + 'static,
@@ -222,8 +222,8 @@ async fn compute<T: Send + 'static>(
     beside(permit, work).await
 }
 
-/// Computes beside the runtime's workers, and lets go of what the work needs when it is done: also
-/// where the call that asked for it was cut.
+/// Computes beside the runtime's workers, and drops `held` when the work is done, even if the call
+/// was cut.
 async fn beside<T: Send + 'static>(
     held: impl Send + 'static,
     work: impl FnOnce() -> T + Send + 'static,
@@ -250,7 +250,7 @@ async fn generate(
     beside(turn, move || generation.run()).await
 }
 
-/// Hashes a password in the mount's turn, with its memory counted for the mount and the process.
+/// Hashes a password in the mount's turn. The memory counts for the mount and the process.
 async fn hash_within<T: Send + 'static>(
     state: &mut CallState,
     cost: Cost,

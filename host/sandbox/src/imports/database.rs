@@ -1,8 +1,7 @@
-//! The `database` import: an engine reaches a database plugin through the host.
+//! The `database` import: an engine calls a database plugin through the host.
 //!
-//! Each nested call is a fresh instance with the secrets, the deadline and the effect mark of its
-//! root call, without storage, and with grants for the targets of the one connection that it is
-//! about.
+//! Each nested call runs in a fresh instance with the secrets, the deadline and the effect mark of
+//! the root call, without storage, and with grants only for the targets of the call's connection.
 
 use crate::bindings::database_plugin::DatabasePluginPre;
 use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users;
@@ -25,8 +24,8 @@ use bulkhead_wire::failure::{Failure as Refused, Kind};
 use std::sync::Arc;
 use wasmtime::{Store, format_err};
 
-/// Runs one function of the nested plugin: `nested!(self, connection, call_verify(&settings))`, or
-/// one that uses a password.
+/// Runs a function of the nested plugin: `nested!(self, connection, call_verify(&settings))`,
+/// optionally with a use of a password.
 macro_rules! nested {
     ($state:expr, $connection:expr, $function:ident($($argument:expr),*)) => {
         nested!($state, $connection, PasswordUse::Other, $function($($argument),*))
@@ -208,7 +207,7 @@ fn keep_secret(state: &CallState, credential: &Credential) {
     }
 }
 
-/// A nested call that is about to be made.
+/// A nested call before its start.
 struct Nested {
     plugin: Arc<DatabasePlugin>,
     store: Store<CallState>,
@@ -243,7 +242,8 @@ impl Nested {
         new_store(CallState::new(&state.resources, context, identity, None))
     }
 
-    /// The result, a refusal in the sentence that the plugin's description has for its code.
+    /// Converts the outcome into a result. A refusal gets the sentence of the plugin's description
+    /// for the refusal's code.
     fn settle<T>(self, outcome: Entered<T, Refusal>) -> Result<T, Failure> {
         let mut refused = None;
         let outcome = outcome.map(|entered| {
@@ -256,7 +256,7 @@ impl Nested {
             })
         });
         let settled = settle(self.store.data(), outcome);
-        // `settle` keeps kind and message; the pairs that engines read travel beside them.
+        // `settle` keeps kind and message; the pairs that engines read are added again here.
         settled.map_err(|failure| match refused {
             Some(refused) => Failure { message: failure.message, ..refused },
             None => refusal(&failure),
@@ -264,12 +264,12 @@ impl Nested {
     }
 }
 
-/// The plugin's code, as it was linked for instances with the state of a call.
+/// Returns the plugin's code, linked for instances with the state of a call.
 fn linked(plugin: &DatabasePlugin) -> wasmtime::Result<&DatabasePluginPre<CallState>> {
     plugin.linked().ok_or_else(|| format_err!("the database plugin is linked for another state"))
 }
 
-/// Refuses a connection's name that is too long for pools and log lines.
+/// Refuses a connection name that is too long for pools and log lines.
 fn check_name(connection: &str) -> Result<(), Refused> {
     let (bytes, most) = (connection.len(), limits::CONNECTION_BYTES);
     if bytes <= most {
@@ -299,8 +299,7 @@ async fn targets(
     let work = async {
         let instance = linked(plugin)?.instantiate_async(&mut store).await?;
         let users = instance.bulkhead_plugin_database_users();
-        // A refusal here is the next call's to report; it only means that nothing may be
-        // dialled.
+        // A refusal here only means that nothing may be dialled; the next call reports the refusal.
         let configured = users.call_configure(&mut store, &connection.settings).await?;
         Ok(Ok(configured.map(|configured| configured.targets).unwrap_or_default()))
     };
@@ -312,7 +311,7 @@ async fn targets(
     Ok(found)
 }
 
-/// The values of the settings that the plugin marks secret join the secrets of the call.
+/// Adds the values of the settings that the plugin marks secret to the call's secrets.
 fn keep_settings_secret(state: &CallState, plugin: &DatabasePlugin, settings: &str) {
     let Ok(settings) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(settings)
     else {
@@ -323,13 +322,15 @@ fn keep_settings_secret(state: &CallState, plugin: &DatabasePlugin, settings: &s
     }
 }
 
-/// A refusal as a failure: the code decides the kind, the description has the words.
+/// Converts a refusal into a failure: the code decides the kind, and the description has the
+/// message.
 fn failure_of(nested: &Nested, refused: &database_users::Refusal) -> Failure {
     let description = nested.plugin.description();
     let sentence = description.codes.get(&refused.code);
     let unknown = format!("the database plugin refused with {:?}", refused.code);
     let message = match &nested.store.data().refused_grant {
-        // The line that would allow it is ours to print: the plugin knows no mount.
+        // The host prints the line that would allow the act, because the plugin does not know the
+        // mount.
         Some(why) if refused.code == Kind::PermissionDenied.code() => why.clone(),
         _ => sentence.map_or(unknown, |sentence| fill(sentence, nested, refused)),
     };
@@ -341,8 +342,8 @@ fn failure_of(nested: &Nested, refused: &database_users::Refusal) -> Failure {
     Failure { code: kind(&refused.code).code().to_owned(), message, retry_after: None, ext }
 }
 
-/// Mistakes and refusals of the database are the caller's to mend; what may pass by itself is not
-/// (decision P4).
+/// Returns the kind of a refusal's code. Mistakes and refusals of the database are for the caller
+/// to fix, unlike failures that may pass without a fix (decision P4).
 fn kind(code: &str) -> Kind {
     match code {
         "unreachable" => Kind::Unreachable,
@@ -353,7 +354,8 @@ fn kind(code: &str) -> Kind {
     }
 }
 
-/// Puts values into a sentence. One pass: a value that looks like a placeholder stays as it is.
+/// Fills values into a sentence. A single pass, so that a value that looks like a placeholder stays
+/// as it is.
 fn fill(sentence: &str, nested: &Nested, refused: &database_users::Refusal) -> String {
     let mut out = String::new();
     let mut rest = sentence;

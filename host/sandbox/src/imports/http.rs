@@ -1,11 +1,11 @@
-//! The `http` import: grant, vetted address, one exchange in a task of its own, and everything but
-//! GET, HEAD and POSTs that are marked safe an effect. A component that marks what changes
-//! something harms its own mount alone: its call may be run again.
+//! The `http` import: grant, vetted address, and an exchange in a separate task. Every request is
+//! an effect, except GET, HEAD and POSTs that the component marks as safe. A component with a wrong
+//! mark harms only its own mount: the call may be retried.
 //!
-//! The attack this file stops: a plugin that reaches a server which its mount was not granted, or
-//! reaches for more than its share. The name is asked before it is resolved, and each address
-//! after. And the pod's token at another server than its cluster: it is added here, once the URL
-//! was held against the environment, and no component sees it.
+//! Prevents a plugin from reaching a server that the mount was not granted, and from exceeding the
+//! mount's share. The name is checked before its resolution, and each address after. Prevents the
+//! pod's token from reaching another server than the pod's cluster, too: the host adds the token
+//! only after the URL was compared with the environment, and no component sees the token.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::http::{
     Header, Host, Request, Response, Tls,
@@ -28,10 +28,10 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-/// The one identity in whose name a request may be sent.
+/// The only identity that a request may use.
 const POD: &str = "pod";
 
-/// Where a request goes, and to which addresses that may lead.
+/// The server of a request, and the addresses to which the name may resolve.
 struct Target {
     origin: Origin,
     asked: Uri,
@@ -53,7 +53,7 @@ impl Host for CallState {
     }
 }
 
-/// Counts the host call and the request, and asks the grant of its origin.
+/// Counts the host call and the request, and checks the grant of the origin.
 fn ask(state: &mut CallState, request: &Request) -> wasmtime::Result<Result<Target, Failure>> {
     state.enter()?;
     let most = state.limits().http_calls;
@@ -72,7 +72,8 @@ fn ask(state: &mut CallState, request: &Request) -> wasmtime::Result<Result<Targ
     })
 }
 
-/// To which addresses the origin may lead: by its own grant, or by that of the pod's cluster.
+/// Returns the addresses to which the origin may resolve: by the origin's own grant, or by the
+/// grant of the pod's cluster.
 fn vet(state: &CallState, request: &Request, origin: &Origin) -> Result<Reach, Refused> {
     let (grants, own) = (&state.context.grants, &state.resources.own_addresses);
     match request.identity.as_deref() {
@@ -107,7 +108,8 @@ async fn send(
         }
         Unsent::Fault(fault) => {
             let failure = fault.failure();
-            // What would be answered alike is told apart from what may pass.
+            // A body that is too large would be too large again, so the kind differs from transient
+            // failures.
             let is_too_large = fault == HttpFault::TooLarge;
             let kind = if is_too_large { Kind::TooLarge } else { failure.kind };
             let message = format!("{origin}: {}", failure.message);
@@ -116,7 +118,7 @@ async fn send(
     })
 }
 
-/// Why there is no answer.
+/// Reason for the lack of an answer.
 enum Unsent {
     Refused(Refused),
     Fault(HttpFault),
@@ -154,7 +156,7 @@ async fn exchange(
         add_pod_identity(&resources.surroundings, &tree.secrets, &mut request).await?;
     }
     let outbound = &state.resources.outbound;
-    // The pod's cluster is where the pod is.
+    // The pod's cluster is in the pod's own network, so no proxy is used.
     let proxy = outbound.proxy_to(&origin).filter(|_| request.identity.is_none());
     let tls = request.tls.as_ref();
     let secured = http::secure(&state.resources.tls, &origin, tls)?;
@@ -169,7 +171,7 @@ async fn exchange(
     let work = http::exchange(exchange, request);
     if is_safe {
         state.context.tree.mark(Effect::Safe);
-        // A task of its own, because TLS and HTTP go deeper than the stack of a call; it ends with
+        // A separate task, because TLS and HTTP need more stack than a call has. The task ends with
         // the call.
         let mut tasks = JoinSet::new();
         tasks.spawn(work);
@@ -181,8 +183,8 @@ async fn exchange(
     Ok(effect::run(&state.context, work).await.map_err(of_unheard)??)
 }
 
-/// Adds the pod's token and its cluster's authority, as their files are now, unless the component
-/// brought its own. Where it goes was checked before.
+/// Adds the pod's token and its cluster's authority, read from their files now, unless the
+/// component gave its own. The caller has checked the destination.
 async fn add_pod_identity(
     surroundings: &Surroundings,
     secrets: &SecretSet,
@@ -218,7 +220,7 @@ fn of_unheard(unheard: Unheard) -> Unsent {
     })
 }
 
-/// A connection of those that the mount and the process may have.
+/// Waits for a connection within the limits of the mount and the process.
 async fn acquire_connection(
     state: &mut CallState,
     until: Instant,
@@ -233,7 +235,7 @@ async fn acquire_connection(
         .ok_or(HttpFault::Busy)
 }
 
-/// When the exchange is over at the latest.
+/// Returns the latest end of the exchange.
 fn until(state: &CallState, timeout: u32) -> Instant {
     let asked = Duration::from_millis(timeout.into());
     let time = if asked.is_zero() { limits::EFFECT_TIME } else { asked.min(limits::EFFECT_TIME) };
@@ -246,8 +248,8 @@ fn response_of(answered: Answered) -> Response {
     Response { status: answered.status, headers, body: answered.body.into(), ext: Vec::new() }
 }
 
-/// The failure as the plugin sees it, reported to the operator too. Neither path nor query is in
-/// it.
+/// Returns the failure for the plugin, and logs the failure for the operator. Neither contains the
+/// path or the query.
 fn report(state: &CallState, origin: &str, refused: &Refused) -> Failure {
     let pairs = [
         ("target".to_owned(), state.scrub(origin)),

@@ -1,4 +1,5 @@
-//! The `identity` import: tokens that core signs for the mount, and the entities that it may see.
+//! The `identity` import: tokens that core signs for the mount, and the entities visible to the
+//! mount.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::identity::{Entity, Host, IdentityToken};
 use crate::contract::Failure;

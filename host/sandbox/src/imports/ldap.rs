@@ -1,9 +1,8 @@
 //! The `ldap` import: grant, vetted address, session, and changes as effects.
 //!
-//! The attacks this file stops: a component that reaches a directory which its mount was not
-//! granted, and a password of it in a text that leaves. Every server of a target is asked for
-//! before the first is dialled, and every password is a secret of the call before anything can
-//! fail.
+//! Prevents a component from reaching a directory that the mount was not granted, and a directory's
+//! password from leaving in a text. The grants of all servers of a target are checked before the
+//! first dial, and every password becomes a secret of the call before anything can fail.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{
     Change, Entry, Failure, Host, Query, Target,
@@ -24,7 +23,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// The code of what a grant would allow.
+/// Failure code of an act that a grant would allow.
 const NOT_GRANTED: &str = "permission-denied";
 
 impl Host for CallState {
@@ -122,14 +121,15 @@ impl Host for CallState {
     }
 }
 
-/// What is known of the mount's logins.
+/// Returns the known logins of the mount.
 fn logins(state: &CallState) -> LoginsOfMount {
     state.resources.directories.logins(state.mount())
 }
 
 type Asked = Result<Vec<(LdapServer, Reach)>, LdapFailure>;
 
-/// Counts the host call, keeps its secrets, and asks the grant of every server.
+/// Counts the host call, adds its secrets to the call's secrets, and checks the grant of every
+/// server.
 fn ask(state: &mut CallState, target: &Target, values: &[String]) -> wasmtime::Result<Asked> {
     state.enter()?;
     let secrets = [Some(&target.password), target.tls.client_key.as_ref()];
@@ -150,8 +150,8 @@ fn ask(state: &mut CallState, target: &Target, values: &[String]) -> wasmtime::R
     Ok(target.urls.iter().map(reach).collect())
 }
 
-/// Does `work` with a session that is logged in as the target says, idle or fresh. The work gives
-/// the session back where its last request was answered.
+/// Runs `work` with an idle or fresh session that is logged in as the target. The work returns the
+/// session if the session's last request was answered.
 async fn with_session<T>(
     state: &mut CallState,
     target: &Target,
@@ -178,7 +178,8 @@ async fn with_session<T>(
     Ok(done)
 }
 
-/// A connection of those that the mount and the process may have, for as long as the call asks.
+/// Waits for a connection within the limits of the mount and the process, until the call's deadline
+/// at the latest.
 async fn acquire_connection(state: &mut CallState) -> Result<Connection, LdapFailure> {
     let patience = limits::CONNECTION_PATIENCE.min(state.context.left());
     let compartment = Arc::clone(&state.context.compartment);
@@ -188,8 +189,8 @@ async fn acquire_connection(state: &mut CallState) -> Result<Connection, LdapFai
         .ok_or_else(|| failed("timed-out", "all connections that the mount may have are in use"))
 }
 
-/// Does what changes nothing, in a task of its own, because TLS and LDAP go deeper than the stack
-/// of a call; it ends with the call.
+/// Runs work without changes in a separate task, because TLS and LDAP need more stack than a call
+/// has. The task ends with the call.
 async fn safely<T: Send + 'static>(
     state: &mut CallState,
     work: impl Future<Output = Result<T, LdapFailure>> + Send + 'static,
@@ -204,8 +205,8 @@ async fn safely<T: Send + 'static>(
     }
 }
 
-/// Makes a change. Its time is looked at after dialling, which may take long. A session whose
-/// answer did not come is not used again.
+/// Runs a change. The remaining time is checked after dialling, which may take long. A session
+/// without an answer is not used again.
 async fn change(
     state: &mut CallState,
     work: impl Future<Output = (Session, Result<(), LdapFailure>)> + Send + 'static,
@@ -227,7 +228,7 @@ async fn change(
     }
 }
 
-/// An empty new password would have the server choose one, and tell it (RFC 3062).
+/// Refuses an empty new password: the server would choose a password and return it (RFC 3062).
 fn check_password(new: &str) -> Result<(), LdapFailure> {
     if new.is_empty() {
         return Err(failed("invalid-request", "the new password is empty"));
@@ -235,7 +236,7 @@ fn check_password(new: &str) -> Result<(), LdapFailure> {
     Ok(())
 }
 
-/// The result, with a failure reported to the operator and scrubbed on its way to the component.
+/// Logs a failure for the operator and scrubs the failure for the component.
 fn report<T>(
     state: &mut CallState,
     target: &Target,
@@ -250,7 +251,7 @@ fn report<T>(
             ("cause".to_owned(), failure.code.clone()),
             ("result".to_owned(), result.unwrap_or_default()),
         ];
-        // The server's own words may repeat what it was sent.
+        // The server's message may repeat the data of the request.
         if failure.result_code.is_none() {
             pairs.push(("detail".to_owned(), state.scrub(&said)));
         }

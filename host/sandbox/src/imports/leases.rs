@@ -47,7 +47,7 @@ impl Host for CallState {
 
     fn end_issued(&mut self, handle: String) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Leases);
-        // A row of the reservation, and one of the lease.
+        // Two rows: the reservation and the lease.
         self.charge_row(handle.len())?;
         self.charge_row(handle.len())?;
         let services = Arc::clone(&self.context.services);

@@ -1,8 +1,7 @@
-//! The `log` import: scrubbed, cut and counted before it reaches the operator.
+//! The `log` import: scrubs, cuts and counts lines before they reach the operator.
 //!
-//! The attack this file stops: a forged line. What a guest says may stand in a value, which is
-//! quoted; the names of the event and of the pairs are words, and never those that the host writes
-//! itself.
+//! Prevents forged lines. A guest's text may be a value, which is quoted. The names of the event
+//! and of the pairs are restricted to words, and never match the names that the host writes itself.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::log::{Host, Level};
 use crate::grants::Act;
@@ -11,9 +10,9 @@ use crate::limits;
 use crate::state::CallState;
 use std::borrow::Cow;
 
-/// What stands for a name that is none.
+/// Replacement for an invalid name.
 const UNNAMED: &str = "unnamed";
-/// Names in a line that are the host's.
+/// Names in a line that only the host writes.
 const HOSTS_OWN: [&str; 5] = ["event", "level", "mount", "plugin", "time"];
 
 impl Host for CallState {
@@ -45,8 +44,8 @@ impl Host for CallState {
 
 type Pairs = Vec<(String, String)>;
 
-/// The event and pairs of a line, with the bytes that they take: at most `room`, from the front,
-/// and the event.
+/// Returns the event and the pairs of a line, with their number of bytes. Keeps pairs from the
+/// front until `room` bytes are used; the event is always kept.
 fn fit_line(
     state: &CallState,
     event: &str,
@@ -72,7 +71,7 @@ fn fit_line(
     (event, kept, bytes)
 }
 
-/// A name as it may stand in a line: a word that is no piece of a secret.
+/// Returns a name if it is a word and shows no piece of a secret, and a replacement otherwise.
 fn fit_name<'a>(state: &CallState, given: &'a str) -> Cow<'a, str> {
     let is_word = (1..=limits::LOG_NAME_BYTES).contains(&given.len())
         && given.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-'));

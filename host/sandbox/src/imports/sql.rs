@@ -1,7 +1,7 @@
-//! The `sql` import: grant, vetted address, pool, and effects in a task of their own.
+//! The `sql` import: grant, vetted address, pool, and effects in separate tasks.
 //!
-//! The attack this file stops: a plugin that dials what its connection does not name. Every target
-//! is held against the grants of the nested call, which are the targets of this very connection.
+//! Prevents a plugin from dialling a server that its connection does not name. Every target is
+//! checked against the grants of the nested call, which are the targets of this very connection.
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{
     Endpoint, Failure, Host, Statement, Target,
@@ -19,7 +19,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// The code of what a grant would allow.
+/// Failure code of an act that a grant would allow.
 const NOT_GRANTED: &str = "permission-denied";
 
 type Rows = Vec<Vec<Option<String>>>;
@@ -73,8 +73,8 @@ impl Host for CallState {
     }
 }
 
-/// Counts the host call and asks the grant of every endpoint. What each may resolve to, in their
-/// order.
+/// Counts the host call and checks the grant of every endpoint. Returns the addresses to which each
+/// endpoint may resolve, in the order of the endpoints.
 fn ask(state: &mut CallState, target: &Target) -> wasmtime::Result<Result<Vec<Reach>, SqlFailure>> {
     state.enter()?;
     let (grants, own) = (&state.context.grants, &state.resources.own_addresses);
@@ -86,7 +86,7 @@ fn ask(state: &mut CallState, target: &Target) -> wasmtime::Result<Result<Vec<Re
     Ok(target.endpoints.iter().map(reach).collect())
 }
 
-/// The pool of the call's connection, and what each endpoint may resolve to.
+/// Returns the pool of the call's connection, and the addresses to which each endpoint may resolve.
 fn admit(
     state: &CallState,
     target: &Target,
@@ -107,8 +107,7 @@ fn named(target: &Target) -> String {
     ends.map(|end| format!("{}:{}", end.host, end.port)).collect::<Vec<_>>().join(",")
 }
 
-/// Refuses a target that is too large to be kept in a pool. The TLS settings have bounds of their
-/// own.
+/// Refuses a target that is too large to be kept in a pool. The TLS settings have separate bounds.
 fn check_size(target: &Target) -> Result<(), SqlFailure> {
     let names = [&target.driver, &target.database, &target.username, &target.password];
     let hosts = target.endpoints.iter().map(|endpoint| &endpoint.host);
@@ -142,7 +141,7 @@ async fn ping(
     pinged
 }
 
-/// A session of the call's connection.
+/// Lends a session of the call's connection.
 async fn lend(
     state: &mut CallState,
     target: &Target,
@@ -157,7 +156,7 @@ async fn lend(
         }
         _ => within_time(state, login.lend()).await,
     }?;
-    // From here on something outside may be read.
+    // From here on, the plugin may read data outside.
     state.context.tree.mark(Effect::Safe);
     Ok(lent)
 }
@@ -172,7 +171,7 @@ fn login<'a>(
     LoginRequest { pools, changes, tree, key, target, reaches }
 }
 
-/// The pool of the call's connection; none for a call that is about none.
+/// Returns the pool of the call's connection; `None` for a call without a connection.
 fn pool_key(state: &CallState, target: &Target) -> Option<PoolKey> {
     let connection = state.connection.as_ref()?;
     Some(PoolKey::new(state.mount(), &connection.name, connection.generation, target))
@@ -183,8 +182,8 @@ async fn within_time<T>(
     work: impl Future<Output = Result<T, SqlFailure>>,
 ) -> Result<T, SqlFailure> {
     let time = limits::EFFECT_TIME.min(state.context.left());
-    // The library panics where a server's message is shorter than it should be: that is the
-    // server's fault, and ends this session alone.
+    // The library panics on a server's message that is too short. The server is at fault, and only
+    // this session ends.
     let work = AssertUnwindSafe(work).catch_unwind();
     match tokio::time::timeout(time, work).await {
         Ok(Ok(done)) => done,
@@ -193,7 +192,7 @@ async fn within_time<T>(
     }
 }
 
-/// Makes a change. Its time is looked at after dialling, which may take long.
+/// Runs a change. The remaining time is checked after dialling, which may take long.
 async fn change(
     state: &mut CallState,
     work: impl Future<Output = Result<(), SqlFailure>> + Send + 'static,
@@ -212,7 +211,7 @@ async fn change(
     })
 }
 
-/// The result, with a failure reported to the operator and scrubbed on its way to the plugin.
+/// Logs a failure for the operator and scrubs the failure for the plugin.
 fn report<T>(
     state: &mut CallState,
     target: &Target,
@@ -238,7 +237,8 @@ fn report<T>(
             ("cause".to_owned(), failure.code.clone()),
             ("sqlstate".to_owned(), failure.sqlstate.clone().unwrap_or_default()),
         ];
-        // The server's own words repeat what it was sent, and a refused setting is one.
+        // The server's message repeats the data of the request, and so does the refusal of a
+        // setting.
         if failure.sqlstate.is_none() && failure.code != "invalid-request" {
             pairs.push(("detail".to_owned(), state.scrub(&said)));
         }

@@ -1,7 +1,7 @@
-//! The `storage` import: the mount's own rows, inside the call's unit of work.
+//! The `storage` import: the mount's own rows, in the call's unit of work.
 //!
-//! The attack this file stops: a key that leaves the mount. Every key is checked and put below the
-//! mount's uuid here, and nowhere else.
+//! Prevents a key from leaving the mount. Every key is checked and prefixed with the mount's uuid
+//! here, and nowhere else.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::storage::{Entry, Host};
 use crate::call_tree::Effect;
@@ -15,7 +15,7 @@ use bulkhead_wire::failure::Failure as Refused;
 impl Host for CallState {
     async fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<Entry>, Failure>> {
         granted!(self, Act::Storage);
-        // It is remembered until the commit, also where nothing was found.
+        // The unit of work keeps each read until the commit, even if no record was found.
         self.charge_row(key.len())?;
         Ok(get(self, &key).await)
     }
@@ -40,7 +40,7 @@ impl Host for CallState {
         limit: u32,
     ) -> wasmtime::Result<Result<Vec<String>, Failure>> {
         granted!(self, Act::Storage);
-        // The range is remembered, and each key of it.
+        // The unit of work keeps the range and each of its keys.
         self.charge_row(prefix.len().saturating_mul(2).saturating_add(after.len()))?;
         let listed = keys(self, &prefix, &after, limit).await;
         let place = limits::LISTED_KEY_BYTES.saturating_add(prefix.len());
@@ -57,7 +57,7 @@ impl Host for CallState {
         granted!(self, Act::Storage);
         self.charge_row(prefix.len().saturating_mul(2).saturating_add(after.len()))?;
         let found = scan(self, &prefix, &after, limit).await;
-        // Remembered twice: as a key of the range, and with what it held.
+        // The unit of work keeps each record twice: as a key of the range, and with its value.
         let place = (limits::LISTED_KEY_BYTES + limits::ROW_BYTES)
             .saturating_add(prefix.len().saturating_mul(2));
         let held = |(key, _): &(String, Entry)| key.len().saturating_mul(2).saturating_add(place);
@@ -162,7 +162,7 @@ fn revision(state: &mut CallState, prefix: &str) -> Result<u64, Failure> {
     revision.map_err(|fault| state.record_fault(fault))
 }
 
-/// The full prefix and the full key after which a page begins.
+/// Returns the full prefix, and the full key after which a page begins.
 fn range(
     state: &CallState,
     prefix: &str,
@@ -187,7 +187,7 @@ fn address(state: &CallState, key: &str) -> Result<Address, Failure> {
     Ok(Address::new(Space::Data, below(state.mount(), key)))
 }
 
-/// The full key of a mount's row.
+/// Returns the full key of a mount's row.
 fn below(mount: &str, key: &str) -> String {
     format!("{mount}/{key}")
 }
