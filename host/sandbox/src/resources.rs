@@ -1,4 +1,4 @@
-//! What calls share of the process, and of the store that is open.
+//! Resources that calls share: of the process, and of the open store.
 
 use crate::admission::InstanceSlots;
 use crate::cache::Caches;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use wasmtime::Engine;
 
-/// What all calls of the process share, whether its store is sealed or open.
+/// Resources that all calls of the process share, whether the store is sealed or open.
 pub(crate) struct ProcessResources {
     pub(crate) engine: Engine,
     pub(crate) slots: Arc<InstanceSlots>,
@@ -49,26 +49,26 @@ impl ProcessResources {
     }
 }
 
-/// What the calls over one open store share besides: the store, the pools of outbound sessions, and
-/// the caches of mounts.
+/// Further resources of the calls over an open store: the store, the pools of outbound sessions,
+/// and the caches of mounts.
 pub(crate) struct Resources {
     pub(crate) process: Arc<ProcessResources>,
     pub(crate) store: Arc<Store>,
     pub(crate) pools: Pools,
-    /// Of the users as whom sessions of databases log in.
+    /// Password changes of the users that database sessions log in as.
     pub(crate) password_changes: PasswordChanges,
-    /// Which servers connections of databases name.
+    /// The servers that database connections name.
     pub(crate) targets: KnownTargets,
     /// Idle sessions with directories.
     pub(crate) directories: LdapPools,
-    /// Connections to servers that are kept between safe requests.
+    /// Idle connections to servers, for safe requests.
     pub(crate) kept: Arc<Kept>,
-    /// Whom connections trust.
+    /// Parsed TLS settings.
     pub(crate) tls: Arc<TlsConfigs>,
     pub(crate) caches: Caches,
     pub(crate) metrics: Metrics,
     pub(crate) closing: Closing,
-    /// Where the server listens: nothing of it is ever dialled by a component.
+    /// The addresses on which the server listens. A component never dials them.
     pub(crate) own_addresses: Arc<[SocketAddr]>,
     pub(crate) surroundings: Surroundings,
     pub(crate) outbound: Outbound,
@@ -103,7 +103,7 @@ impl Resources {
         })
     }
 
-    /// Closes the outbound sessions of a mount, and forgets what it kept in memory.
+    /// Closes the outbound sessions of a mount, and drops the mount's data in memory.
     pub(crate) fn close_mount(&self, mount: &str) {
         self.pools.close_mount(mount);
         self.password_changes.forget_mount(mount);
@@ -114,7 +114,7 @@ impl Resources {
         self.metrics.forget(mount);
     }
 
-    /// Cuts every call, forgets every cache, and closes every outbound session.
+    /// Cuts every call, drops every cache, and closes every outbound session.
     pub(crate) async fn close(&self) {
         self.closing.begin();
         self.caches.clear();

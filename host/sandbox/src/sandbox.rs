@@ -1,5 +1,4 @@
-//! The process's WebAssembly, and the sandbox over one open store: how calls are let in, and how
-//! all of it ends.
+//! The process's WebAssembly runtime, and the sandbox over an open store: admission and closing.
 
 use crate::admission::{self, Admission, Entered, SlotRequest};
 use crate::instance_cache::InstanceCaches;
@@ -14,19 +13,19 @@ use bulkhead_wire::failure::{Failure, Kind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What a process has of WebAssembly, whether its store is sealed or open: engine, linkers, and
-/// what all calls share.
+/// The process's WebAssembly runtime, whether the store is sealed or open: engine, linkers, and the
+/// resources that all calls share.
 pub struct Runtime {
     pub(crate) resources: Arc<ProcessResources>,
     pub(crate) linkers: Linkers,
 }
 
 impl Runtime {
-    /// Makes the engine and starts its epoch. Once a process: mixing types of two engines is a
-    /// fault class of its own.
+    /// Makes the engine and starts its epoch. Called once a process: mixing types of two engines is
+    /// a class of faults.
     ///
     /// # Errors
-    /// What wasmtime refuses, e.g. an address space too small for the pool.
+    /// The message of wasmtime, e.g. if the address space is too small for the pool.
     pub fn new() -> Result<Arc<Self>, String> {
         let engine = wasmtime_engine::engine()
             .map_err(|error| format!("the WebAssembly engine does not start: {error:#}"))?;
@@ -37,8 +36,8 @@ impl Runtime {
     }
 }
 
-/// The sandbox over one open store: the process's runtime, what calls share of the store, and the
-/// idle instances. Ends when the store is sealed.
+/// The sandbox over an open store: the process's runtime, the resources of the store's calls, and
+/// the idle instances. Ends when the store is sealed.
 pub struct Sandbox {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) resources: Arc<Resources>,
@@ -46,9 +45,9 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// A sandbox whose calls get store time and units of work from `store`, and never dial
-    /// `own_addresses`, on which the server listens. `surroundings` are the machine's, and
-    /// `outbound` is how components' HTTP leaves it.
+    /// Makes a sandbox. Calls get store time and units of work from `store`, and never dial
+    /// `own_addresses`, on which the server listens. `surroundings` is the machine's, and
+    /// `outbound` decides the route of the components' HTTP.
     #[must_use]
     pub fn new(
         runtime: Arc<Runtime>,
@@ -65,8 +64,8 @@ impl Sandbox {
     /// Waits for slots, in turn with the calls of other mounts.
     ///
     /// # Errors
-    /// `unavailable` when there are none until the deadline, and at once when more calls of the
-    /// mount wait than may: this one, or one of the client that has most of them.
+    /// `unavailable` if no slots are free until the deadline, or if too many calls of the mount
+    /// wait: then either this call or a call of the client with most waiting calls fails at once.
     pub async fn admit(&self, wanted: SlotRequest<'_>) -> Result<Admission, Failure> {
         let (admission, lacks_room) = match self.resources.process.slots.enter(&wanted) {
             Entered::Admitted(admission) => return Ok(admission),
@@ -74,8 +73,8 @@ impl Sandbox {
             Entered::Waits { admission, lacks_room } => (admission, lacks_room),
         };
         if lacks_room {
-            // After the wait has begun: a slot that becomes free belongs to the call that waits
-            // first, and not to an instance that a call which just ended would like to keep.
+            // After this call has joined the queue: a freed slot then belongs to the call that
+            // waits first, and not to an instance that a just ended call would like to keep.
             self.instance_caches.make_room(wanted.slots);
         }
         match tokio::time::timeout_at(wanted.deadline, admission).await {
@@ -88,21 +87,21 @@ impl Sandbox {
         }
     }
 
-    /// Closes the outbound sessions of a mount that is gone, or is granted other things now, and
-    /// forgets what it kept in memory.
+    /// Closes the outbound sessions of a mount that is gone or has new grants, and drops the
+    /// mount's data in memory.
     pub fn close_mount(&self, mount: &str) {
         self.resources.close_mount(mount);
     }
 
-    /// What the calls of a mount gave about it, since this sandbox was made and the mount was last
-    /// closed.
+    /// Returns the metrics that the calls of a mount have reported since this sandbox was made or
+    /// the mount was last closed.
     #[must_use]
     pub fn metrics_of(&self, mount: &str) -> Readings {
         self.resources.metrics.of(mount)
     }
 
-    /// Cuts the calls that still run, drops every idle instance and every cache, and closes every
-    /// outbound session.
+    /// Cuts the running calls, drops every idle instance and every cache, and closes every outbound
+    /// session.
     pub async fn close(&self) {
         self.instance_caches.close();
         self.resources.close().await;

@@ -1,33 +1,32 @@
-//! Work of the host that takes long and cannot be interrupted: making an RSA key, hashing a
-//! password.
+//! Slow work of the host that cannot be interrupted: making an RSA key, hashing a password.
 //!
-//! The attacks this file stops: a mount whose calls ask for so much of it that the calls of others
-//! wait behind all of them; and a client that does the same to the other clients of a mount, with
-//! logins for instance. A mount has one turn at a time, which goes round by client, so that a call
-//! waits at most for one piece of work of each mount, and of each client of its own; and one
-//! processor is left to everything else.
+//! Prevents a mount with many such calls from blocking the calls of other mounts, and a client from
+//! blocking the other clients of a mount, for example by logins. A mount has a single turn at a
+//! time, which goes round by client. A call therefore waits at most for one piece of work of each
+//! other mount, and of each client of its own mount. One processor is left to all other work, if
+//! there is more than one.
 
 use crate::fair_queue::{FairPermit, FairSemaphore};
 use bulkhead_wire::client::Client;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Places of the process, of each sort of work: hashing does not wait for keys.
+/// Places of the process, separate for each sort of work: hashing does not wait for keys.
 pub(crate) struct SlowWork {
     keys: Arc<Semaphore>,
     hashes: Arc<Semaphore>,
 }
 
-/// The client that a call is for; `None` for due work.
+/// The client of a call; `None` for due work.
 type Caller = Option<Client>;
 
-/// The turns of one mount, one of each sort.
+/// The turns of a mount, one for each sort of work.
 pub(crate) struct Turns {
     keys: FairSemaphore<Caller>,
     hashes: FairSemaphore<Caller>,
 }
 
-/// A mount's turn and a place, until they are dropped: with the work, not with the call that asked.
+/// A mount's turn and a place, until dropped: with the work, not with the call that asked.
 pub(crate) struct Turn {
     _place: OwnedSemaphorePermit,
     _of_mount: FairPermit<Caller>,
@@ -40,18 +39,18 @@ impl SlowWork {
         Self { keys: places(), hashes: places() }
     }
 
-    /// A turn at making an RSA key. `None` cannot happen while the process runs.
+    /// Waits for a turn at making an RSA key. `None` cannot happen while the process runs.
     pub(crate) async fn key(&self, mount: &Turns, caller: Caller) -> Option<Turn> {
         turn(&mount.keys, caller, &self.keys).await
     }
 
-    /// A turn at hashing a password. `None` cannot happen while the process runs.
+    /// Waits for a turn at hashing a password. `None` cannot happen while the process runs.
     pub(crate) async fn hash(&self, mount: &Turns, caller: Caller) -> Option<Turn> {
         turn(&mount.hashes, caller, &self.hashes).await
     }
 }
 
-/// The mount's turn first: only one of its calls waits for a place.
+/// Waits for the mount's turn first, so that only a single call of a mount waits for a place.
 async fn turn(
     mount: &FairSemaphore<Caller>,
     caller: Caller,

@@ -1,6 +1,6 @@
-//! What one call carries through its imports: its context, its unit of work, its counters.
+//! State of a call that imports see: its context, its unit of work, its counters.
 //!
-//! Never knows which imports there are: each of them is implemented on the state from above.
+//! Does not know the imports: the layer above implements each import on this state.
 
 use crate::cache::Lead;
 use crate::context::CallContext;
@@ -26,23 +26,23 @@ impl HasData for Granted {
     type Data<'a> = &'a mut CallState;
 }
 
-/// The connection of a nested call: with the mount, the key of its pools.
+/// The connection of a nested call; with the mount, the key of the connection's pools.
 #[derive(Clone)]
 pub(crate) struct ConnectionKey {
     pub(crate) name: String,
     pub(crate) generation: u64,
 }
 
-/// What a nested call has to do with passwords.
+/// Use of passwords in a nested call.
 pub(crate) enum PasswordUse {
-    /// It changes that of the user.
+    /// The call changes the password of this user.
     Change(String),
-    /// It finds out whether one logs in.
+    /// The call tests if a password logs in.
     Proof,
     Other,
 }
 
-/// State of one instance. A nested database plugin has its own, without a unit of work.
+/// State of an instance. A nested database plugin has a separate state without a unit of work.
 pub(crate) struct CallState {
     pub(crate) resources: Arc<Resources>,
     pub(crate) context: CallContext,
@@ -50,21 +50,21 @@ pub(crate) struct CallState {
     pub(crate) unit: Option<Unit>,
     pub(crate) connection: Option<ConnectionKey>,
     pub(crate) password_use: PasswordUse,
-    /// A checkpoint met a conflict: the call did not happen, also where the plugin answers.
+    /// A checkpoint met a conflict: the call has no effect, even if the plugin answers.
     pub(crate) conflict: bool,
     pub(crate) memory: Memory,
     pub(crate) log_count: LogCount,
-    /// Values that this call makes for the mount's cache: its lead ends with it, however it ends.
+    /// Values that this call makes for the mount's cache. Each lead ends with the call.
     pub(crate) leads: BTreeMap<String, Lead>,
-    /// The epoch moved since its last host call.
+    /// The epoch moved since the last host call.
     pub(crate) is_computing: bool,
-    /// What a database plugin was last refused for want of a grant, to be passed on as it stands.
+    /// The last refusal of a database plugin for a missing grant, to be passed on unchanged.
     pub(crate) refused_grant: Option<String>,
     pub(crate) wasi: Option<WasiCtx>,
     pub(crate) table: ResourceTable,
 }
 
-/// What a call has logged.
+/// Log output of a call.
 #[derive(Default)]
 pub(crate) struct LogCount {
     pub(crate) lines: u32,
@@ -102,13 +102,13 @@ impl CallState {
         }
     }
 
-    /// Counts the host call and asks its grant: the first line of every import.
+    /// Counts the host call and checks the grant: the first line of every import.
     pub(crate) fn ask(&mut self, act: &Act<'_>) -> wasmtime::Result<Result<(), Failure>> {
         self.enter()?;
         Ok(self.context.grants.ask(act))
     }
 
-    /// The same for imports that cannot refuse: a refusal traps.
+    /// Does the same for imports that cannot refuse: a refusal traps.
     pub(crate) fn demand(&mut self, act: &Act<'_>) -> wasmtime::Result<()> {
         match self.ask(act)? {
             Ok(()) => Ok(()),
@@ -130,13 +130,13 @@ impl CallState {
         self.context.compartment.limits()
     }
 
-    /// The mount's uuid: the prefix of its rows.
+    /// Returns the mount's uuid: the prefix of its rows.
     pub(crate) fn mount(&self) -> &str {
         self.context.compartment.mount()
     }
 
-    /// Counts bytes that the host holds for the call until it ends, for the call, its mount and the
-    /// process.
+    /// Counts bytes that the host holds until the call ends. The bytes count for the call, the
+    /// mount and the process.
     pub(crate) fn charge(&mut self, bytes: usize) -> wasmtime::Result<()> {
         self.charge_work(bytes)?;
         let (mount, process) = (self.context.compartment.taken().held(), &self.resources.process);
@@ -147,7 +147,8 @@ impl CallState {
         Ok(())
     }
 
-    /// Counts work as bytes that the host would hold: rounds of key derivation.
+    /// Counts work, such as rounds of key derivation, as bytes against the call's limit
+    /// `host-bytes`.
     pub(crate) fn charge_work(&mut self, bytes: usize) -> wasmtime::Result<()> {
         let most = self.limits().host_bytes;
         if self.context.tree.count_held_bytes(bytes) > most {
@@ -156,8 +157,7 @@ impl CallState {
         Ok(())
     }
 
-    /// Counts what the call's unit of work holds for one row until it ends: these bytes of texts,
-    /// and its place.
+    /// Counts the memory of a row in the call's unit of work: `bytes` of texts, and the entry.
     pub(crate) fn charge_row(&mut self, bytes: usize) -> wasmtime::Result<()> {
         self.charge(bytes.saturating_add(limits::ROW_BYTES))
     }
@@ -171,8 +171,8 @@ impl CallState {
         self.charge(bytes)
     }
 
-    /// Refuses a name that stands readable in the database, and in logs, and shows a secret of the
-    /// call.
+    /// Refuses a name that shows a secret of the call: names are readable in the database and in
+    /// logs.
     pub(crate) fn check_name(&self, what: &str, name: &str) -> Result<(), contract::Failure> {
         if !self.context.tree.secrets.shows(name) {
             return Ok(());
@@ -182,7 +182,7 @@ impl CallState {
         ))))
     }
 
-    /// Refuses a lane that is no name of a target but a place to keep bytes.
+    /// Refuses a lane name that is too long or shows a secret.
     pub(crate) fn check_lane(&self, lane: &str) -> Result<(), contract::Failure> {
         if lane.len() > limits::LANE_BYTES {
             return Err(refusal(&Failure::invalid("a lane's name has at most 256 bytes")));
@@ -190,7 +190,7 @@ impl CallState {
         self.check_name("lane", lane)
     }
 
-    /// The call's unit of work: the grant to its mount's storage.
+    /// Returns the call's unit of work: the grant to the mount's storage.
     pub(crate) fn unit(&mut self) -> Result<&mut Unit, contract::Failure> {
         let name = &self.plugin.name;
         self.unit.as_mut().ok_or_else(|| {
@@ -200,31 +200,30 @@ impl CallState {
         })
     }
 
-    /// A storage fault as the plugin sees it. Remembers a conflict.
+    /// Converts a storage fault for the plugin. Records a conflict.
     pub(crate) fn record_fault(&mut self, fault: StoreFault) -> contract::Failure {
         self.conflict |= fault == StoreFault::Conflict;
         refusal(&Failure::from(fault))
     }
 
-    /// Whether the instance of an answered call is as good as a fresh one: it holds no handle of
-    /// the host's, was not refused memory, and has not grown so much that keeping it would be
-    /// keeping that.
+    /// Returns true if the instance of an answered call is as good as a fresh instance: the call
+    /// left no handle of the host, was not refused memory, and the memory is small enough to keep.
     pub(crate) fn left_nothing(&self) -> bool {
         self.memory.is_small() && self.table.is_empty()
     }
 
-    /// `text` for the operator's log, without the call's secrets, and cut.
+    /// Scrubs the call's secrets from `text` for the operator's log, and cuts the text.
     pub(crate) fn scrub(&self, text: &str) -> String {
         self.context.tree.secrets.scrub(text, limits::TEXT_BYTES)
     }
 
-    /// `text` for the caller, or on its way to the component, without the call's secrets, and cut.
+    /// Scrubs the call's secrets from `text` for the caller or the component, and cuts the text.
     pub(crate) fn scrub_for_caller(&self, text: &str) -> String {
         self.context.tree.secrets.scrub_for_caller(text, limits::TEXT_BYTES)
     }
 }
 
-/// Why an import that cannot refuse stopped its call: there is no grant for it.
+/// The error of an import that cannot refuse: the grant is missing.
 #[derive(Debug)]
 pub(crate) struct Ungranted(String);
 
@@ -236,7 +235,7 @@ impl fmt::Display for Ungranted {
 
 impl std::error::Error for Ungranted {}
 
-/// A failure of ours as the contract words it.
+/// Converts our failure into the contract's type.
 pub(crate) fn refusal(failure: &Failure) -> contract::Failure {
     contract::Failure {
         code: failure.kind.code().to_owned(),

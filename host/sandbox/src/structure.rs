@@ -1,28 +1,27 @@
-//! The structure of a component that a caller brought, read before anything is compiled: its author
-//! learns what is wrong with it, and no compiler sees what is built to exhaust it.
+//! Checks the structure of an uploaded component before its compilation. The author learns the
+//! faults, and the compiler never sees a component that is built to exhaust it.
 //!
-//! It reads sections and counts, in time of the bytes; that the code in them is valid is the
-//! compiler's to check.
+//! Reads sections and counts, in linear time; the compiler checks the code in them.
 
 use crate::limits::{CORE_INSTANCES_PER_INSTANCE, Limits, TABLE_ELEMENTS, TABLES_PER_INSTANCE};
 use bulkhead_wire::failure::quoted;
 use serde::{Deserialize, Serialize};
 use wasmparser::{BinaryReaderError, Encoding, Instance, Parser, Payload};
 
-/// How deep components and modules may stand in each other.
+/// Maximum nesting of components and modules.
 const DEPTH: usize = 8;
-/// Core modules in a component.
+/// Maximum number of core modules in a component.
 const MODULES: u32 = 16;
-/// Functions of all its modules.
+/// Maximum number of functions of all modules of a component.
 const FUNCTIONS: u32 = 100_000;
-/// Imports, and as many exports.
+/// Maximum number of imports, and of exports.
 const NAMES: usize = 64;
-/// Longest name of an import or export, in bytes.
+/// Maximum length of the name of an import or export, in bytes.
 const NAME_BYTES: usize = 512;
 /// Bytes of a page of linear memory.
 const PAGE: u64 = 64 << 10;
 
-/// Interfaces of ours: their package, and the version that this server speaks.
+/// Package of our interfaces, and the version that this server supports.
 const PLUGIN: &str = "bulkhead:plugin/";
 const VERSION: &str = "1.0.0";
 
@@ -47,22 +46,22 @@ const WASI: [&str; 17] = [
     "wasi:cli/terminal-stderr",
 ];
 
-/// The world that a component is built for: what it exports, and so what it may import.
+/// The world of a component: its exports, and so its permitted imports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum World {
-    /// It can be mounted, and hands out secrets.
+    /// A mountable component that hands out secrets.
     SecretsEngine,
-    /// It can be mounted below `auth/`, and proves who logs in.
+    /// A component that is mounted below `auth/` and proves the identity behind logins.
     AuthMethod,
-    /// The database engine reaches it.
+    /// A component that the database engine calls.
     DatabasePlugin,
 }
 
 impl World {
     const ALL: [Self; 3] = [Self::SecretsEngine, Self::AuthMethod, Self::DatabasePlugin];
 
-    /// As descriptions name it.
+    /// Returns the name of the world in descriptions.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -72,7 +71,7 @@ impl World {
         }
     }
 
-    /// The interface that tells the world.
+    /// Returns the interface that identifies the world.
     fn export(self) -> &'static str {
         match self {
             Self::SecretsEngine => "engine",
@@ -81,12 +80,12 @@ impl World {
         }
     }
 
-    /// The name by which it is exported.
+    /// Returns the full name of that interface.
     pub(crate) fn exported(self) -> String {
         interface_name(self.export())
     }
 
-    /// Interfaces of ours that components of the world may import.
+    /// Returns our interfaces that components of the world may import.
     fn imports(self) -> &'static [&'static str] {
         match self {
             Self::SecretsEngine => &[
@@ -125,7 +124,7 @@ impl World {
     }
 }
 
-/// What was counted so far, and what stands at the outermost level.
+/// Counts so far, and the imports and exports of the outermost level.
 #[derive(Default)]
 struct Structure {
     depth: usize,
@@ -138,10 +137,10 @@ struct Structure {
     exports: Vec<String>,
 }
 
-/// The world of the component in `bytes`.
+/// Returns the world of the component in `bytes`.
 ///
 /// # Errors
-/// What is wrong with it, for its author.
+/// The fault of the component, for its author.
 pub fn check(bytes: &[u8]) -> Result<World, String> {
     if bytes.is_empty() {
         return Err("the body is empty; send the component's bytes".to_owned());
@@ -261,7 +260,7 @@ impl Structure {
     }
 }
 
-/// Counts `more` of something that there may be `most` of.
+/// Counts `more` items, and fails if the total exceeds `most`.
 fn count(counted: &mut u32, more: u32, most: u32, what: &str) -> Result<(), String> {
     *counted = counted.saturating_add(more);
     if *counted > most {
@@ -301,7 +300,7 @@ fn push_name(names: &mut Vec<String>, name: &str, what: &str) -> Result<(), Stri
     Ok(())
 }
 
-/// The name by which components import and export an interface of ours.
+/// Returns the full name of an interface of ours, as components import and export it.
 pub(crate) fn interface_name(interface: &str) -> String {
     format!("{PLUGIN}{interface}@{VERSION}")
 }

@@ -1,10 +1,10 @@
-//! What this machine has from its surroundings: its environment, the files of its pod, and the
-//! metadata service of its cloud.
+//! Surroundings of this machine: its environment, the files of its pod, and the metadata service of
+//! its cloud.
 //!
-//! Where they are is the operator's to say, and a component can say none of it. The attacks this
-//! folder stops: a component that reads the server's own secrets by their names; one that reaches a
-//! metadata service itself, which answers more than tokens; and a machine's token at a server that
-//! nothing of it is for.
+//! The operator configures their locations; a component cannot. Prevents a component from reading
+//! the server's own secrets by their names. Prevents a component from reaching a metadata service
+//! itself, because the service answers more than tokens. Prevents a token of the machine from
+//! reaching an unrelated server.
 
 mod cloud;
 mod cloud_tokens;
@@ -23,31 +23,31 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where a pod has the files of its service account.
+/// Folder of the service account's files in a pod.
 const POD_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Where both clouds tell a machine who it is.
+/// Address of the metadata service in both clouds.
 const METADATA: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80);
 
-/// Values by their names, as the process has them.
+/// Lookup of environment values by name, as the process sees them.
 pub type Environment = Arc<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
 
-/// Where this machine's surroundings are. Cheap to clone.
+/// Locations of this machine's surroundings. Cheap to clone.
 #[derive(Clone)]
 pub struct Surroundings {
     /// The process's own unless a test brings another.
     pub environment: Environment,
-    /// `token`, `ca.crt` and `namespace` lie here.
+    /// Folder of the files `token`, `ca.crt` and `namespace`.
     pub pod_folder: PathBuf,
     /// Azure's instance metadata service.
     pub azure_metadata: SocketAddr,
     /// Google's metadata server.
     pub google_metadata: SocketAddr,
-    /// Which of the machine's identities is meant in Azure; empty: the one that it has.
+    /// Client id of the machine's identity in Azure; empty: the machine's only identity.
     pub azure_client_id: String,
 }
 
 impl Default for Surroundings {
-    /// Those of this process, where they always are.
+    /// Returns the surroundings of this process, at their usual locations.
     fn default() -> Self {
         Self {
             environment: Arc::new(|name| std::env::var_os(name)),
@@ -71,10 +71,11 @@ impl fmt::Debug for Surroundings {
 }
 
 impl Surroundings {
-    /// A value of the environment; none where it is not set or empty.
+    /// Returns a value of the environment; `None` if the value is not set or empty.
     ///
     /// # Errors
-    /// `precondition-failed` for one that is no text or too long. Its value is not quoted.
+    /// `precondition-failed` for a value that is not text or too long. The message does not quote
+    /// the value.
     pub(crate) fn value(&self, name: &str) -> Result<Option<String>, Failure> {
         let Some(value) = (self.environment)(name).filter(|value| !value.is_empty()) else {
             return Ok(None);

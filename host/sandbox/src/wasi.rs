@@ -1,7 +1,8 @@
-//! The few WASI interfaces that a Rust standard library asks for, linked one by one.
+//! The few WASI interfaces that a Rust standard library needs, linked individually.
 //!
-//! No filesystem, no sockets, no environment, no arguments; output goes nowhere, the wall clock is
-//! store time. The context is made when a guest first touches WASI, which ours hardly ever do.
+//! No filesystem, no sockets, no environment, no arguments. Output is discarded, and the wall clock
+//! is store time. The context is made when a guest first uses WASI, which our components hardly
+//! ever do.
 
 use crate::state::CallState;
 use bulkhead_store::Store;
@@ -14,7 +15,7 @@ use wasmtime_wasi::p2::bindings::{cli, clocks, random};
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-/// Largest request for random bytes through WASI.
+/// Maximum number of random bytes of a WASI request.
 const RANDOM_BYTES: u64 = 4_096;
 
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {

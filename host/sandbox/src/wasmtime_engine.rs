@@ -1,7 +1,7 @@
-//! The one wasmtime engine of the process: its settings, its pool of instances and its epoch.
+//! The process's wasmtime engine: its settings, its pool of instances and its epoch.
 //!
-//! Settings follow two rules: nothing is on that a component of ours does not need, and a fresh
-//! instance costs one system call at most (pooling allocator, memory wiped in place, small guest
+//! Settings follow two rules: a feature that our components do not need is off, and a fresh
+//! instance costs at most one system call (pooling allocator, memory wiped in place, small guest
 //! stack).
 
 use crate::limits;
@@ -11,29 +11,29 @@ use wasmtime::{
     PoolingAllocationConfig, WasmBacktraceDetails,
 };
 
-/// What compiled code must have been compiled by. wasmtime's own check compares its major version
-/// only, so that code of a patch release with a known miscompilation would still load; `build.rs`
-/// reads the exact version from the lock file.
+/// Version tag that compiled code must have. wasmtime's own check compares only the major version,
+/// so code of a patch release with a known miscompilation would still load; `build.rs` reads the
+/// exact version from the lock file.
 pub const BUILD: &str =
     concat!("bulkhead-", env!("CARGO_PKG_VERSION"), "-wasmtime-", env!("WASMTIME_VERSION"));
 
-/// The engine that instances live in. Made once a process: mixing types of two engines is a fault
-/// class of its own.
+/// Makes the engine of the instances. Once a process: mixing types of two engines is a class of
+/// faults.
 pub(crate) fn engine() -> wasmtime::Result<Engine> {
     let mut config = settings()?;
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool()));
     Engine::new(&config)
 }
 
-/// An engine that only compiles, for the one above: without a pool, whose address space a process
-/// that compiles need not have.
+/// Makes an engine that only compiles, with the same settings but without a pool: a compiling
+/// process may lack the pool's address space.
 pub(crate) fn compiler() -> wasmtime::Result<Engine> {
     let mut config = settings()?;
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
     Engine::new(&config)
 }
 
-/// What code is compiled for.
+/// Returns the settings that decide the compiled code.
 fn settings() -> wasmtime::Result<Config> {
     let mut config = Config::new();
     config
@@ -60,31 +60,31 @@ fn pool() -> PoolingAllocationConfig {
         .total_memories(limits::INSTANCES)
         .total_tables(limits::INSTANCES * limits::TABLES_PER_INSTANCE)
         .total_stacks(limits::INSTANCES)
-        // A component in one slot has the room of one: these are without bound unless they are
-        // set.
+        // Bounds a component to the share of a single slot; without these settings, the three
+        // numbers have no bound.
         .max_core_instances_per_component(limits::CORE_INSTANCES_PER_INSTANCE)
         .max_memories_per_component(1)
         .max_tables_per_component(limits::TABLES_PER_INSTANCE)
         .table_elements(limits::TABLE_ELEMENTS)
         .max_memory_size(limits::MEMORY_CEILING_BYTES)
-        // Where the kernel tells which pages a call wrote, only those are wiped, and the others of
-        // the component's image stay as they are.
+        // If the kernel reports the pages that a call wrote, only these pages are wiped, and the
+        // other pages of the component's image stay as they are.
         .pagemap_scan(Enabled::Auto)
         .linear_memory_keep_resident(limits::MEMORY_KEPT_RESIDENT_BYTES)
         .table_keep_resident(limits::TABLE_KEPT_RESIDENT_BYTES);
     pool
 }
 
-/// Opens the kernel's map of this process's pages, by which a call's memory is wiped for half of
-/// what it costs without. To be asked before the process is hardened: one that may not be traced,
-/// and is not root's, is not let in any more. Says whether there is such a map.
+/// Opens the kernel's map of this process's pages, which halves the cost of wiping a call's memory.
+/// Must be called before the process is hardened: afterwards, a process that is not traceable and
+/// not root's cannot open the map. Returns true if the map is available.
 pub fn open_page_map() -> bool {
-    // It stays open from the first time it was asked for.
+    // wasmtime keeps the map open from the first call on.
     PoolingAllocationConfig::is_pagemap_scan_available()
 }
 
-/// Moves the epoch on for as long as the engine lives. An ordinary thread, so that it does also
-/// when every worker of the runtime is busy in a guest.
+/// Moves the epoch on while the engine lives. Uses an ordinary thread, because all workers of the
+/// runtime may be busy in guests.
 #[allow(clippy::disallowed_methods, reason = "it blocks this thread only, which does nothing else")]
 pub(crate) fn start_epoch(engine: &Engine) -> Result<(), String> {
     let weak = engine.weak();

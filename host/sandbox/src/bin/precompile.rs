@@ -1,5 +1,5 @@
-//! `precompile IN.wasm OUT.cwasm`: compiles a component for this kind of processor while the server
-//! is built, so that a start loads code and compiles none.
+//! `precompile IN.wasm OUT.cwasm`: compiles a component for this kind of processor during the
+//! server's build, so that a start of the server compiles nothing.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,7 +14,7 @@ fn main() -> ExitCode {
         _ => Err("usage: precompile IN.wasm OUT.cwasm".to_owned()),
     };
     let Err(message) = done else { return ExitCode::SUCCESS };
-    // When standard error is closed the exit code has to do.
+    // If standard error is closed, only the exit code reports the failure.
     writeln!(io::stderr(), "precompile: {message}").unwrap_or_default();
     ExitCode::FAILURE
 }

@@ -1,23 +1,23 @@
-//! What a guest is stopped with when it goes over a limit of its call.
+//! The error that stops a guest at a limit of its call.
 
 use std::fmt;
 
-/// A limit of its call that a guest went over: the call is stopped there.
+/// A limit of a call that the guest exceeded. The call is stopped.
 #[derive(Debug)]
 pub(crate) struct Exceeded {
-    /// As a grant words the limit, without `limit:`.
+    /// Name of the limit in a grant line, without `limit:`.
     pub(crate) word: &'static str,
-    /// What it allows, with its unit.
+    /// The limit's value, with its unit.
     pub(crate) bound: String,
 }
 
 impl Exceeded {
-    /// Of a limit that is a count of something.
+    /// Makes the error of a limit that is a count.
     pub(crate) fn count(word: &'static str, most: impl fmt::Display) -> Self {
         Self { word, bound: most.to_string() }
     }
 
-    /// Of a limit in bytes.
+    /// Makes the error of a limit in bytes.
     pub(crate) fn size(word: &'static str, bytes: usize) -> Self {
         let bound = match bytes {
             bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{}MiB", bytes >> 20),

@@ -1,4 +1,4 @@
-//! One limit as a line sets it: its word, the form of its value, and its place in [`Limits`].
+//! A limit in a grant line: its name, the format of its value, and its field in [`Limits`].
 
 use super::of_mount::Limits;
 use bulkhead_wire::failure::quoted;
@@ -6,14 +6,14 @@ use bulkhead_wire::{duration, size, spelling};
 use std::fmt;
 use std::time::Duration;
 
-/// One limit and what it is set to: the target of a line such as `limit:memory=64MiB`.
+/// A limit and its value: the target of a line such as `limit:memory=64MiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitLine {
     word: LimitWord,
     value: u64,
 }
 
-/// A limit that a line can set.
+/// A limit that a grant line can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitWord {
     Deadline,
@@ -33,7 +33,7 @@ pub(crate) enum LimitWord {
     Stored,
 }
 
-/// How the value of a limit is written.
+/// The format of a limit's value.
 #[derive(Clone, Copy)]
 enum Form {
     Time,
@@ -60,14 +60,14 @@ const WORDS: [(LimitWord, &str, Form); 15] = [
     (LimitWord::Stored, "stored", Form::Size),
 ];
 
-/// The value of a limit that does not bound.
+/// Value of a limit without a bound.
 pub(crate) const UNBOUNDED: u64 = u64::MAX;
 
 impl LimitLine {
-    /// Reads what stands behind `limit:`.
+    /// Parses the text after `limit:`.
     ///
     /// # Errors
-    /// What is wrong with it, and the forms that there are.
+    /// The fault of the text, with the valid formats.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, value) = text
             .split_once('=')
@@ -90,27 +90,27 @@ impl LimitLine {
         Ok(Self { word: *word, value })
     }
 
-    /// Sets `word` to `value`.
+    /// Makes a line that sets `word` to `value`.
     pub(crate) fn new(word: LimitWord, value: u64) -> Self {
         Self { word, value }
     }
 
-    /// The limit that it sets.
+    /// Returns the limit that the line sets.
     pub(crate) fn word(&self) -> LimitWord {
         self.word
     }
 
-    /// The value, if it is this limit that it sets.
+    /// Returns the value, if the line sets the limit `word`.
     pub(crate) fn value_of(&self, word: LimitWord) -> Option<u64> {
         (self.word == word).then_some(self.value)
     }
 
-    /// Whether it gives no more than another line of the same limit.
+    /// Returns true if both lines set the same limit, and this value is at most the other value.
     pub(crate) fn is_at_most(&self, other: &Self) -> bool {
         self.is_of_same_limit(other) && self.value <= other.value
     }
 
-    /// Whether both set the same limit.
+    /// Returns true if both lines set the same limit.
     #[must_use]
     pub fn is_of_same_limit(&self, other: &Self) -> bool {
         self.word == other.word
@@ -159,17 +159,17 @@ fn count(text: &str) -> Option<u64> {
 }
 
 impl LimitWord {
-    /// All limits that a line can set.
+    /// Returns all limits that a line can set.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         WORDS.into_iter().map(|(word, ..)| word)
     }
 
-    /// The limit of that name.
+    /// Returns the limit with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         WORDS.iter().find(|(_, known, _)| *known == name).map(|(word, ..)| *word)
     }
 
-    /// Its value, in its own unit.
+    /// Returns the limit's value, in the limit's own unit.
     pub(crate) fn get(self, limits: &Limits) -> u64 {
         match self {
             Self::Deadline => limits.deadline.map_or(UNBOUNDED, |time| time.as_secs()),
@@ -190,7 +190,7 @@ impl LimitWord {
         }
     }
 
-    /// Sets it to a value in its own unit.
+    /// Sets the limit to a value in the limit's own unit.
     pub(crate) fn set(self, limits: &mut Limits, value: u64) {
         let size = usize::try_from(value).unwrap_or(usize::MAX);
         let count = u32::try_from(value).unwrap_or(u32::MAX);

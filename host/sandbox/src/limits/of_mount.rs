@@ -1,4 +1,4 @@
-//! The limits that differ from mount to mount: their defaults, and the most that is granted.
+//! Limits that differ between mounts: their defaults, and their ceilings.
 
 use super::fixed::{
     BACKGROUND_SLOTS, BEFORE_EFFECT, CACHES_BYTES, CONNECTIONS, EFFECT_MARGIN, EFFECT_TIME,
@@ -6,57 +6,56 @@ use super::fixed::{
 };
 use std::time::Duration;
 
-/// The limits of a mount and of its calls that grants may set. The defaults are the same for
-/// all mounts; the ceilings beside them are the most that any mount is granted.
+/// The limits of a mount and its calls that grants may set. All mounts have the same defaults. The
+/// ceilings are the maximum that any mount can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a call may take where that is shorter than its route or the server says; `None`
-    /// leaves it to them.
+    /// Maximum time of a call, if shorter than the time of its route or of the server; `None`: only
+    /// their times apply.
     pub deadline: Option<Duration>,
-    /// Sum of all linear memories of a call's instance.
+    /// Maximum bytes of all linear memories of a call's instance, together.
     pub memory_bytes: usize,
-    /// Host calls of a call.
+    /// Maximum number of host calls of a call.
     pub host_calls: u32,
-    /// Bytes that the host holds for a call: buffered writes, remembered reads and listings with
-    /// their places in memory, log lines.
+    /// Maximum bytes that the host holds for a call: buffered writes, remembered reads and listings
+    /// with their places in memory, and log lines.
     pub host_bytes: usize,
-    /// Bytes of an answer.
+    /// Maximum bytes of an answer.
     pub answer_bytes: usize,
-    /// Component handles that a call holds.
+    /// Maximum number of component handles that a call holds.
     pub handles: usize,
-    /// Bytes that a call writes, keys and values together.
+    /// Maximum bytes that a call writes, keys and values together.
     pub storage_bytes: usize,
-    /// Bytes of log text of a call.
+    /// Maximum bytes of a call's log text.
     pub log_bytes: usize,
-    /// HTTP requests of a call.
+    /// Maximum number of HTTP requests of a call.
     pub http_calls: u32,
-    /// Bytes that the HTTP requests of a call send and receive.
+    /// Maximum bytes that the HTTP requests of a call send and receive.
     pub http_bytes: usize,
-    /// Outbound HTTP connections of a mount at a time.
+    /// Maximum number of open outbound HTTP connections of a mount.
     pub connections: u32,
-    /// Requests of a mount that are served at a time, by the slots that admission gives them.
+    /// Maximum number of instance slots that the running requests of a mount hold.
     pub concurrency: u32,
-    /// Requests of a mount in a second; `None` is without limit.
+    /// Rate limit of a mount, in requests per second; `None`: no limit.
     pub rate: Option<u32>,
-    /// Bytes that a mount keeps in its cache.
+    /// Maximum bytes of a mount's cache.
     pub cache_bytes: usize,
-    /// Bytes that a mount stores: its data, leases, reservations and timers.
+    /// Maximum bytes that a mount stores: its data, leases, reservations and timers.
     pub stored_bytes: u64,
 }
 
 impl Limits {
-    /// The shortest time of a call that reaches outside. An effect is begun only with its whole
-    /// time left, so that one of a call that has less never happens: no credential would be made,
-    /// and none be revoked.
+    /// Minimum time of a call that changes something outside. An effect begins only with its whole
+    /// time left, so a call with less time could never create or revoke a credential.
     pub const LEAST_EFFECTFUL: Duration = EFFECT_TIME.saturating_add(BEFORE_EFFECT);
 
-    /// The most that any mount is granted.
+    /// The maximum that any mount can be granted.
     pub const CEILING: Self = Self {
         deadline: Some(Duration::from_secs(3_600)),
         memory_bytes: MEMORY_CEILING_BYTES,
         host_calls: 1_000_000,
         host_bytes: 256 << 20,
-        // below what one crossing may hold
+        // less than the fuel of a single crossing
         answer_bytes: 7 << 20,
         handles: 10_000,
         storage_bytes: 64 << 20,
@@ -93,14 +92,14 @@ impl Default for Limits {
     }
 }
 
-/// How far the instances of one mount are reused.
+/// Bounds on the reuse of a mount's instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReuseBounds {
-    /// Calls that one instance serves.
+    /// Maximum number of calls that an instance serves.
     pub calls: u32,
-    /// How old an instance may be when a call enters it. An idle one is dropped at that age.
+    /// Maximum age of an instance when a call enters it. An idle instance is dropped at this age.
     pub age: Duration,
-    /// Idle instances that are kept.
+    /// Maximum number of idle instances.
     pub idle: usize,
 }
 

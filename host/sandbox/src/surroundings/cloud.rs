@@ -1,7 +1,7 @@
-//! What is asked of a cloud's metadata service, and how its answer is read.
+//! Requests to a cloud's metadata service, and the parsing of the answers.
 //!
-//! The service may be another's by the time it answers: what it says is bounded, never quoted, and
-//! a token only where it is one.
+//! Another program may answer in place of the service: the answer is bounded, never quoted, and
+//! accepted only if it is a valid token.
 
 use super::Surroundings;
 use crate::http::Answered;
@@ -15,16 +15,16 @@ use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use url::form_urlencoded::Serializer;
 
-/// Longest audience, in bytes.
+/// Maximum length of an audience, in bytes.
 const AUDIENCE_BYTES: usize = 1_024;
-/// Longest token, in bytes.
+/// Maximum length of a token, in bytes.
 const TOKEN_BYTES: usize = 32 << 10;
-/// How long a token is believed to live at most, in milliseconds.
+/// Maximum lifetime that is assumed for a token, in milliseconds.
 const LONGEST: u64 = 24 * 3_600_000;
-/// How an audience begins that is a scope of Google's.
+/// Prefix of an audience that is a scope of Google's.
 const SCOPE: &str = "https://www.googleapis.com/auth/";
 
-/// Clouds whose metadata service is known.
+/// Clouds with a known metadata service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cloud {
     Azure,
@@ -32,10 +32,10 @@ pub(crate) enum Cloud {
 }
 
 impl Cloud {
-    /// By its word in the contract.
+    /// Returns the cloud with this name in the contract.
     ///
     /// # Errors
-    /// `invalid-request` for another.
+    /// `invalid-request` for any other name.
     pub(crate) fn of(word: &str) -> Result<Self, Failure> {
         match word {
             "azure" => Ok(Self::Azure),
@@ -55,29 +55,29 @@ impl Cloud {
     }
 }
 
-/// Whether a token can be asked for it.
+/// Returns true if `text` is a valid audience.
 pub(crate) fn is_audience(text: &str) -> bool {
     (1..=AUDIENCE_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// What is asked of a metadata service, and where it is.
+/// A request to a metadata service, and the service's address.
 pub(crate) struct Question {
     pub(crate) address: SocketAddr,
     pub(crate) request: Request<Full<Bytes>>,
 }
 
-/// A token and its end, in milliseconds of store time.
+/// A token and its expiry, as store time in milliseconds.
 pub(crate) struct Given {
     pub(crate) token: String,
     pub(crate) expires: u64,
 }
 
 impl Surroundings {
-    /// The question that gives a token of `cloud` for `audience`.
+    /// Returns the request for a token of `cloud` for `audience`.
     ///
     /// # Errors
-    /// `invalid-request` for what is no audience; `precondition-failed` where the environment is
-    /// that of a service that is not served.
+    /// `invalid-request` for an invalid audience; `precondition-failed` if the environment names an
+    /// unsupported service.
     pub(crate) fn question(&self, cloud: Cloud, audience: &str) -> Result<Question, Failure> {
         if !is_audience(audience) {
             return Err(Failure::invalid(
@@ -126,7 +126,7 @@ impl Surroundings {
         query(&pairs)
     }
 
-    /// The identity endpoint of App Service, where the environment names it.
+    /// Returns the identity endpoint of App Service, if the environment names it.
     fn app_service(&self) -> Result<Option<AppService>, Failure> {
         let Some(endpoint) = self.value("IDENTITY_ENDPOINT")? else { return Ok(None) };
         let unserved = |why: &str| {
@@ -149,14 +149,16 @@ impl Surroundings {
     }
 }
 
-/// Where App Service tells who it is, and what it asks to be told. No `Debug`: that is a secret.
+/// The identity endpoint of App Service, and the secret header that it requires. No `Debug`,
+/// because of the secret.
 struct AppService {
     address: SocketAddr,
     path: String,
     secret: String,
 }
 
-/// Address and path of an endpoint that is the machine's own: what is sent there is in the clear.
+/// Returns address and path of an endpoint on this machine or its link. Other addresses are
+/// refused, because the request is not encrypted.
 fn endpoint_of(url: &str) -> Option<(SocketAddr, String)> {
     let url = url::Url::parse(url).ok().filter(|url| url.scheme() == "http")?;
     let address: IpAddr = match url.host()? {
@@ -169,7 +171,7 @@ fn endpoint_of(url: &str) -> Option<(SocketAddr, String)> {
     is_near(address).then(|| (SocketAddr::new(address, port), url.path().to_owned()))
 }
 
-/// Whether what is sent there does not leave the machine or its link.
+/// Returns true if data for this address does not leave the machine or its link.
 #[must_use]
 pub fn is_near(address: IpAddr) -> bool {
     match address.to_canonical() {
@@ -199,12 +201,12 @@ fn question(
 }
 
 impl Cloud {
-    /// The token of an answer.
+    /// Reads the token of an answer.
     ///
     /// # Errors
-    /// `unavailable` where the service asks to try again, `invalid-request` where it refuses,
-    /// `unreachable` where what it answers is no token. Nothing of it is quoted but a word for the
-    /// error.
+    /// `unavailable` if the service asks to retry, `invalid-request` if the service refuses,
+    /// `unreachable` if the answer is no token. The message quotes nothing of the answer except an
+    /// error code.
     pub(crate) fn token_of(self, answered: &Answered, now: u64) -> Result<Given, Failure> {
         let service = format!("{}'s metadata service", self.name());
         match answered.status {
@@ -228,7 +230,7 @@ impl Cloud {
         })
     }
 
-    /// Whether the status says that the same question may be answered later.
+    /// Returns true if the status means that a retry may succeed.
     fn asks_to_wait(self, status: u16) -> bool {
         // Azure's service answers 404 while it is being updated.
         matches!(status, 408 | 410 | 429 | 500..) || self == Self::Azure && status == 404
@@ -252,7 +254,7 @@ impl Cloud {
     }
 }
 
-/// The code of an OAuth error (RFC 6749), where there is one: ` (invalid_resource)`.
+/// Returns the code of an OAuth error (RFC 6749), if any, as ` (invalid_resource)`.
 fn error_word(body: &[u8]) -> String {
     let answer = serde_json::from_slice::<Value>(body).unwrap_or_default();
     let word = answer.get("error").and_then(Value::as_str).unwrap_or_default();
@@ -261,7 +263,8 @@ fn error_word(body: &[u8]) -> String {
     if is_word { format!(" ({word})") } else { String::new() }
 }
 
-/// A token in an object, with its end in seconds from now or since 1970, as numbers or digits.
+/// Reads a token from an object. The expiry is in seconds from now or since 1970, as a number or as
+/// digits.
 fn access_token(answer: &Value, now: u64) -> Option<Given> {
     let seconds = |name: &str| {
         let value = answer.get(name)?;
@@ -273,7 +276,7 @@ fn access_token(answer: &Value, now: u64) -> Option<Given> {
     Some(Given { token: answer.get("access_token")?.as_str()?.to_owned(), expires })
 }
 
-/// A token that says its end itself.
+/// Reads a token that contains its own expiry.
 fn identity_token(body: &[u8]) -> Option<Given> {
     let token = std::str::from_utf8(body).ok()?.trim();
     let (_, rest) = token.split_once('.')?;

@@ -1,10 +1,10 @@
-//! Tokens of the machine that are kept until shortly before their end, for all mounts that are
-//! granted them.
+//! Tokens of the machine, cached until shortly before their expiry, for all mounts that are granted
+//! them.
 //!
-//! The faults that this file stops: a metadata service, which answers a few questions a second,
-//! asked by each of a thousand logins; and calls that wait for one that hangs, each as long as the
-//! first. Of many that want the same token one asks, and what it is refused holds for those that
-//! waited.
+//! Prevents a thousand logins from each asking a metadata service that answers a few requests per
+//! second. Prevents calls from waiting for a hanging service one after another, each for the full
+//! timeout. Of many calls for the same token, a single call asks, and a refusal applies to all
+//! calls that waited.
 
 use super::cloud::{Cloud, Given};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -15,12 +15,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
-/// Tokens that are kept: clouds and audiences.
+/// Maximum number of cached tokens, by cloud and audience.
 const MOST: usize = 64;
-/// A token that ends sooner is asked for anew: Google's service gives a new one four minutes before
-/// the end of the old.
+/// Remaining lifetime, in milliseconds, below which a token is requested anew: Google's service
+/// gives a new token four minutes before the expiry of the old token.
 const MARGIN: u64 = 225_000;
-/// How long a refusal holds for calls that waited for it.
+/// Time for which a refusal applies to calls that waited for it.
 const REFUSED: Duration = Duration::from_secs(1);
 
 /// The tokens of all clouds and audiences.
@@ -36,7 +36,7 @@ struct Place {
     used: Instant,
 }
 
-/// What is kept for one cloud and audience. No `Debug`: it holds a token.
+/// The cached result for a cloud and an audience. No `Debug`, because of the token.
 #[derive(Default)]
 pub(crate) struct Kept {
     token: Option<(Zeroizing<String>, u64)>,
@@ -44,8 +44,8 @@ pub(crate) struct Kept {
 }
 
 impl CloudTokens {
-    /// What is kept for `audience`: its holder asks the cloud where it has nothing, and all others
-    /// wait for it.
+    /// Returns the entry for `audience`. The call that holds the entry's lock asks the cloud if the
+    /// entry is empty; all others wait.
     pub(crate) fn of(
         &self,
         cloud: Cloud,
@@ -63,15 +63,14 @@ impl CloudTokens {
         Arc::clone(&place.kept)
     }
 
-    /// Forgets all of them.
+    /// Drops all tokens.
     pub(crate) fn clear(&self) {
         sync::lock(&self.places).clear();
     }
 }
 
 impl Kept {
-    /// What need not be asked: a token that does not end soon, or what the last question was
-    /// refused, a moment ago.
+    /// Returns a cached token that does not expire soon, or a recent refusal.
     pub(crate) fn answer(&self, now: u64, at: Instant) -> Option<Result<Given, Failure>> {
         if let Some(given) = self.token_beyond(now.saturating_add(MARGIN)) {
             return Some(Ok(given));
@@ -81,8 +80,8 @@ impl Kept {
         is_recent.then(|| Err(refused.clone()))
     }
 
-    /// Keeps what was answered. A service that fails for a while costs nothing while the token
-    /// before holds.
+    /// Caches the answer. If the service fails, returns the previous token while the token is valid
+    /// and was not refused.
     pub(crate) fn keep(
         &mut self,
         answer: Result<Given, Failure>,

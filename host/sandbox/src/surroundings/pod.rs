@@ -1,8 +1,8 @@
-//! The pod that this server is: where its cluster is, and what its files hold.
+//! The pod of this server: the address of its cluster, and the contents of its files.
 //!
-//! The attack this file stops: the pod's token at any server but the cluster that the environment
-//! names (decision E1). What is sent in the pod's name is held against that, and neither token nor
-//! file reaches a component.
+//! Prevents the pod's token from reaching any server but the cluster that the environment names
+//! (decision E1). Every request with the pod's identity is compared with that cluster, and neither
+//! the token nor the files reach a component.
 
 use super::Surroundings;
 use crate::grants::{Host, Origin};
@@ -11,10 +11,10 @@ use bulkhead_wire::failure::{Failure, Kind, quoted};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt as _;
 
-/// What stands before `_SERVICE_HOST` in a pod's environment.
+/// Prefixes of `_SERVICE_HOST` in a pod's environment.
 const PREFIXES: [&str; 2] = ["KUBERNETES", "CLUSTER"];
 
-/// Where the cluster is in which this server is a pod.
+/// The address of the cluster where this server is a pod.
 #[derive(Debug)]
 pub(crate) struct Pod {
     pub(crate) cluster: Origin,
@@ -24,7 +24,7 @@ impl Pod {
     /// Refuses an origin that is not exactly the cluster's.
     ///
     /// # Errors
-    /// `invalid-request`, with the cluster's.
+    /// `invalid-request`, with the cluster's origin.
     pub(crate) fn check(&self, origin: &Origin) -> Result<(), Failure> {
         if *origin == self.cluster {
             return Ok(());
@@ -37,10 +37,10 @@ impl Pod {
 }
 
 impl Surroundings {
-    /// The pod that this server is; none outside of a cluster.
+    /// Returns the pod of this server; `None` outside a cluster.
     ///
     /// # Errors
-    /// `precondition-failed` where the environment names a cluster that cannot be dialled.
+    /// `precondition-failed` if the environment names a cluster that cannot be dialled.
     pub(crate) fn pod(&self) -> Result<Option<Pod>, Failure> {
         for prefix in PREFIXES {
             if let Some(host) = self.value(&format!("{prefix}_SERVICE_HOST"))? {
@@ -70,32 +70,32 @@ impl Surroundings {
         )))
     }
 
-    /// The token of the pod's service account, as its file is now: it is written anew every hour.
+    /// Returns the current token of the pod's service account: the file is rewritten every hour.
     ///
     /// # Errors
-    /// `precondition-failed` where there is none.
+    /// `precondition-failed` if the file has no token.
     pub(crate) async fn pod_token(&self) -> Result<String, Failure> {
         let token = self.pod_file("token").await?.trim().to_owned();
         let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
         is_token.then_some(token).ok_or_else(|| lacking("token", "it holds no token"))
     }
 
-    /// The authority of the pod's cluster in PEM, as its file is now.
+    /// Returns the current authority of the pod's cluster, in PEM.
     ///
     /// # Errors
-    /// As [`pod_token`](Self::pod_token).
+    /// The errors of [`pod_token`](Self::pod_token).
     pub(crate) async fn pod_authority(&self) -> Result<String, Failure> {
         self.pod_file("ca.crt").await
     }
 
-    /// The pod's own namespace, where its file says it.
+    /// Returns the pod's own namespace, if the file contains it.
     pub(crate) async fn pod_namespace(&self) -> Option<String> {
         let namespace = self.pod_file("namespace").await.ok()?.trim().to_owned();
         Some(namespace).filter(|namespace| !namespace.is_empty())
     }
 
-    /// A file of the pod, whole. Read at each use: the cluster changes all of them at once by
-    /// pointing their folder elsewhere.
+    /// Reads a file of the pod, at each use: the cluster replaces all files at once by pointing
+    /// their folder to another target.
     async fn pod_file(&self, name: &str) -> Result<String, Failure> {
         let path = self.pod_folder.join(name);
         let io = |error: std::io::Error| lacking(name, &error.kind().to_string());
@@ -113,7 +113,7 @@ impl Surroundings {
     }
 }
 
-/// A host as the contract writes it: an IPv6 address without brackets.
+/// Formats a host as the contract does: an IPv6 address has no brackets.
 pub(crate) fn address_of(host: &Host) -> String {
     match host {
         Host::Name(name) => name.clone(),
