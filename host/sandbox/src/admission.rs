@@ -20,7 +20,7 @@ use tokio::time::Instant;
 /// Milliseconds after which a caller may retry if the queue was full.
 const FULL_QUEUE_PAUSE: u64 = 1_000;
 
-/// The queue in which a call waits.
+/// The queue of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
     /// Requests: their callers wait. Requests never take the last slots, and the requests of one

@@ -27,11 +27,11 @@ pub(crate) struct Taken {
     /// Instance slots that requests of the mount hold. Written only under the lock of admission.
     slots: AtomicU32,
     rate: Mutex<Bucket>,
-    /// Open outbound HTTP connections.
+    /// Open outbound connections of HTTP and LDAP.
     connections: AtomicU32,
     /// Bytes that the host holds for the mount's calls.
     held: Arc<HeldBytes>,
-    /// Parsed public keys with which the mount's calls verified.
+    /// Parsed public keys for the mount's verifications.
     keys: KeyRing,
     /// Turns of the mount at slow work of the host.
     turns: Turns,
@@ -41,7 +41,7 @@ pub(crate) struct Taken {
     long: Mutex<Option<std::time::Instant>>,
 }
 
-/// The right to one outbound HTTP connection of a mount, until dropped.
+/// The right to a single outbound connection of HTTP or LDAP, until dropped.
 pub(crate) struct Connection {
     _of_mount: OfMount,
     _of_process: OwnedSemaphorePermit,
@@ -99,8 +99,8 @@ impl Compartment {
         bucket.take(f64::from(rate), now)
     }
 
-    /// Waits for one of the mount's outbound HTTP connections, and for one of the process's
-    /// connections `all`. `None` only if `all` is closed.
+    /// Waits for a free outbound connection of the mount, and of the process (`all`). `None` only
+    /// if `all` is closed.
     pub(crate) async fn acquire_connection(&self, all: Arc<Semaphore>) -> Option<Connection> {
         let of_mount = loop {
             // The waiter is registered before the count is read, so that a close in between is not
@@ -196,7 +196,7 @@ mod tests {
         Compartment::new("mount", Limits { rate: Some(rate), ..Limits::default() })
     }
 
-    /// How many of a thousand requests at once pass.
+    /// Returns the number of accepted requests, out of a thousand at once.
     fn passing(compartment: &Compartment, now: Instant) -> usize {
         (0..1_000).filter(|_| compartment.count_request(now).is_ok()).count()
     }

@@ -15,7 +15,7 @@ use wasmtime::component::Component;
 pub use crate::grants::Maker;
 pub use crate::identity::{Identity, digest};
 
-/// The source from which a component is loaded.
+/// The source of a component.
 #[derive(Clone, Copy)]
 pub enum Artefact<'a> {
     /// A component that is part of this binary.

@@ -14,7 +14,7 @@ use bulkhead_wire::failure::{Failure, Kind};
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 
-/// The way in which a component left a call.
+/// The component's part in the end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The component answered.
@@ -33,7 +33,7 @@ pub enum Ended {
 pub(crate) type Entered<T, Refusal = contract::Failure> =
     Result<wasmtime::Result<Result<T, Refusal>>, Cut>;
 
-/// Returns the way in which the component itself ended.
+/// Returns the component's part in the end of the call.
 pub(crate) fn how_it_ended<T>(state: &CallState, outcome: &Entered<T>) -> Ended {
     let is_interrupted =
         |trap: &wasmtime::Error| matches!(trap.downcast_ref::<Trap>(), Some(Trap::Interrupt));

@@ -1,11 +1,11 @@
-//! Changes of the passwords by which connections log in, and the logins beside them.
+//! Password changes of connections' users, and the logins beside a change.
 //!
 //! Prevents failed requests and locked accounts during the rotation of a connection's password:
 //! requests in flight still hold the previous password. A login waits for a change that is under
 //! way. A call that began before the end of the change logs in with the proven password.
 //!
 //! Prevents a proven password from being sent to another server, too: a call may have begun while
-//! its connection led elsewhere. The servers are a part of the account.
+//! the connection named other servers. The servers are a part of the account.
 
 use crate::fingerprint::Fingerprint;
 use bulkhead_wire::sync;
@@ -16,10 +16,10 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
-/// How long a proven password is kept: longer than any call that began before.
+/// Time for which a proven password is kept: longer than any call that began earlier.
 const KEPT: Duration = Duration::from_secs(600);
 
-/// The user as whom a mount's connection logs in.
+/// The login user of a mount's connection.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Account {
     pub(crate) mount: String,

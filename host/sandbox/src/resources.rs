@@ -30,7 +30,7 @@ pub(crate) struct ProcessResources {
     pub(crate) guest_memory: Arc<GuestMemory>,
     /// Bytes that the host holds for the calls of all mounts.
     pub(crate) held_bytes: Arc<HeldBytes>,
-    /// Outbound HTTP connections.
+    /// Outbound connections of HTTP and LDAP.
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) slow_work: SlowWork,
 }

@@ -69,7 +69,7 @@ pub(crate) struct CallState {
 pub(crate) struct LogCount {
     pub(crate) lines: u32,
     pub(crate) bytes: usize,
-    /// It logged more than it may, and no line of it is written any more.
+    /// The call logged too much; no further line is written.
     pub(crate) is_over: bool,
 }
 

@@ -34,7 +34,7 @@ pub type Environment = Arc<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
 /// Locations of this machine's surroundings. Cheap to clone.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// The process's own unless a test brings another.
+    /// The process's own environment, except in tests.
     pub environment: Environment,
     /// Folder of the files `token`, `ca.crt` and `namespace`.
     pub pod_folder: PathBuf,

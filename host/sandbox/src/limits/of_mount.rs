@@ -32,7 +32,7 @@ pub struct Limits {
     pub http_calls: u32,
     /// Maximum bytes that the HTTP requests of a call send and receive.
     pub http_bytes: usize,
-    /// Maximum number of open outbound HTTP connections of a mount.
+    /// Maximum number of open outbound connections of a mount, for HTTP and LDAP.
     pub connections: u32,
     /// Maximum number of instance slots that the running requests of a mount hold.
     pub concurrency: u32,
