@@ -1,4 +1,4 @@
-//! Mounts: which engine serves which path, and the only door to a component.
+//! Mounts: the table of paths and engines, and the only access to a component.
 
 mod accessor;
 mod breaker;

@@ -1,11 +1,11 @@
-//! Requests that wait for a change, without an instance: who waits, and for which run.
+//! Parked requests: groups of equal requests that wait for a change, without an instance.
 //!
-//! Equal requests (the same in mount, method, path, query, headers and body) are one group, and one
-//! run of the component answers the whole group. A caller's headers are part of the comparison, so
+//! Equal requests (the same mount, method, path, query, headers and body) form a group, and a
+//! single run of the component answers the whole group. The comparison includes the headers, so
 //! that callers with different tokens never share a run.
 //!
-//! The attack this file stops: waiting requests without end. There is a most of them in all, and a
-//! most of each client.
+//! Prevents an unbounded number of waiting requests, by a maximum for the process and a maximum for
+//! each client.
 
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -16,18 +16,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{Notify, watch};
 
-/// Most parked requests of the process.
+/// Maximum number of parked requests of the process.
 const MOST: usize = 10_000;
-/// Most parked requests of one client.
+/// Maximum number of parked requests of a client.
 const MOST_OF_A_CLIENT: usize = 1_000;
 
-/// Everything that waits.
+/// All parked requests.
 #[derive(Default)]
 pub(crate) struct Parking {
     groups: Mutex<HashMap<String, Arc<Group>>>,
-    /// Why no request may wait any more.
+    /// The failure for new requests, once parking is closed.
     closed: OnceLock<Failure>,
-    /// Runs of components for requests that waited.
+    /// Number of component runs for parked requests.
     runs: AtomicU64,
     places: Arc<Mutex<HashMap<Client, usize>>>,
 }
@@ -47,21 +47,21 @@ enum Status {
     Answered(Result<RawResponse, Failure>),
 }
 
-/// The right to wait, until it is dropped.
+/// The right to wait, until dropped.
 pub(crate) struct ParkingPlace {
     places: Arc<Mutex<HashMap<Client, usize>>>,
     client: Client,
 }
 
-/// One request's share in its group.
+/// A request's membership in its group.
 pub(crate) struct Seat(watch::Receiver<Status>);
 
 /// The end of a group's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// No request waits any more.
+    /// No request of the group waits any more.
     Empty,
-    /// The group was released, and its requests have their answer.
+    /// The group was released, and its requests have an answer.
     Released,
 }
 
@@ -69,8 +69,8 @@ impl Parking {
     /// Takes a place for a request of `client`.
     ///
     /// # Errors
-    /// 429 where the client, or the process, has as many parked requests as it may; the reason
-    /// once the parking is closed.
+    /// 429 if the client or the process has the maximum number of parked requests; the reason for
+    /// the closing, once parking is closed.
     pub(crate) fn take_place(&self, client: Client) -> Result<ParkingPlace, Failure> {
         if let Some(closed) = self.closed.get() {
             return Err(closed.clone());
@@ -88,11 +88,12 @@ impl Parking {
         Ok(ParkingPlace { places: Arc::clone(&self.places), client })
     }
 
-    /// Joins the group of that name. The group is returned besides where this request made the
-    /// group: its maker lets the group run.
+    /// Joins the group `name`, and creates the group if there is none. The second value is the new
+    /// group: its creator must run the group.
     pub(crate) fn join(&self, name: &str, mount: &str) -> (Seat, Option<Arc<Group>>) {
         let mut groups = sync::lock(&self.groups);
-        // Looked at under the lock: what closes comes before or behind.
+        // Checked under the lock, so that a concurrent close either is seen here or releases the
+        // new group.
         if let Some(closed) = self.closed.get() {
             return (Seat(watch::channel(Status::Answered(Err(closed.clone()))).1), None);
         }
@@ -106,7 +107,7 @@ impl Parking {
         (Seat(seat), Some(group))
     }
 
-    /// Gives the group its answer. Requests that come later make a new group.
+    /// Gives the group its answer. Later requests create a new group.
     pub(crate) fn answer(&self, group: &Group, answer: Result<RawResponse, Failure>) {
         let mut groups = sync::lock(&self.groups);
         if groups.get(&group.name).is_some_and(|known| std::ptr::eq(&**known, group)) {
@@ -115,7 +116,7 @@ impl Parking {
         group.status.send_replace(Status::Answered(answer));
     }
 
-    /// Waits until no request of the group waits any more, or until the group is released.
+    /// Waits until the group has no waiting request, or is released.
     pub(crate) async fn rest(&self, group: &Group) -> Rest {
         loop {
             tokio::select! {
@@ -123,7 +124,7 @@ impl Parking {
                 () = group.released.notified() => return Rest::Released,
             }
             let mut groups = sync::lock(&self.groups);
-            // Looked at under the lock, which a request that joins has as well.
+            // Checked under the lock that a joining request holds, too.
             if group.status.receiver_count() == 0 {
                 groups.remove(&group.name);
                 return Rest::Empty;
@@ -131,13 +132,13 @@ impl Parking {
         }
     }
 
-    /// Answers every waiting request with a failure, and lets none wait from now on.
+    /// Answers every waiting request with a failure, and refuses new requests from now on.
     pub(crate) fn close(&self, failure: &Failure) {
         self.closed.get_or_init(|| failure.clone());
         self.release_if(|_| true, failure);
     }
 
-    /// Answers the waiting requests of one mount with a failure.
+    /// Answers the waiting requests of a mount with a failure.
     pub(crate) fn release(&self, mount: &str, failure: &Failure) {
         self.release_if(|group| group.mount == mount, failure);
     }
@@ -159,24 +160,24 @@ impl Parking {
         self.runs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Runs of components for groups, since the service was opened.
+    /// Returns the number of component runs for groups since the service was opened.
     pub(crate) fn runs(&self) -> u64 {
         self.runs.load(Ordering::Relaxed)
     }
 
-    /// Requests that wait.
+    /// Returns the number of waiting requests.
     pub(crate) fn waiting(&self) -> usize {
         sync::lock(&self.places).values().sum()
     }
 }
 
 impl Seat {
-    /// The answer of the group.
+    /// Waits for the answer of the group.
     pub(crate) async fn answer(&mut self) -> Result<RawResponse, Failure> {
         let status = self.0.wait_for(|status| matches!(status, Status::Answered(_))).await;
         match status.map(|status| status.clone()) {
             Ok(Status::Answered(answer)) => answer,
-            // The group's task ended by a panic, which is in the log.
+            // The group's task panicked; the log has the details.
             _ => Err(Failure::internal("internal error")),
         }
     }

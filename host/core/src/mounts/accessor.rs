@@ -8,11 +8,12 @@ use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
 
 impl Mounts {
-    /// The mount with that accessor, for a new alias. Read in the unit: a mount that is disabled
-    /// meanwhile takes all its aliases along, and none comes behind it.
+    /// Returns the mount with this accessor, for a new alias. The mount's row is read in the unit:
+    /// if the mount is disabled meanwhile, the commit conflicts, so no alias is created after the
+    /// deletion of the mount's aliases.
     ///
     /// # Errors
-    /// 400 where no mount that serves has it.
+    /// 400 if no serving mount has the accessor.
     pub(crate) async fn for_alias(
         &self,
         unit: &mut Unit,
@@ -36,7 +37,8 @@ impl Mounts {
         )))
     }
 
-    /// The mount of an alias, as it is now; as it was then, where it does not serve.
+    /// Returns the current mount of an alias, or the recorded mount if the mount is not in the
+    /// table any more.
     pub(crate) fn of_alias(&self, mount: &AliasMount) -> AliasMount {
         let now = self.all().into_iter().find(|now| now.record.accessor == mount.accessor);
         let now = now.map(|now| now.record.for_aliases());

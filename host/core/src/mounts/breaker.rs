@@ -1,8 +1,8 @@
-//! The breaker of a mount: a component that crashes again and again rests for a while.
+//! The circuit breaker of a mount: after repeated crashes of the component, the mount rests.
 //!
-//! Each crash costs an instance, a line in the log and the caller's time. Only crashes in a
-//! row count: a caller with one request that crashes a component cannot shut its mount for
-//! the callers whom it serves.
+//! Each crash costs an instance, a log line and the caller's time. Only consecutive crashes count:
+//! a caller with a request that crashes the component cannot shut the mount for callers whose
+//! requests succeed.
 
 use bulkhead_sandbox::Ended;
 use bulkhead_wire::sync;
@@ -12,26 +12,26 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Crashes in a row after which a mount rests.
+/// Consecutive crashes after which a mount rests.
 pub(super) const CRASHES: u32 = 16;
-/// Crashes in a row after which a mount rests while the version of its plugin is on probation.
+/// Consecutive crashes after which a mount rests while the version of its plugin is on probation.
 pub(super) const CRASHES_ON_PROBATION: u32 = 4;
-/// Time in which they must happen.
+/// Maximum time between the first and the last of these crashes.
 const WINDOW: Duration = Duration::from_secs(60);
-/// First rest. Each further one, without an answer in between, is twice as long.
+/// First rest. Each further rest without an answer in between is twice as long.
 const FIRST_REST: Duration = Duration::from_secs(10);
-/// Longest rest.
+/// Maximum rest.
 const LONGEST_REST: Duration = Duration::from_secs(300);
-/// What is said to those who come while one call tries whether the component works again.
+/// Retry time for callers that arrive while a single call tries the component.
 const TRIAL: Duration = Duration::from_secs(1);
 
-/// The breaker of one component on one mount.
+/// The breaker of a component on a mount.
 pub(crate) struct Breaker {
     digest: String,
-    /// False where there is nothing to look at, so that ordinary calls take no lock.
+    /// False if there is no crash and no rest, so that ordinary calls take no lock.
     is_troubled: AtomicBool,
     trouble: Mutex<Trouble>,
-    /// Told once when the breaker opens.
+    /// Notified once when the breaker opens.
     opened: Notify,
 }
 
@@ -47,17 +47,17 @@ struct Trouble {
 struct Rest {
     until: Instant,
     length: Duration,
-    /// One call tries.
+    /// A call tries the component now.
     is_tried: bool,
 }
 
-/// The right to call the component. Dropped without a word, it counts as nothing.
+/// The right to call the component. A pass that is dropped without an end does not count.
 pub(crate) struct Pass<'a> {
     breaker: &'a Breaker,
     is_trial: bool,
 }
 
-/// What the end of a call changed.
+/// Change of the breaker's state by the end of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Opened(Duration),
@@ -65,7 +65,7 @@ pub(super) enum Change {
 }
 
 impl Breaker {
-    /// Of the component with that digest.
+    /// Makes the breaker of the component with this digest.
     pub(super) fn new(digest: &str) -> Self {
         Self {
             digest: digest.to_owned(),
@@ -75,13 +75,16 @@ impl Breaker {
         }
     }
 
-    /// Is it about the component with that digest?
+    /// Returns true if the breaker belongs to the component with this digest.
     pub(super) fn is_of(&self, digest: &str) -> bool {
         self.digest == digest
     }
 
+    /// Returns the right to call the component. After a rest, a single call tries the component
+    /// first.
+    ///
     /// # Errors
-    /// How long the mount rests yet.
+    /// The remaining rest of the mount.
     pub(super) fn may_enter(&self, now: Instant) -> Result<Pass<'_>, Duration> {
         let ordinary = Pass { breaker: self, is_trial: false };
         if !self.is_troubled.load(Ordering::Relaxed) {
@@ -159,7 +162,8 @@ impl Drop for Pass<'_> {
 }
 
 impl Trouble {
-    /// Calls that began before the rest say nothing about what follows it.
+    /// Resets the breaker after an answer. During a rest, only the trial call counts: other calls
+    /// began before the rest.
     fn note_answer(&mut self, is_trial: bool) -> Option<Change> {
         if self.rest.is_some() && !is_trial {
             return None;

@@ -1,7 +1,7 @@
-//! The mounts that are part of the server: `sys/`, `auth/token/` and `identity/`.
+//! The built-in mounts: `sys/`, `auth/token/` and `identity/`.
 //!
-//! They can be tuned, and neither be disabled nor moved nor enabled over. What names them is made
-//! from the cluster's key, so that it stays the same without being stored.
+//! Built-in mounts can be tuned, but not disabled, moved or replaced. Their uuid and accessor are
+//! derived from the cluster's key, so that they stay the same without being stored.
 
 use super::class::Class;
 use super::mount::Running;
@@ -27,7 +27,7 @@ pub(crate) enum Builtin {
     Identity,
 }
 
-/// What is stored of one: what was tuned.
+/// The stored part of a built-in mount: the tuned settings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Tuned {
     #[serde(flatten)]
@@ -40,7 +40,7 @@ stored!(Tuned, "builtin-mount", reads_stored_settings_of_builtins);
 impl Builtin {
     pub(crate) const ALL: [Self; 3] = [Self::System, Self::Token, Self::Identity];
 
-    /// The one that is mounted at `path`, which has its slash at the end and is without `auth/`.
+    /// Returns the built-in mount at `path`, which ends with a slash and has no `auth/`.
     pub(crate) fn at(class: Class, path: &str) -> Option<Self> {
         match (class, path) {
             (Class::Secret, "sys/") => Some(Self::System),
@@ -50,7 +50,7 @@ impl Builtin {
         }
     }
 
-    /// The one that serves the request path `path`.
+    /// Returns the built-in mount that serves the request path `path`.
     pub(crate) fn serving(path: &str) -> Option<Self> {
         let serves = |one: &Self| path.strip_prefix(one.name());
         Self::ALL
@@ -58,7 +58,7 @@ impl Builtin {
             .find(|one| serves(one).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
     }
 
-    /// Its path without the slash at the end.
+    /// Returns the path without the slash at the end.
     fn name(self) -> &'static str {
         match self {
             Self::System => "sys",
@@ -75,7 +75,7 @@ impl Builtin {
         }
     }
 
-    /// Its type.
+    /// Returns the mount type.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -84,7 +84,7 @@ impl Builtin {
         }
     }
 
-    /// What it says of itself until it is tuned.
+    /// Returns the description before any tuning.
     fn description(self) -> &'static str {
         match self {
             Self::System => "the server's own endpoints",
@@ -93,7 +93,7 @@ impl Builtin {
         }
     }
 
-    /// The server itself is what runs.
+    /// Describes the server itself as the running plugin.
     pub(crate) fn running() -> Running<'static> {
         Running {
             version: env!("CARGO_PKG_VERSION"),
@@ -108,10 +108,10 @@ impl Builtin {
         Address::new(Space::Core, format!("builtin-mount/{}", self.path()))
     }
 
-    /// As it is stored, or as it comes.
+    /// Reads the stored settings, or the defaults if nothing is stored.
     ///
     /// # Errors
-    /// 500 for a row that does not open or does not parse, 503 when the store cannot be read.
+    /// 500 for a row that is damaged or does not parse, 503 if the store cannot be read.
     pub(crate) async fn read(self, store: &Store, unit: &mut Unit) -> Result<MountRecord, Failure> {
         let tuned = match unit.get(&self.address()).await? {
             Some(record) => Tuned::from_bytes(&record.body).map_err(|_| {
@@ -126,7 +126,7 @@ impl Builtin {
         Ok(self.record(store, tuned))
     }
 
-    /// Writes what was tuned into the unit.
+    /// Writes the tuned settings into the unit, with the next revision.
     pub(crate) fn put(self, unit: &mut Unit, record: &mut MountRecord) -> Result<(), Failure> {
         record.revision += 1;
         let tuned = Tuned { settings: record.settings.clone(), revision: record.revision };
@@ -155,7 +155,7 @@ impl Builtin {
         }
     }
 
-    /// Reads all of them, in their order.
+    /// Reads all built-in mounts, in the order of [`Builtin::ALL`].
     pub(super) async fn load(store: &Arc<Store>) -> Result<[Arc<MountRecord>; 3], Failure> {
         let [first, second, third] = Self::ALL;
         let mut unit = store.begin();

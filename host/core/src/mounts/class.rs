@@ -1,9 +1,9 @@
-//! The two kinds of mount, which are listed apart.
+//! The two classes of mounts, which are listed separately.
 
 use crate::catalog::PluginType;
 use bulkhead_wire::name::MountPath;
 
-/// The two kinds of mount, which are listed apart.
+/// The class of a mount. The two classes are listed separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Secrets engines, and `sys/`.
@@ -13,7 +13,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// The type of plugin that serves such a mount.
+    /// Returns the type of plugin that serves mounts of this class.
     pub(crate) fn plugin_type(self) -> PluginType {
         match self {
             Self::Secret => PluginType::Secret,

@@ -1,7 +1,7 @@
-//! Enabling a mount: one path, one mount.
+//! Enabling of a mount: a path belongs to at most one mount.
 //!
-//! The fault this file stops: two mounts of which one covers the other, so that a request reaches
-//! whichever was there first.
+//! Prevents two mounts with overlapping paths, because a request would reach the mount that was
+//! enabled first.
 
 use super::builtin::Builtin;
 use super::class::Class;
@@ -15,7 +15,7 @@ use bulkhead_store::{Address, Space, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
 
-/// What enabling a mount takes.
+/// Input for a new mount.
 pub(crate) struct NewMount {
     pub(crate) path: MountPath,
     pub(crate) kind: String,
@@ -27,7 +27,7 @@ impl Mounts {
     /// Writes a new mount into the unit.
     ///
     /// # Errors
-    /// 400 when the path is taken, is above or below another mount, or there is no such plugin.
+    /// 400 if the path is taken, is above or below another mount, or if the plugin does not exist.
     pub(crate) async fn enable(
         &self,
         unit: &mut Unit,
@@ -60,7 +60,7 @@ impl Mounts {
         Ok(record)
     }
 
-    /// Refuses a path that is above, at or below a mount, or at the end of a mount's way.
+    /// Refuses a path that overlaps a mount, or the target path of a moving mount.
     ///
     /// # Errors
     /// 400 that names the path in use.
@@ -85,10 +85,10 @@ impl Mounts {
     }
 }
 
-/// A path among the keys below `prefix` that is above, at or below `path`. What was looked at is
-/// remembered by the unit, and is no more than that: of two who want one path at once, the later
-/// one runs again and sees the earlier, also when that does not serve yet; and those who want
-/// different paths are not in each other's way, however many mounts there are.
+/// Returns a path among the keys below `prefix` that is above, at or below `path`. The unit of work
+/// records only the keys that were read. If two requests want the same path at once, the later
+/// request therefore conflicts, runs again and sees the earlier mount, even if that mount does not
+/// serve yet. Requests for different paths do not conflict, however many mounts exist.
 async fn find_overlapping(
     unit: &mut Unit,
     prefix: &str,
@@ -99,7 +99,7 @@ async fn find_overlapping(
         let key = format!("{prefix}{one}");
         match unit.get(&Address::new(Space::Core, key)).await {
             Ok(None) => {}
-            // What does not open has the path all the same.
+            // A damaged row still occupies the path.
             Ok(Some(_)) | Err(StoreFault::Damaged(_)) => return parse_stored(one).map(Some),
             Err(fault) => return Err(fault.into()),
         }

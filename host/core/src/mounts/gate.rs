@@ -9,24 +9,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-/// A door that is closed once, for good.
+/// A gate that can be closed once, for good.
 #[derive(Default)]
 pub(crate) struct Gate {
     closed: AtomicBool,
     inside: Arc<RwLock<()>>,
 }
 
-/// Being inside; dropped, its holder is outside again.
+/// The guard of an entered gate, held until the work ends.
 pub(crate) type Inside = OwnedRwLockReadGuard<()>;
 
-/// A gate that was closed, with nothing inside; those who outwait it wait until this is dropped.
+/// The guard of a closed gate, with nothing inside. [`Gate::enter_or_outwait`] waits until the
+/// guard is dropped.
 pub(crate) type Closed = OwnedRwLockWriteGuard<()>;
 
 /// The guard of a paused gate, with nothing inside. Requests wait until the guard is dropped.
 pub(crate) type Paused = OwnedRwLockWriteGuard<()>;
 
 impl Gate {
-    /// A gate through which nothing ever comes.
+    /// Makes a closed gate.
     pub(super) fn closed() -> Self {
         Self { closed: AtomicBool::new(true), inside: Arc::default() }
     }
@@ -45,13 +46,15 @@ impl Gate {
         Arc::clone(&self.inside).write_owned().await
     }
 
-    /// Goes in; at a closed gate, waits until its [`Closed`] is dropped, and stays outside.
+    /// Enters the gate. If the gate is closed, waits until its [`Closed`] is dropped, and returns
+    /// `None`.
     pub(super) async fn enter_or_outwait(&self) -> Option<Inside> {
         let inside = Arc::clone(&self.inside).read_owned().await;
         self.is_open().then_some(inside)
     }
 
-    /// Closes, and waits until nothing is inside. What is inside has a deadline, so that it ends.
+    /// Closes the gate, and waits until nothing is inside. All work inside has a deadline, so the
+    /// wait ends.
     pub(super) async fn close(&self) -> Closed {
         self.closed.store(true, Ordering::SeqCst);
         Arc::clone(&self.inside).write_owned().await

@@ -1,4 +1,5 @@
-//! Whose leases are at a path: those of a mount are its own whether its plugin is there or not.
+//! Holders of leases: a mount holds the leases below its path, whether its plugin is available or
+//! not.
 
 use super::record::MountRecord;
 use super::table::{Mounts, key};
@@ -7,10 +8,9 @@ use crate::catalog::PluginType;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// A mount as the book of leases knows it: its leases are its own whether its plugin is there or
-/// not.
+/// A mount as the holder of leases, whether its plugin is available or not.
 pub(crate) struct Holder {
-    /// With the slash at its end.
+    /// The mount's path, with a slash at the end.
     pub(crate) path: String,
     pub(crate) uuid: String,
 }
@@ -22,7 +22,7 @@ impl Holder {
 }
 
 impl Mounts {
-    /// Who holds the leases at `path`, and the rest of the path below it.
+    /// Returns the holder of the leases at `path`, and the rest of the path below the holder.
     pub(crate) fn holder<'p>(&self, path: &'p str) -> Option<(Holder, &'p str)> {
         if let Some((mount, rest)) = self.owner(path) {
             return Some((Holder::of(&mount.record), rest));
@@ -32,7 +32,7 @@ impl Mounts {
         unavailable.find_map(|(mount, one)| Some((Holder::of(&one.record), below(path, mount)?)))
     }
 
-    /// Everyone who may hold leases, in the order of their paths.
+    /// Returns every mount that may hold leases, in the order of paths.
     pub(crate) fn holders(&self) -> Vec<Holder> {
         let table = self.read();
         let unavailable = table.unavailable.values().map(|one| &one.record);
@@ -42,7 +42,7 @@ impl Mounts {
         holders
     }
 
-    /// Leaves a mount out that cannot be served.
+    /// Marks a mount as unavailable.
     pub(crate) fn set_unavailable(&self, record: MountRecord, why: String) {
         let mut table = self.write();
         if let Some(mount) = table.by_uuid.get(&record.uuid).map(Arc::clone) {
@@ -51,7 +51,7 @@ impl Mounts {
         table.unavailable.insert(key(&record.path).to_owned(), UnavailableMount { record, why });
     }
 
-    /// Why nothing below `path` is served, where a mount there waits for its plugin.
+    /// Returns the failure of requests below `path`, if the mount at the path is unavailable.
     pub(crate) fn unavailable_at(&self, path: &str) -> Option<Failure> {
         let table = self.read();
         let mut unavailable = table.unavailable.iter();
@@ -60,14 +60,14 @@ impl Mounts {
             .map(|(_, mount)| mount.failure())
     }
 
-    /// Why the mount `uuid` is not there: it waits for its plugin, which may pass, or there is
-    /// none.
+    /// Returns the reason why the mount `uuid` is missing: the mount is unavailable, which may
+    /// pass, or does not exist.
     pub(crate) fn missing(&self, uuid: &str) -> Failure {
         self.waits(uuid)
             .unwrap_or_else(|| Failure::internal("the lease's mount does not exist any more"))
     }
 
-    /// What the mount `uuid` waits for; `None` where it does not wait.
+    /// Returns the failure of the unavailable mount `uuid`; `None` if the mount is not unavailable.
     pub(crate) fn waits(&self, uuid: &str) -> Option<Failure> {
         let table = self.read();
         table
@@ -77,7 +77,7 @@ impl Mounts {
             .map(UnavailableMount::failure)
     }
 
-    /// Takes out the mounts that wait for that plugin.
+    /// Removes and returns the unavailable mounts of this plugin.
     pub(crate) fn take_unavailable(&self, kind: PluginType, name: &str) -> Vec<MountRecord> {
         let mut table = self.write();
         let found: Vec<String> = table
@@ -94,7 +94,7 @@ impl Mounts {
     }
 }
 
-/// The rest of `path` below the mount at `mount`.
+/// Returns the rest of `path` below the mount at `mount`.
 fn below<'p>(path: &'p str, mount: &str) -> Option<&'p str> {
     let rest = path.strip_prefix(mount)?;
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))

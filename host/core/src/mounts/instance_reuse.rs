@@ -1,19 +1,19 @@
-//! The mount option `instance_reuse`: whether one instance may serve several calls of the mount
+//! The mount option `instance_reuse`, which allows an instance to serve several calls of the mount
 //! (decision T4).
 //!
-//! `fresh`, the default, is the safest: nothing that a component does can outlive its call but
-//! through storage. `bounded` is quicker, and trusts the component not to keep in memory what it
-//! was told; see `ReuseBounds` for the bounds. It is the operator's choice, mount by mount.
+//! `fresh`, the default, is the safest: a component can carry data from call to call only through
+//! storage. `bounded` is faster, and trusts the component not to keep a caller's data in memory;
+//! see `ReuseBounds` for the bounds. The operator chooses for each mount.
 
 use super::record::MountRecord;
 use bulkhead_sandbox::{Engine, Reuse, ReuseBounds};
 use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::BTreeMap;
 
-/// Its name.
+/// Name of the option.
 pub(crate) const OPTION: &str = "instance_reuse";
 
-/// Refuses a value that is neither of the two; for the endpoints that store a mount's options.
+/// Refuses an unknown value of the option; for the endpoints that store a mount's options.
 ///
 /// # Errors
 /// 400 that names the value.
@@ -29,8 +29,8 @@ pub(crate) fn check(options: &BTreeMap<String, String>) -> Result<(), Failure> {
     }
 }
 
-/// How the calls of the mount get their instances. A value that only another version can have
-/// stored means the safest.
+/// Returns the source of the instances for the mount's calls. An unknown value, stored by another
+/// version, means the safest source.
 pub(crate) fn of(record: &MountRecord, engine: &Engine) -> Reuse {
     match record.settings.options.get(OPTION).map(String::as_str) {
         Some("bounded") => engine.reuse(&record.uuid, ReuseBounds::default()),

@@ -1,4 +1,4 @@
-//! A mount: its record, its component, and what its calls share.
+//! A mount: its record, its component, and the resources that its calls share.
 
 use super::breaker::{Breaker, CRASHES, Change, Pass};
 use super::class::Class;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The part of the limit that calls which end leases may store in addition: an eighth.
+/// Divisor of the byte limit: calls that end leases may store an eighth more.
 const ENDS_SHARE: u64 = 8;
 
 /// A mount with its component.
@@ -26,20 +26,21 @@ pub(crate) struct Mount {
     pub(crate) record: MountRecord,
     pub(crate) plugin: Arc<EnginePlugin>,
     pub(super) grants: Arc<Grants>,
-    /// What its calls share.
+    /// Resources that the mount's calls share.
     pub(crate) compartment: Arc<Compartment>,
     breaker: Arc<Breaker>,
     due_writes: Arc<DueWrites>,
     /// The limit of the mount's stored bytes.
     stored: Arc<StoredLimit>,
-    /// The limit for calls that end leases, which must go on in a full mount.
+    /// The higher limit for calls that end leases, which must succeed in a full mount.
     stored_at_ends: Arc<StoredLimit>,
-    /// What it is granted while its record says nothing.
+    /// The grants if the mount's record has none.
     usual: Vec<Grant>,
     pub(super) reuse: Reuse,
-    /// Requests that are served.
+    /// The gate of requests.
     pub(super) requests: Arc<Gate>,
-    /// Due work. Open longer than the other: leases are ended by it too.
+    /// The gate of due work. Closed later than the gate of requests, because due work also ends
+    /// leases.
     pub(super) work: Arc<Gate>,
 }
 
@@ -51,23 +52,24 @@ pub(crate) struct Opened<'a> {
     pub(crate) reuse: Reuse,
 }
 
-/// What runs behind a mount.
+/// The plugin that runs behind a mount.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Running<'a> {
     /// Semantic version.
     pub(crate) version: &'a str,
     /// SHA-256 of the component in hexadecimal; empty for the server itself.
     pub(crate) digest: &'a str,
-    /// Whether the component belongs to this binary.
+    /// True if the component is part of this binary.
     pub(crate) is_official: bool,
-    /// What a mount of it is granted while its record says nothing.
+    /// The grants of a mount if its record has none.
     pub(crate) usual: &'a [Grant],
-    /// What a mount of it may be granted at most; `None`: what it asks for.
+    /// The maximum grants of a mount; `None`: all acts that the plugin asks for.
     pub(crate) ceiling: Option<&'a [Ask]>,
 }
 
 impl<'a> Running<'a> {
-    /// That engine behind a mount; `usual` is what it is granted unsaid.
+    /// Describes an engine behind a mount; `usual` is the list of grants without an operator's
+    /// choice.
     pub(crate) fn of(engine: &'a Engine, usual: &'a [Grant]) -> Self {
         let identity = engine.identity();
         Self {
@@ -81,8 +83,9 @@ impl<'a> Running<'a> {
 }
 
 impl Mount {
-    /// The mount of `record`, with the gates of the one before. Requests that came to a gate before
-    /// it was closed do not get in when the mount serves again: it may serve elsewhere.
+    /// Makes the mount of `record`, with the gates of the previous mount. If the previous mount is
+    /// closed to requests and the new mount serves, it gets a new gate: requests that came to the
+    /// closed gate must not enter, because the mount may serve elsewhere.
     pub(super) fn new(
         record: MountRecord,
         catalog: &Catalog,
@@ -129,36 +132,36 @@ impl Mount {
         }))
     }
 
-    /// Holds back requests and due work until the guards are dropped, and waits until the requests
-    /// and the due work inside have ended.
+    /// Pauses requests and due work until the guards are dropped. Waits until the requests and the
+    /// due work inside have ended.
     pub(crate) async fn pause(&self) -> [Paused; 2] {
         [self.requests.pause().await, self.work.pause().await]
     }
 
-    /// Lets no request in any more, and waits until those inside have ended.
+    /// Admits no further requests, and waits until the requests inside have ended.
     pub(crate) async fn close_requests(&self) {
         drop(self.requests.close().await);
     }
 
-    /// The failure of requests that waited behind it when it went.
+    /// Returns the failure of requests that waited at the gate when the mount was removed.
     pub(crate) fn gone(&self) -> Failure {
         let path = &self.record.path;
         Failure::new(Kind::NotFound, format!("the mount {path} was disabled or moved"))
     }
 
-    /// Lets no due work in any more, and waits until what is inside has ended. Due work that comes
-    /// until the guard is dropped waits for that, and stays outside.
+    /// Admits no further due work, and waits until the due work inside has ended. Due work that
+    /// arrives before the guard is dropped waits for the drop, and stays outside.
     pub(crate) async fn close_work(&self) -> Closed {
         self.work.close().await
     }
 
-    /// What runs behind it.
+    /// Describes the plugin that runs behind the mount.
     pub(crate) fn running(&self) -> Running<'_> {
         Running::of(&self.plugin.engine, &self.usual)
     }
 
-    /// Begins the unit of work of a call into the mount's component. Its commits are numbered where
-    /// the component asks for that.
+    /// Begins the unit of work of a call into the mount's component. Its commits raise the mount's
+    /// revision if the component asks for revisions.
     pub(crate) fn begin(&self, store: &Arc<Store>) -> Unit {
         self.begin_within(store, &self.stored)
     }
@@ -176,8 +179,8 @@ impl Mount {
         unit.within(limit)
     }
 
-    /// The mount as its plugin sees it. `system` are the system's default and longest lifetime;
-    /// `longest` is the longest lease for this very call.
+    /// Returns the mount for its plugin. `system` has the system's default and maximum lifetime;
+    /// `longest` is the maximum lease for this very call.
     pub(crate) fn for_plugin(&self, system: Lifetimes, longest: Option<u64>) -> contract::Mount {
         let lifetimes = self.lifetimes(system);
         contract::Mount {
@@ -192,17 +195,17 @@ impl Mount {
         }
     }
 
-    /// Its lifetimes, the system's where it has none of its own.
+    /// Returns the mount's lifetimes, or the system's if the mount has none.
     pub(crate) fn lifetimes(&self, system: Lifetimes) -> Lifetimes {
         self.record.settings.lifetimes(system)
     }
 }
 
 impl Mount {
-    /// The right to call the mount's component.
+    /// Returns the right to call the mount's component.
     ///
     /// # Errors
-    /// `unavailable` while the component rests after crashes.
+    /// `unavailable` while the mount rests after crashes.
     pub(crate) fn may_call(&self) -> Result<Pass<'_>, Failure> {
         self.breaker.may_enter(Instant::now()).map_err(|left| {
             let (title, path) = (self.plugin.engine.identity().title(), &self.record.path);
@@ -231,15 +234,15 @@ impl Mount {
         self.breaker.threshold(Instant::now())
     }
 
-    /// Waits until the component crashed so often that the mount rests.
+    /// Waits until the breaker opens after too many crashes.
     pub(crate) async fn breaker_opens(&self) {
         self.breaker.opens().await;
     }
 
-    /// Refuses a wake while the mount's due work is over its budget of writes.
+    /// Refuses a wake while the mount's due work is over its write budget.
     ///
     /// # Errors
-    /// `unavailable`, with how long to wait.
+    /// `unavailable`, with the time to wait.
     pub(crate) fn may_wake(&self) -> Result<(), Failure> {
         let Some(wait) = self.due_writes.wait(Instant::now()) else { return Ok(()) };
         let message = format!("timers of {} wrote more than their share", self.record.path);
@@ -247,7 +250,7 @@ impl Mount {
         Err(Failure { retry_after, ..Failure::new(Kind::Unavailable, message) })
     }
 
-    /// Counts bytes that due work wrote, and logs that the mount is over its budget.
+    /// Counts bytes that due work wrote. Logs a line if the mount is over its budget.
     pub(crate) fn count_due_writes(&self, log: &dyn Log, bytes: usize) {
         if self.due_writes.count(bytes, Instant::now()) {
             let effect = "its timers wait; other mounts do not".to_owned();
@@ -256,8 +259,7 @@ impl Mount {
         }
     }
 
-    /// Notes how a call of the component ended, and tells the log when that changes whether it
-    /// rests.
+    /// Records the end of a call. Logs a line if the breaker opens or closes.
     pub(crate) fn note_end(&self, log: &dyn Log, pass: Pass<'_>, ended: Ended) {
         let Some(change) = pass.end(ended, Instant::now()) else { return };
         let (mount, plugin) = (self.record.path.to_string(), self.plugin.engine.identity().title());

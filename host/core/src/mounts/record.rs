@@ -1,4 +1,4 @@
-//! A mount as it is stored, and the steps on its way out or elsewhere.
+//! The stored record of a mount, and the phases of its removal or move.
 
 use super::class::Class;
 use super::settings::Settings;
@@ -14,26 +14,26 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Of the keys of mounts; the path follows.
+/// Key prefix of mounts; the path follows.
 pub(super) const PREFIX: &str = "mount/";
-/// Of the keys of paths to which a mount is on its way.
+/// Key prefix of the target paths of moving mounts.
 pub(super) const TARGET: &str = "mount-target/";
-/// The row that each write of a mount puts, without having read it and with nothing in it: those
-/// who change different mounts are not in each other's way, and a unit that looked at all mounts
-/// relies on this row instead of on each of them, however many there are.
+/// Key of an empty row that each write of a mount puts without reading it. Changes of different
+/// mounts therefore do not conflict, and a unit that read all mounts depends on this row instead of
+/// on every mount's row.
 const WRITTEN: &str = "mounts-written";
-/// How often a change is tried against others of the same mount.
+/// Maximum number of tries of a phase change that conflicts with other changes of the same mount.
 const TURNS: u32 = 16;
 
-/// A mount as it is stored.
+/// The stored record of a mount.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct MountRecord {
     pub(crate) path: MountPath,
-    /// The prefix of its rows; stays when the mount moves.
+    /// The prefix of the mount's rows; stays the same when the mount moves.
     pub(crate) uuid: String,
     /// `<type>_<8 hex>`; `auth_<type>_<8 hex>` for an auth method.
     pub(crate) accessor: String,
-    /// The type as it was enabled.
+    /// The type given when the mount was enabled.
     pub(crate) kind: String,
     #[serde(flatten)]
     pub(crate) marks: Marks,
@@ -42,7 +42,7 @@ pub(crate) struct MountRecord {
     /// Version of the uploaded plugin that serves the mount. Empty for a plugin of this binary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) version: String,
-    /// Version of the stored data's shape.
+    /// Schema version of the stored data.
     pub(crate) schema: u32,
     /// The way back while the version that serves is on probation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,16 +52,16 @@ pub(crate) struct MountRecord {
     pub(crate) rollback: Option<Rollback>,
     #[serde(default)]
     pub(crate) phase: Phase,
-    /// Counts the writes of this record, so that an older one never takes the place of a newer one
-    /// in memory.
+    /// Number of writes of this record, so that an older record never replaces a newer record in
+    /// memory.
     #[serde(default)]
     pub(crate) revision: u64,
 }
 
 stored!(MountRecord, "mount", reads_stored_mounts);
 
-/// What clients may ask of a mount and get told again: on one kind of storage and one node, each is
-/// as good as the other.
+/// Marks that clients may set and read, without effect: with a single kind of storage and a single
+/// node, all values are equivalent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Marks {
@@ -70,28 +70,30 @@ pub(crate) struct Marks {
     pub(crate) external_entropy_access: bool,
 }
 
-/// Where a mount stands between being there and being gone.
+/// The phase of a mount between serving and removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Phase {
-    /// It answers requests.
+    /// The mount answers requests.
     #[default]
     Serving,
-    /// It answers none, and its leases are being ended. Where one cannot be ended, it serves again.
+    /// The mount answers no requests, and its leases are being ended. If a lease cannot be ended,
+    /// the mount serves again.
     Ending,
-    /// Its leases ended and its rows are being deleted: there is no way back.
+    /// All leases have ended and the rows are being deleted: the removal cannot be undone.
     Erasing,
-    /// It answers none, its leases are being ended, and then it serves at `to`.
+    /// The mount answers no requests and its leases are being ended; afterwards, the mount serves
+    /// at `to`.
     Moving {
-        /// Where it goes.
+        /// The target path.
         to: MountPath,
-        /// Id of the `Migration` (`lifecycle/remount.rs`) that tells of it.
+        /// Id of the `Migration` (`lifecycle/remount.rs`) that reports the move.
         migration: String,
     },
 }
 
 impl Phase {
-    /// Why it cannot be changed now; `None` while it serves.
+    /// Returns the reason why the mount cannot be changed now; `None` while the mount serves.
     pub(crate) fn hindrance(&self) -> Option<String> {
         match self {
             Self::Serving => None,
@@ -106,18 +108,18 @@ impl MountRecord {
         address(&self.path)
     }
 
-    /// What the path of one of its requests goes on with below the mount.
+    /// Returns the part of a request's path below the mount.
     pub(crate) fn below<'p>(&self, path: &'p str) -> &'p str {
         let rest = path.strip_prefix(self.path.as_str().trim_end_matches('/'));
         rest.unwrap_or(path).trim_start_matches('/')
     }
 
-    /// Whether it is a mount of that plugin.
+    /// Returns true if the mount uses this plugin.
     pub(crate) fn is_of(&self, kind: PluginType, name: &str) -> bool {
         self.kind == name && Class::of(&self.path).plugin_type() == kind
     }
 
-    /// As the aliases of entities and groups name it.
+    /// Returns the mount for aliases of entities and groups.
     pub(crate) fn for_aliases(&self) -> AliasMount {
         AliasMount {
             accessor: self.accessor.clone(),
@@ -126,7 +128,7 @@ impl MountRecord {
         }
     }
 
-    /// Writes the record, which is newer than the one there, into the unit.
+    /// Writes the record into the unit, with the next revision.
     pub(crate) fn put(&mut self, unit: &mut Unit) -> Result<(), Failure> {
         self.revision += 1;
         unit.put(self.address(), self.to_bytes()?, Index::default());
@@ -134,10 +136,10 @@ impl MountRecord {
         Ok(())
     }
 
-    /// The stored mount at `path`.
+    /// Reads the stored mount at `path`.
     ///
     /// # Errors
-    /// 500 for a row that does not open or does not parse, 503 when the store cannot be read.
+    /// 500 for a row that is damaged or does not parse, 503 if the store cannot be read.
     pub(crate) async fn read(unit: &mut Unit, path: &MountPath) -> Result<Option<Self>, Failure> {
         let found = unit.get(&address(path)).await?;
         found.map(|record| Self::parse(&record, path.as_str())).transpose()
@@ -149,8 +151,8 @@ impl MountRecord {
     }
 }
 
-/// The uuids of all mounts that are stored, whether they serve or not; `None` when one does not
-/// open, so that they are not all known.
+/// Returns the uuids of all stored mounts, in any phase; `None` if a row is damaged or does not
+/// parse, because the set would be incomplete.
 pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<String>>, Failure> {
     let mut uuids = BTreeSet::new();
     for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
@@ -166,10 +168,10 @@ pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<Stri
     Ok(Some(uuids))
 }
 
-/// The path of some stored mount that this version of a plugin serves, in any phase. A mount
-/// without a version was stored by an earlier release, and counts. The type of a mount whose row
-/// does not open cannot be known, so that such a mount hinders nothing. A mount that is added
-/// meanwhile is a conflict of the unit.
+/// Returns the path of a stored mount, in any phase, that this version of a plugin serves. A mount
+/// without a version was stored by an earlier release, and counts. A mount with a damaged row does
+/// not count, because its type is unknown. A mount that is written meanwhile is a conflict of the
+/// unit.
 pub(crate) async fn stored_of(
     store: &Arc<Store>,
     unit: &mut Unit,
@@ -180,8 +182,8 @@ pub(crate) async fn stored_of(
     find_stored(store, unit, |record| record.is_of(kind, name) && is_served(record)).await
 }
 
-/// The path of some stored mount for which the OIDC key of that name signs. Of a mount whose row
-/// does not open it cannot be known. The unit relies on it, as above.
+/// Returns the path of a stored mount that signs with this OIDC key. A mount with a damaged row
+/// does not count. A mount that is written meanwhile is a conflict of the unit.
 pub(crate) async fn stored_with_identity_token_key(
     store: &Arc<Store>,
     unit: &mut Unit,
@@ -195,7 +197,7 @@ async fn find_stored(
     unit: &mut Unit,
     is_wanted: impl Fn(&MountRecord) -> bool,
 ) -> Result<Option<MountPath>, Failure> {
-    // Before the first mount is looked at: one that is written from here on spoils the unit.
+    // Read before the first mount: a mount that is written from here on is a conflict of the unit.
     unit.get(&Address::new(Space::Core, WRITTEN)).await?;
     let mut scan = store.scan(Space::Core, PREFIX);
     while let Some(page) = scan.page().await? {
@@ -213,21 +215,21 @@ async fn find_stored(
     Ok(None)
 }
 
-/// The row of the mount at `path`.
+/// Returns the row of the mount at `path`.
 pub(super) fn address(path: &MountPath) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{path}"))
 }
 
-/// The row that keeps `path` free for a mount on its way there. Its body is the mount's uuid.
+/// Returns the row that reserves `path` for a moving mount. The body is the mount's uuid.
 pub(crate) fn target(path: &MountPath) -> Address {
     Address::new(Space::Core, format!("{TARGET}{path}"))
 }
 
-/// Stores the next phase of the mount at `path`, if `may` follow the stored one. In a commit of its
-/// own, and again where another change of the mount came first.
+/// Stores the next phase of the mount at `path`, if `may` accepts the stored phase. Uses a separate
+/// commit, and retries if another change of the mount came first.
 ///
 /// # Errors
-/// 400 when there is no such mount any more, or it is in another phase by now; the store's failure.
+/// 400 if the mount does not exist any more, or is in another phase by now; the store's failure.
 pub(crate) async fn put_phase(
     store: &Arc<Store>,
     path: &MountPath,

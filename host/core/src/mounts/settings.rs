@@ -1,4 +1,4 @@
-//! What can be tuned at a mount, and how long its leases may live.
+//! Tunable settings of a mount, and the lifetimes of its leases.
 
 use super::version::{Probation, Selection};
 use crate::lifetimes::Lifetimes;
@@ -14,54 +14,54 @@ use std::collections::BTreeMap;
 #[serde(default)]
 pub(crate) struct Settings {
     pub(crate) description: String,
-    /// For the component.
+    /// Options for the component.
     pub(crate) options: BTreeMap<String, String>,
     pub(crate) default_ttl: u64,
     pub(crate) max_ttl: u64,
-    /// Stored and shown: nothing is cached that it could keep from being cached.
+    /// Stored and shown, without effect.
     pub(crate) force_no_cache: bool,
-    /// Keys of requests that audit devices show in the clear.
+    /// Keys of requests that audit devices log unhashed.
     pub(crate) audit_non_hmac_request_keys: Vec<String>,
-    /// Keys of responses that audit devices show in the clear.
+    /// Keys of responses that audit devices log unhashed.
     pub(crate) audit_non_hmac_response_keys: Vec<String>,
     pub(crate) listing_visibility: Visibility,
-    /// Stored and shown: no header reaches a component.
+    /// Stored and shown, without effect.
     pub(crate) passthrough_request_headers: Vec<String>,
-    /// Stored and shown: a component answers no headers.
+    /// Stored and shown, without effect.
     pub(crate) allowed_response_headers: Vec<String>,
-    /// Of the tokens that logins give; auth methods only.
+    /// Type of the tokens that logins create; auth methods only.
     pub(crate) token_type: TokenType,
-    /// The OIDC key that signs its identity tokens; empty is the default one.
+    /// The OIDC key that signs the mount's identity tokens; empty: the default key.
     pub(crate) identity_token_key: String,
-    /// Stored and shown: no component delegates its authentication.
+    /// Stored and shown, without effect.
     pub(crate) delegated_auth_accessors: Vec<String>,
     #[serde(flatten)]
     pub(crate) selection: Selection,
     #[serde(flatten)]
     pub(crate) probation: Probation,
-    /// What its plugin may do; `None` where the operator did not say.
+    /// Grants of the mount's plugin; `None` if the operator set none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) grants: Option<Vec<Grant>>,
-    /// When names are locked; auth methods only, and as usual where the operator did not say.
+    /// Lockout policy for names; auth methods only. `None`: the default policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) user_lockout: Option<LockoutPolicy>,
 }
 
-/// Who sees the mount in `sys/internal/ui/mounts`.
+/// The callers that see the mount in `sys/internal/ui/mounts`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Visibility {
-    /// Whose token may do something there.
+    /// Callers with a token that may do something below the mount.
     #[default]
     Usual,
-    /// The same, written out.
+    /// The same callers as [`Visibility::Usual`], set explicitly.
     Hidden,
-    /// Every caller, also without a token.
+    /// Every caller, even without a token.
     Unauth,
 }
 
 impl Visibility {
-    /// The word of the API; empty for the usual one.
+    /// Returns the word in the API; empty for [`Visibility::Usual`].
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Usual => "",
@@ -70,8 +70,10 @@ impl Visibility {
         }
     }
 
+    /// Parses a word of the API.
+    ///
     /// # Errors
-    /// 400 that names the words there are.
+    /// 400 that names the valid words.
     pub(crate) fn of_word(word: &str) -> Result<Self, Failure> {
         let all = [Self::Usual, Self::Hidden, Self::Unauth];
         all.into_iter().find(|one| one.word() == word).ok_or_else(|| {
@@ -83,23 +85,23 @@ impl Visibility {
     }
 }
 
-/// What kind of token a login at the mount gives.
+/// Type of the tokens that logins at the mount create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum TokenType {
-    /// Service tokens, unless the role says batch.
+    /// Service tokens, unless the role asks for batch tokens.
     #[default]
     DefaultService,
-    /// Batch tokens, unless the role says service.
+    /// Batch tokens, unless the role asks for service tokens.
     DefaultBatch,
-    /// Service tokens, against what the role says.
+    /// Service tokens, whatever the role asks for.
     Service,
-    /// Batch tokens, against what the role says.
+    /// Batch tokens, whatever the role asks for.
     Batch,
 }
 
 impl TokenType {
-    /// The word of the API.
+    /// Returns the word in the API.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::DefaultService => "default-service",
@@ -109,10 +111,10 @@ impl TokenType {
         }
     }
 
-    /// The type behind a word; an empty one is the usual type.
+    /// Parses a word of the API; an empty word means the default type.
     ///
     /// # Errors
-    /// 400 that names the words there are.
+    /// 400 that names the valid words.
     pub(crate) fn of_word(word: &str) -> Result<Self, Failure> {
         if word.is_empty() {
             return Ok(Self::default());
@@ -126,18 +128,18 @@ impl TokenType {
 }
 
 impl Settings {
-    /// The lifetimes that hold, the system's where there are none of the mount's own.
+    /// Returns the effective lifetimes: the mount's own, or the system's if the mount has none.
     pub(crate) fn lifetimes(&self, system: Lifetimes) -> Lifetimes {
         let or = |own: u64, system: u64| if own == 0 { system } else { own };
         let max = or(self.max_ttl, system.max);
         Lifetimes { default: or(self.default_ttl, system.default).min(max), max }
     }
 
-    /// Refuses a default that is longer than the longest (decision H6): a mount's own
-    /// maximum may be longer than the system's, its default alone may not.
+    /// Refuses a default lifetime above the maximum (decision H6). A mount's own maximum may exceed
+    /// the system's; its default alone may not.
     ///
     /// # Errors
-    /// 400 with both.
+    /// 400 with both lifetimes.
     pub(crate) fn check(&self, system: Lifetimes) -> Result<(), Failure> {
         let (longest, whose) = match self.max_ttl {
             0 => (system.max, "the system's maximum"),

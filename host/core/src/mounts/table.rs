@@ -1,4 +1,4 @@
-//! All mounts: which of them serves a path, and the only door to a component.
+//! The table of all mounts, and the only access to a component.
 
 use super::builtin::Builtin;
 use super::gate::Inside;
@@ -27,10 +27,10 @@ pub(crate) enum Entrance {
     Gone,
 }
 
-/// The mount is being erased, and all its rows with it.
+/// The mount is being erased with all its rows.
 pub(crate) struct Erased;
 
-/// All mounts: those that serve, those on their way out, and the parts of the server.
+/// All mounts: the serving mounts, the mounts being removed or moved, and the built-in mounts.
 pub(crate) struct Mounts {
     table: RwLock<Table>,
     builtins: RwLock<[Arc<MountRecord>; 3]>,
@@ -38,10 +38,10 @@ pub(crate) struct Mounts {
 
 #[derive(Default)]
 pub(super) struct Table {
-    /// Paths without the slash at their end.
+    /// Mounts by path without the slash at the end.
     pub(super) by_path: BTreeMap<String, Arc<Mount>>,
     pub(super) by_uuid: HashMap<String, Arc<Mount>>,
-    /// Those whose plugin is not available, by their paths.
+    /// Mounts with an unavailable plugin, by path.
     pub(super) unavailable: BTreeMap<String, UnavailableMount>,
 }
 
@@ -60,7 +60,7 @@ impl Mounts {
                 let path = address.key.strip_prefix(record::PREFIX).unwrap_or_default().to_owned();
                 let found = match store.begin().get(&address).await {
                     Err(damaged @ StoreFault::Damaged(_)) => {
-                        // Its requests find nothing there; the other mounts serve.
+                        // Requests below this path find no mount; all other mounts serve.
                         log.line("error", "mount-unreadable", &[cause(&damaged)]);
                         continue;
                     }
@@ -70,8 +70,8 @@ impl Mounts {
                     || Failure::internal(format!("mount {path} vanished while it was read"));
                 let record = MountRecord::parse(&found.ok_or_else(vanished)?, &path)?;
                 if let Err(failure) = mounts.serve(record.clone(), catalog) {
-                    // It is no engine of this binary: those are all there, or nothing would be
-                    // loaded.
+                    // The plugin was uploaded: the engines of this binary are all available, or
+                    // loading would have failed earlier.
                     let pairs = [("mount", path), cause(&failure)];
                     log.line("error", "mount-without-plugin", &pairs);
                     mounts.set_unavailable(record, failure.message);
@@ -81,13 +81,14 @@ impl Mounts {
         Ok(mounts)
     }
 
-    /// Longest prefix first: the mount that serves `path`, and the rest of the path below it.
+    /// Returns the serving mount with the longest prefix of `path`, and the rest of the path below
+    /// the mount.
     pub(crate) fn route<'p>(&self, path: &'p str) -> Option<(Arc<Mount>, &'p str)> {
         self.owner(path).filter(|(mount, _)| mount.record.phase == Phase::Serving)
     }
 
-    /// As [`Mounts::route`], also where the mount answers no requests because it is on its way out:
-    /// it has its leases still.
+    /// Does the same as [`Mounts::route`], but also returns a mount that answers no requests
+    /// because it is being removed or moved: such a mount still has leases.
     pub(crate) fn owner<'p>(&self, path: &'p str) -> Option<(Arc<Mount>, &'p str)> {
         let table = self.read();
         let mut end = path.len();
@@ -100,24 +101,24 @@ impl Mounts {
         }
     }
 
-    /// The row without a token that such a request would reach.
+    /// Returns the route that the request would reach, if the route needs no token.
     pub(crate) fn open_row(&self, verb: Verb, path: &str) -> Option<Route> {
         let (mount, below) = self.route(path)?;
         let Match::Row { route, .. } = mount.plugin.table.find(verb, below) else { return None };
         route.asks_for_no_token().then(|| route.clone())
     }
 
-    /// The mount at `path`, in any phase.
+    /// Returns the mount at `path`, in any phase.
     pub(crate) fn at(&self, path: &MountPath) -> Option<Arc<Mount>> {
         self.read().by_path.get(key(path)).map(Arc::clone)
     }
 
-    /// The mount whose rows begin with `uuid`, in any phase.
+    /// Returns the mount with rows that begin with `uuid`, in any phase.
     pub(crate) fn by_uuid(&self, uuid: &str) -> Option<Arc<Mount>> {
         self.read().by_uuid.get(uuid).map(Arc::clone)
     }
 
-    /// Every mount, in the order of paths and in any phase.
+    /// Returns every mount, in any phase, in the order of paths.
     pub(crate) fn all(&self) -> Vec<Arc<Mount>> {
         self.read().by_path.values().map(Arc::clone).collect()
     }
@@ -127,7 +128,7 @@ impl Mounts {
         self.all().into_iter().filter(|mount| mount.record.is_of(kind, name)).collect()
     }
 
-    /// The part of the server that looks like a mount.
+    /// Returns the record of a built-in mount.
     pub(crate) fn builtin(&self, which: Builtin) -> Arc<MountRecord> {
         let [system, token, identity] = &*sync::read(&self.builtins);
         Arc::clone(match which {
@@ -160,32 +161,31 @@ impl Mounts {
         }
     }
 
-    /// The only door to a component.
+    /// Opens a mount: the only access to a component.
     pub(crate) fn open<'a>(&self, mount: &'a Mount, _permit: &Permit) -> Opened<'a> {
         let (grants, compartment) = (Arc::clone(&mount.grants), Arc::clone(&mount.compartment));
         Opened { plugin: &mount.plugin, grants, compartment, reuse: mount.reuse.clone() }
     }
 
-    /// The right to do due work on the row `key`, whose first segment is its mount's uuid. Of a row
-    /// without a mount it says nothing.
+    /// Enters the gate of due work for the row `key`. The first segment of the key is the mount's
+    /// uuid. Returns `None` if there is no such mount.
     ///
     /// # Errors
-    /// When the row is being deleted with its mount, which was waited for.
+    /// [`Erased`] if the row was being deleted with its mount; the deletion is over then.
     pub(crate) async fn enter_work(&self, key: &str) -> Result<Option<Inside>, Erased> {
         let uuid = key.split('/').next().unwrap_or_default();
         let Some(mount) = self.by_uuid(uuid) else { return Ok(None) };
         mount.work.enter_or_outwait().await.map(Some).ok_or(Erased)
     }
 
-    /// Serves a mount, after its record was committed.
+    /// Adds a mount to the table, after its record was committed.
     pub(crate) fn serve(&self, record: MountRecord, catalog: &Catalog) -> Result<(), Failure> {
         let mount = Mount::new(record, catalog, None)?;
         self.write().insert(mount);
         Ok(())
     }
 
-    /// Lets a newer record take the place of the one that it was made from. Of a mount that is gone
-    /// nothing comes back.
+    /// Replaces a mount by a newer record. A removed mount does not come back.
     pub(crate) fn update(&self, record: MountRecord, catalog: &Catalog) -> Result<(), Failure> {
         let mut table = self.write();
         let Some(before) = table.by_uuid.get(&record.uuid).map(Arc::clone) else { return Ok(()) };
@@ -210,7 +210,7 @@ impl Mounts {
         Mount::new(record, catalog, Some(before))
     }
 
-    /// Lets the plugin's new entry in the catalog hold for its mounts.
+    /// Applies the plugin's new catalog entry to all its mounts.
     pub(crate) fn renew(
         &self,
         kind: PluginType,
@@ -225,7 +225,7 @@ impl Mounts {
         Ok(())
     }
 
-    /// Forgets a mount, after its record was deleted.
+    /// Removes a mount from the table, after its record was deleted.
     pub(crate) fn forget(&self, mount: &Mount) {
         self.write().remove(mount);
     }
@@ -263,7 +263,7 @@ impl Table {
     }
 }
 
-/// The path without the slash at its end.
+/// Returns the path without the slash at the end.
 pub(super) fn key(path: &MountPath) -> &str {
     path.as_str().trim_end_matches('/')
 }

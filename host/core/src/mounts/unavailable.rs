@@ -1,13 +1,12 @@
-//! Mounts whose plugin is not available: they answer that, keep their path, rows and leases, and
-//! serve again when the plugin is registered anew.
+//! Mounts with an unavailable plugin. Such a mount answers every request with that fact, keeps its
+//! path, rows and leases, and serves again when the plugin is registered again.
 //!
-//! The fault this file stops: one plugin that does not load, and a whole service that does not
-//! open.
+//! Prevents a single plugin that does not load from blocking the opening of the whole service.
 
 use super::record::MountRecord;
 use bulkhead_wire::failure::{Failure, Kind};
 
-/// A mount without its plugin, and why it has none.
+/// A mount without its plugin, and the reason.
 #[derive(Clone)]
 pub(super) struct UnavailableMount {
     pub(super) record: MountRecord,
