@@ -1,9 +1,9 @@
-//! What a plugin call costs: one read of a role by the official database engine, in a fresh
-//! instance, and in one that served other calls (decision T4).
+//! Measures a plugin call: a read of a role by the official database engine, in a fresh instance
+//! and in a reused instance (decision T4).
 //!
-//! Counted: store, instance, the call with its host calls, drop. The role stands in the unit of
-//! work's own buffer, so that no disk is measured. Results go to the terminal and, as JSON, to
-//! `target/bench.json`.
+//! Includes store, instance, the call with its host calls, and the drop. The role is in the buffer
+//! of the unit of work, so that no disk access is measured. Prints results to the terminal and
+//! writes JSON to `target/bench.json`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -45,7 +45,7 @@ fn main() {
         [50, 99].map(|share: usize| times[times.len() * share / 100].as_secs_f64() * 1e6)
     });
     let [[p50, p99], [reused_p50, reused_p99]] = figures;
-    // Interleaved, because the machine is shared: one, two, one, two …
+    // Interleaved, because the machine is shared: first, second, first, second …
     let (mut one, mut two) = (0.0_f64, 0.0_f64);
     for _ in 0..3 {
         one = one.max(throughput(&runtime, &bench, 1));

@@ -1,9 +1,9 @@
-//! What proving a token costs an engine through the SDK (decision T5): CPU time of the process, for
-//! a token of RS256 with its key from a set, in a call that proves a thousand of them against one
-//! that proves a single one.
+//! Measures the verification of a token by an engine through the SDK (decision T5): the process's
+//! CPU time for a token with RS256 and its key from a set, as the difference between a call with a
+//! thousand verifications and a call with a single verification.
 //!
-//! Counted: reading the token, finding its key in the issuer's set, the host call, the signature,
-//! and the claims. The key is parsed once. Results go to the terminal and, as JSON, to
+//! Includes reading the token, finding its key in the issuer's set, the host call, the signature,
+//! and the claims. The key is parsed once. Prints results to the terminal and writes JSON to
 //! `target/bench.json`.
 #![allow(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ use bulkhead_sandbox::{Limits, Reuse};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-/// Microseconds of CPU that a proof may take.
+/// Maximum CPU time of a verification, in microseconds.
 const TARGET: f64 = 60.0;
 const PROOFS: u32 = 1_000;
 const ROUNDS: usize = 20;
@@ -38,7 +38,7 @@ fn main() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let target = figures::target();
     let directory = target.join(format!("bench-signature-{}", std::process::id()));
-    // Room to count a thousand proofs in one call.
+    // High enough for a thousand verifications in a call.
     let limits = Limits { host_bytes: 256 << 20, ..Limits::default() };
     let component = target.join("guests/probe.wasm");
     let bed = runtime.block_on(Bed::prepare(&component, &directory, limits));
@@ -59,7 +59,7 @@ fn main() {
     std::fs::remove_dir_all(directory).unwrap();
 }
 
-/// A token as identity providers make them, and its issuer's set of four keys.
+/// Returns a token like an identity provider's, and the issuer's set of four keys.
 fn token() -> (String, String) {
     let keys: Vec<_> =
         (0..4).map(|_| Generation::read("rsa", 2_048, "pkcs8").unwrap().run().unwrap()).collect();
@@ -82,7 +82,7 @@ fn token() -> (String, String) {
     (format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)), set)
 }
 
-/// Microseconds of CPU that the call takes.
+/// Returns the CPU time of the call, in microseconds.
 async fn prove(bed: &Bed, fields: &Value) -> f64 {
     let before = cpu();
     let call = call("update", "prove/{name}", "a", fields);

@@ -169,7 +169,7 @@ mod tests {
             assert_eq!(ask(&sender, &mut driven, number + 100).await, Some(2 * number + 200));
         }
         assert!(driven.is_open().await && driven.was_open());
-        // More than is polled in one turn.
+        // More rounds than a single turn polls.
         let many = async {
             let mut sum = 0;
             for number in 1..=100 {

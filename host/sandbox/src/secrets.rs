@@ -42,7 +42,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use zeroize::Zeroizing;
 
-/// Replaces a piece of a secret.
+/// Replacement for a piece of a secret.
 const HIDDEN: &str = "[secret]";
 /// Characters of the shortest secret, and of the shortest piece between two of the caller's words.
 const SHORTEST: usize = 4;
@@ -56,9 +56,9 @@ pub struct SecretSet {
 
 #[derive(Default)]
 struct Known {
-    /// Secrets that are in no runs.
+    /// Secrets that are not in any runs yet.
     added: Vec<Zeroizing<String>>,
-    /// Secrets that are in plain spelling in `plain`, and not in `spelled`.
+    /// Secrets with runs of the plain spelling in `plain`, but without runs in `spelled`.
     unspelled: Vec<Zeroizing<String>>,
     /// Values of fields of the request that are marked secret.
     told: Vec<Zeroizing<String>>,
@@ -66,7 +66,7 @@ struct Known {
     seen: HashSet<u64>,
     hashing: RandomState,
     plain: Runs,
-    /// All other spellings.
+    /// Runs of all other spellings.
     spelled: Runs,
     /// Bytes of all secrets.
     size: usize,

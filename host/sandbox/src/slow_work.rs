@@ -83,7 +83,8 @@ mod tests {
         let mut modest = Box::pin(work.key(&modest, None));
         assert!(modest.as_mut().now_or_never().is_none());
         drop(first);
-        // The next of the greedy mount has its turn now, and waits for the place behind the other.
+        // The next call of the greedy mount has the mount's turn now, and waits for a place behind
+        // the modest mount's call.
         assert!(others.iter_mut().all(|other| other.as_mut().now_or_never().is_none()));
         assert!(modest.as_mut().now_or_never().flatten().is_some());
     }

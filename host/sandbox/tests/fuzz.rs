@@ -1,18 +1,18 @@
-//! The bytes of a component that an operator brought, given nearly good ones at random.
+//! Fuzzes the check of an uploaded component's bytes with nearly valid components.
 
 use bulkhead_sandbox::structure;
 use std::num::TryFromIntError;
 use wasmparser::{Validator, WasmFeatures};
 
-/// How a component begins.
+/// The first bytes of a component.
 const COMPONENT: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
 /// A core module with a memory of a page, as a section of a component.
 const MODULE: [u8; 15] = [1, 13, 0, b'a', b's', b'm', 1, 0, 0, 0, 5, 3, 1, 0, 1];
 
-/// Longest refusal: names of imports are repeated in it, and there may be 64 of 512 bytes.
+/// Maximum length of a refusal: it repeats names of imports, and there may be 64 of 512 bytes.
 const REFUSAL: usize = 64 << 10;
 
-/// A guest, from where everything is built: this is `<target>/debug/deps/fuzz-…`.
+/// Reads a guest from the build folder: this program is `<target>/debug/deps/fuzz-…`.
 fn guest(name: &str) -> Result<Vec<u8>, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let target = this.ancestors().nth(3).ok_or("this program has no folder")?;
@@ -20,7 +20,7 @@ fn guest(name: &str) -> Result<Vec<u8>, String> {
     std::fs::read(&path).map_err(|_| format!("{} is missing: run `make guests`", path.display()))
 }
 
-/// An export of an instance, as a section.
+/// Encodes an export of an instance, as a section.
 fn export(name: &str) -> Result<Vec<u8>, TryFromIntError> {
     let item = [&[1, 0, u8::try_from(name.len())?], name.as_bytes(), &[5, 0, 0]].concat();
     Ok([&[11, u8::try_from(item.len())?], item.as_slice()].concat())
@@ -57,8 +57,8 @@ fn component_bytes() {
         if let Err(why) = structure::check(bytes) {
             assert!(why.len() < REFUSAL, "a refusal of {} bytes", why.len());
         }
-        // The compiler's first step. What it says is told to the author; here it has to say
-        // something, and soon.
+        // The compiler's first step, whose message is shown to the author. Here, it only has to end
+        // soon.
         let _ = Validator::new_with_features(WasmFeatures::default()).validate_all(bytes).is_ok();
     });
 }

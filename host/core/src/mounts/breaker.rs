@@ -216,7 +216,7 @@ mod tests {
         breaker.may_enter(now).ok().unwrap().end(ended, now)
     }
 
-    /// Open since the time that it returns.
+    /// Returns an open breaker and the time at which it opened.
     fn open() -> (Breaker, Instant) {
         let (breaker, now) = (Breaker::new("digest"), Instant::now());
         for _ in 1..CRASHES {

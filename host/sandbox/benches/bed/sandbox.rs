@@ -1,4 +1,4 @@
-//! A component on an empty store, and calls of it: what the benchmarks of the sandbox share.
+//! Shared parts of the sandbox benchmarks: a component on an empty store, and calls to it.
 
 use async_trait::async_trait;
 use bulkhead_sandbox::contract::{Call, Caller, Mount};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An engine, on a store of its own.
+/// An engine with a separate store.
 pub(crate) struct Bed {
     pub(crate) store: Arc<Store>,
     pub(crate) engine: Engine,
@@ -58,7 +58,7 @@ impl Bed {
     }
 }
 
-/// A call of a route for the object `name`.
+/// Returns a call of a route for the object `name`.
 pub(crate) fn call(operation: &str, route: &str, name: &str, fields: &serde_json::Value) -> Call {
     Call {
         id: "bench".into(),

@@ -1,4 +1,4 @@
-//! Admission, watched without a pool: slots are only numbers.
+//! Tests of admission without a pool: slots are only numbers.
 
 use super::*;
 use crate::limits::Limits;
@@ -12,7 +12,7 @@ fn wanted(compartment: &Arc<Compartment>, slots: u32, priority: Priority) -> Slo
     SlotRequest { compartment, slots, priority, caller: None, deadline: Instant::now() }
 }
 
-/// A request of the client with that last byte in its address.
+/// Makes a request of the client with this last byte in its address.
 fn request_of(all: &Arc<InstanceSlots>, compartment: &Arc<Compartment>, last: u8) -> Entered {
     let caller = Some(Client::of([192, 0, 2, last].into()));
     all.enter(&SlotRequest { caller, ..wanted(compartment, 1, Priority::Foreground) })
@@ -36,7 +36,7 @@ fn waiting(entered: Entered) -> oneshot::Receiver<Admission> {
     }
 }
 
-/// All slots that requests may have, held by mounts of which no test asks more.
+/// Takes all slots that requests may have, for mounts that no test uses otherwise.
 fn fill(all: &Arc<InstanceSlots>) -> Vec<Admission> {
     let strangers = |n: u32| mount(&format!("stranger {n}"));
     (0..limits::INSTANCES - limits::BACKGROUND_SLOTS)

@@ -1,4 +1,5 @@
-//! What a cache keeps, for whom, and who makes what it lacks.
+//! Tests of cached values, their isolation by mount and component, and the lead for a missing
+//! value.
 
 use super::*;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Components that do harm before a call enters them, with instructions that Rust has no words for.
+//! Tests of components that do harm during instantiation, with instructions that Rust cannot
+//! express.
 
 use super::*;
 use crate::Runtime;
@@ -17,12 +18,12 @@ use wasmtime::component::Component;
 const END: u8 = 0x0b;
 const AT_LEISURE: Duration = Duration::from_secs(10);
 
-/// A section with one entry.
+/// Encodes a section with a single entry.
 fn one(id: u8, entry: &[u8]) -> Vec<u8> {
     section(id, &[&[1], entry].concat())
 }
 
-/// A component whose core module has those `tables`, and runs `code` as soon as it is instantiated.
+/// Encodes a component with a core module that has these `tables` and runs `code` at instantiation.
 fn starting(tables: &[u8], code: &[u8]) -> Vec<u8> {
     let body = [&[0], code, &[END]].concat();
     let code = one(10, &[number(body.len()), body].concat());
@@ -30,7 +31,7 @@ fn starting(tables: &[u8], code: &[u8]) -> Vec<u8> {
     component(&[module(&core), one(2, &[0, 0, 0])])
 }
 
-/// A sandbox over a store of its own.
+/// A sandbox with a separate store.
 struct Stage {
     sandbox: Arc<Sandbox>,
     directory: PathBuf,
@@ -54,7 +55,7 @@ impl Stage {
         }
     }
 
-    /// Instantiates it for no mount, in an instance that is stopped after `time`.
+    /// Instantiates the component for no mount, in an instance that is stopped after `time`.
     async fn instantiated(&self, wasm: &[u8], time: Duration) -> Result<(), Failure> {
         let runtime = &self.sandbox.runtime;
         let component = Component::from_binary(&runtime.resources.engine, wasm).unwrap();
@@ -70,7 +71,7 @@ impl Stage {
         let mut live =
             Live::new(CallState::new(&self.sandbox.resources, context, Arc::new(identity), None));
         let work = async { live.instance(&component).await.map(|_| Ok(())) };
-        // Not at the deadline: the epoch is to stop it, and not that the caller waits no longer.
+        // Later than the deadline, so that the epoch stops the component and not this timeout.
         let outcome = tokio::time::timeout(time + AT_LEISURE, work).await;
         settle(live.store.data(), outcome.map_err(Cut::from))
     }
@@ -120,8 +121,7 @@ async fn a_table_bomb_ends_at_the_size_of_a_table() {
 async fn an_import_that_cannot_refuse_stops_a_component_that_is_being_described() {
     let stage = Stage::new("impure").await;
     let name = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
-    // The instance with `now: func() -> u64` is imported, and its function lowered to one of the
-    // core.
+    // Imports the instance with `now: func() -> u64`, and lowers its function to a core function.
     let instance_type = [&[0x42, 2, 1, 0x40, 0, 0, 0x77, 4, 0][..], &name("now"), &[1, 0]].concat();
     let import = [&[0][..], &name("bulkhead:plugin/clock@1.0.0"), &[5, 0]].concat();
     let alias = [&[1, 0, 0][..], &name("now")].concat();

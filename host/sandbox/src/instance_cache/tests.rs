@@ -1,5 +1,4 @@
-//! Bounded reuse, watched through the probe component, which counts in its memory the calls of its
-//! instance.
+//! Tests of bounded reuse, with the probe component, which counts its instance's calls in memory.
 
 use super::*;
 use crate::Maker;
@@ -25,7 +24,7 @@ fn under(limits: Limits) -> Arc<Compartment> {
     Compartment::new(MOUNT, limits)
 }
 
-/// A sandbox over a store of its own, with the probe loaded.
+/// A sandbox with a separate store and the loaded probe.
 struct Stage {
     sandbox: Arc<Sandbox>,
     engine: Engine,
@@ -87,13 +86,12 @@ impl Stage {
         }
     }
 
-    /// Which call of its instance this one was.
+    /// Returns the number of this call among its instance's calls.
     async fn tally(&self, reuse: &Reuse) -> u64 {
         self.read(reuse, "tally").await.unwrap()["calls"].as_u64().unwrap()
     }
 
-    /// Reads in a fresh instance. A call that does not end at once is cut, because the sandbox is
-    /// closing.
+    /// Reads in a fresh instance. The call may be cut, because the sandbox is closing.
     async fn read_while_closing(&self, reuse: &Reuse) {
         match self.read(reuse, "tally").await {
             Ok(told) => assert_eq!(told["calls"], 1),
@@ -101,7 +99,7 @@ impl Stage {
         }
     }
 
-    /// Slots of the pool that are free.
+    /// Returns the number of free slots of the pool.
     fn free(&self) -> usize {
         self.sandbox.resources.process.slots.free()
     }
@@ -148,7 +146,7 @@ fn call(path: &str) -> Call {
     }
 }
 
-/// Gives the same password each time, and nothing else.
+/// Host services that only give a password, which is always the same.
 struct Passwords;
 
 #[async_trait]
@@ -259,7 +257,7 @@ async fn an_instance_that_is_too_old_serves_no_call_and_is_dropped_without_being
         bounded(&stage, ReuseBounds { age: Duration::from_millis(200), ..ReuseBounds::default() });
     let began = Instant::now();
     stage.tally(&reuse).await;
-    // A machine that stands still for longer than the age has dropped it by now.
+    // On a machine that stalled for longer than the age, the instance is dropped by now.
     assert!(cache(&reuse).idle() == 1 || began.elapsed() >= Duration::from_millis(200));
     while cache(&reuse).idle() > 0 || stage.free() < limits::INSTANCES as usize {
         assert!(began.elapsed() < PATIENCE, "an old instance is still kept");
@@ -279,7 +277,7 @@ async fn no_more_instances_are_kept_than_the_bound() {
     stage.end().await;
 }
 
-/// An instance that a call is in, as far as its cache can tell.
+/// Makes an instance that looks to its cache as if a call were in it.
 fn empty(stage: &Stage) -> Live {
     let identity = Arc::clone(&stage.engine.identity);
     let unit = Some(stage.sandbox.resources.store.begin());
@@ -442,7 +440,7 @@ async fn idle_instances_give_way_to_calls_of_other_mounts_when_the_pool_is_full(
     let lent: Vec<Live> = (0..4).map(|_| empty(&stage)).collect();
     lent.into_iter().for_each(|live| drop(cache(&many).keep(live)));
     stage.tally(&one).await;
-    // Due work, which may take every slot.
+    // Due work, because it may take every slot.
     let compartment = Compartment::new(MOUNT, Limits::default());
     let admit = |slots| {
         let deadline = Instant::now() + PATIENCE;

@@ -1,4 +1,4 @@
-//! Texts that are cleaned: echoes, guesses, and spellings of secrets.
+//! Tests of scrubbing: echoes, guesses, and spellings of secrets.
 
 use super::*;
 use crate::bindings::secrets_engine::bulkhead::plugin::types::{Caller, Mount};
@@ -46,14 +46,14 @@ fn call(captures: &[&str], fields: &Value) -> Call {
     }
 }
 
-/// A set of a call that said this.
+/// Makes the set of a call with these secrets, captures and fields.
 fn heard(secrets: &[&str], captures: &[&str], fields: &Value) -> SecretSet {
     let set = set(secrets);
     set.hear(&call(captures, fields));
     set
 }
 
-/// Numbers that are the same in each run of the tests.
+/// Pseudorandom numbers, the same in each run of the tests.
 struct Dice(u64);
 
 impl Dice {
@@ -222,8 +222,8 @@ fn what_the_caller_marked_as_secret_is_not_repeated() {
     );
 }
 
-/// The property: a message that is made of the caller's words and of ordinary ones is the same
-/// whatever the secret is, and it is the message itself.
+/// Property: a message that consists of the caller's words and of ordinary words stays unchanged,
+/// whatever the secret is.
 #[test]
 fn an_answer_in_the_callers_words_does_not_depend_on_a_secret() {
     const FORMS: [&str; 6] = [
@@ -240,7 +240,7 @@ fn an_answer_in_the_callers_words_does_not_depend_on_a_secret() {
         let joint = ["", "/", ".", "-", " ", ": "][dice.below(6)];
         let length = dice.below(40) + 4;
         let secret = dice.text("abcDEF0123456789-._/ \"'+%", length);
-        // Guesses: pieces of the secret, right but for a letter, and anything.
+        // Guesses: pieces of the secret, pieces with a wrong letter, and random texts.
         let mut guess = || {
             let start = dice.below(secret.len());
             let end = (start + dice.below(24) + 1).min(secret.len());
@@ -269,8 +269,8 @@ fn an_answer_in_the_callers_words_does_not_depend_on_a_secret() {
     }
 }
 
-/// The other half: whatever surrounds it, no piece of 12 characters of a secret is left that the
-/// caller did not say.
+/// Property: in any context, no piece of 12 characters of a secret is left, except the caller's own
+/// words.
 #[test]
 fn of_an_echoed_secret_no_long_piece_is_left() {
     let mut dice = Dice(0xec40);

@@ -1,16 +1,16 @@
-//! Components that are refused before they are compiled, and what their authors are told.
+//! Tests of components that are refused before compilation, and of the messages for their authors.
 
 use super::*;
 use crate::encoding::{MODULE, component, module, number, section};
 
-/// An import section of instances (of the type 0) with these names.
+/// Encodes an import section of instances (of type 0) with these names.
 fn imports(names: &[&str]) -> Vec<u8> {
     let one =
         |name: &&str| [vec![0], number(name.len()), name.as_bytes().to_vec(), vec![5, 0]].concat();
     section(10, &[number(names.len()), names.iter().flat_map(one).collect()].concat())
 }
 
-/// An export section of instances with these names.
+/// Encodes an export section of instances with these names.
 fn exports(names: &[&str]) -> Vec<u8> {
     let one = |name: &&str| {
         [vec![0], number(name.len()), name.as_bytes().to_vec(), vec![5, 0, 0]].concat()

@@ -1,12 +1,12 @@
-//! Mounts that are looked at all together, on a store of their own.
+//! Tests of searches over all mounts, on a separate store.
 
 use super::*;
 use crate::testing::Scratch;
 
-/// More than a commit could rely on one by one: each is a key that is listed and a record that is
-/// read, and a commit checks 24,576 of them.
+/// More mounts than a commit could depend on individually: each mount is a listed key and a record
+/// that was read, and a commit checks at most 24,576 of both.
 const MANY: usize = 12_400;
-/// A commit writes at most 2,048 records.
+/// Mounts in a commit, which writes at most 2,048 records.
 const AT_ONCE: usize = 2_000;
 
 fn mount(path: &str, kind: &str) -> MountRecord {
@@ -32,7 +32,7 @@ async fn stored(store: &Arc<Store>, mounts: impl IntoIterator<Item = MountRecord
     unit.commit().await.unwrap();
 }
 
-/// Looks for a mount of `kind` and, where there is none, writes something on the strength of that.
+/// Looks for a mount of `kind`. If there is none, writes a record that depends on the result.
 async fn write_without(store: &Arc<Store>, unit: &mut Unit, kind: &str) -> Option<MountPath> {
     let found = stored_of(store, unit, PluginType::Secret, (kind, "")).await.unwrap();
     if found.is_none() {

@@ -1,4 +1,4 @@
-//! Limits as they are written and shown.
+//! Tests of the written form of limits.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What clouds are asked, and what of their answers is believed.
+//! Tests of the requests to clouds, and of the checks on their answers.
 
 use super::*;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What is kept, and for how long.
+//! Tests of the cached tokens and refusals, and of their lifetimes.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn slow() -> Result<Given, Failure> {
     Err(Failure::new(Kind::TimedOut, "slow"))
 }
 
-/// The token of an answer, or the kind of its refusal.
+/// Returns the token of an answer, or the kind of its refusal.
 fn token(answer: Result<Given, Failure>) -> Result<String, Kind> {
     answer.map(|given| given.token).map_err(|refused| refused.kind)
 }

@@ -1,4 +1,4 @@
-//! The pod by its environment and its files.
+//! Tests of the pod: its environment and its files.
 
 use crate::Surroundings;
 use crate::grants::{Host, Origin};
@@ -18,7 +18,7 @@ fn within(environment: &[(&str, &str)]) -> Surroundings {
     }
 }
 
-/// A folder of its own for the files of a pod.
+/// Makes a separate folder for the files of a pod.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("bulkhead-pod-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
