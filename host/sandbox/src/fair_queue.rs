@@ -56,7 +56,7 @@ impl<K: PartialEq, T> FairQueue<K, T> {
         item
     }
 
-    /// Drops all items for which `is_kept` is false.
+    /// Drops all items except those that `is_kept` accepts.
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&T) -> bool) {
         self.ring.iter_mut().for_each(|(_, items)| items.retain(&is_kept));
         self.ring.retain(|(_, items)| !items.is_empty());
@@ -77,7 +77,7 @@ impl<K: PartialEq, T> FairQueue<K, T> {
     }
 }
 
-/// A semaphore whose permits go round by key.
+/// A semaphore with permits that go round by key.
 pub struct FairSemaphore<K: PartialEq>(Arc<Mutex<State<K>>>);
 
 struct State<K: PartialEq> {

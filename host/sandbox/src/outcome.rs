@@ -14,7 +14,7 @@ use bulkhead_wire::failure::{Failure, Kind};
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 
-/// The component's part in the end of a call.
+/// The kind of end of a component call, from the component's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The component answered.

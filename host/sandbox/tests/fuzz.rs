@@ -57,8 +57,7 @@ fn component_bytes() {
         if let Err(why) = structure::check(bytes) {
             assert!(why.len() < REFUSAL, "a refusal of {} bytes", why.len());
         }
-        // The compiler's first step, whose message is shown to the author. Here, it only has to end
-        // soon.
+        // The compiler's first step; the author sees its message. Here, it only has to end soon.
         let _ = Validator::new_with_features(WasmFeatures::default()).validate_all(bytes).is_ok();
     });
 }

@@ -1,8 +1,8 @@
 //! The circuit breaker of a mount: after repeated crashes of the component, the mount rests.
 //!
 //! Each crash costs an instance, a log line and the caller's time. Only consecutive crashes count:
-//! a caller with a request that crashes the component cannot shut the mount for callers whose
-//! requests succeed.
+//! a caller with a request that crashes the component cannot shut the mount for callers with
+//! successful requests.
 
 use bulkhead_sandbox::Ended;
 use bulkhead_wire::sync;

@@ -94,9 +94,9 @@ pub(crate) enum TokenType {
     DefaultService,
     /// Batch tokens, unless the role asks for service tokens.
     DefaultBatch,
-    /// Service tokens, whatever the role asks for.
+    /// Service tokens, regardless of the role.
     Service,
-    /// Batch tokens, whatever the role asks for.
+    /// Batch tokens, regardless of the role.
     Batch,
 }
 

@@ -32,8 +32,8 @@ pub(crate) const CORE_INSTANCES_PER_INSTANCE: u32 = 4;
 pub(crate) const TABLES_PER_INSTANCE: u32 = 3;
 /// Maximum number of elements of a table.
 pub(crate) const TABLE_ELEMENTS: usize = 20_000;
-/// Maximum bytes of a linear memory, whatever the mount is granted. A single instruction that fills
-/// or copies this much takes about 40 ms and is not interrupted.
+/// Maximum bytes of a linear memory, also if a mount's grant is higher. A single instruction that
+/// fills or copies this much takes about 40 ms and is not interrupted.
 pub(crate) const MEMORY_CEILING_BYTES: usize = 256 << 20;
 /// Bytes of a dropped instance's memory that are wiped in place instead of returned to the kernel:
 /// at least the initial memory of the official components; otherwise every call has page faults.

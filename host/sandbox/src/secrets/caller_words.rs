@@ -23,7 +23,8 @@ impl CallerWords {
         Self { captures, fields: call.fields.clone().into() }
     }
 
-    /// Returns the runs of all words except the values `told`, whose fields are marked secret.
+    /// Returns the runs of all words except the values `told`, which come from fields marked
+    /// secret.
     pub(super) fn runs(&self, told: &[Zeroizing<String>]) -> Runs {
         let mut words = self.captures.clone();
         if let Ok(fields) = serde_json::from_str(&self.fields) {

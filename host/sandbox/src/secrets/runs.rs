@@ -1,8 +1,8 @@
 //! Searches a text for runs of 12 characters of other texts.
 //!
 //! A run is kept as a number: the value of a polynomial modulo a prime at a random point. The
-//! number of a run follows from the number of the run before, and a caller cannot construct a text
-//! whose number equals that of another text.
+//! number of a run follows from the number of the run before. A caller cannot construct a text with
+//! the same number as another text.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -54,16 +54,16 @@ impl Point {
     }
 }
 
-/// Says where a character of a text was found.
+/// The place where a character of a text was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     Nowhere,
-    /// In a text that is shorter than a run, and was found whole.
+    /// In a text that is shorter than a run, found as a whole word.
     AsWord,
     InRun,
 }
 
-/// The runs of some texts, and those texts that are shorter than a run.
+/// The runs of some texts, and the texts that are shorter than a run.
 #[derive(Default)]
 pub(super) struct Runs {
     numbers: HashSet<u64, BuildHasherDefault<Itself>>,
@@ -162,7 +162,8 @@ fn multiply(one: u64, other: u64) -> u64 {
     add(part(product), part(product >> 61))
 }
 
-/// Returns the characters of a text in lower case, one for one, so that positions stay the same.
+/// Returns the characters of a text in lower case. The number of characters stays the same, so that
+/// positions do not change.
 pub(super) fn letters(text: &str) -> Vec<char> {
     let lower = |letter: char| match letter.is_ascii() {
         true => letter.to_ascii_lowercase(),

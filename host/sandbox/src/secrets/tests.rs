@@ -223,7 +223,7 @@ fn what_the_caller_marked_as_secret_is_not_repeated() {
 }
 
 /// Property: a message that consists of the caller's words and of ordinary words stays unchanged,
-/// whatever the secret is.
+/// regardless of the secret.
 #[test]
 fn an_answer_in_the_callers_words_does_not_depend_on_a_secret() {
     const FORMS: [&str; 6] = [
