@@ -45,8 +45,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// One endpoint. A body that is a text names a component of the tests, whose bytes are sent.
-/// `{lease}`, `{token}`, `{accessor}`, `{migration}`, `{mount}` (accessor of `auth/token`), `{id}`
-/// and `{canonical_id}` in path and body stand for the latest ones that were given.
+/// `{lease}`, `{token}`, `{accessor}`, `{migration}`, `{reload}`, `{mount}` (accessor of
+/// `auth/token`), `{id}` and `{canonical_id}` in path and body stand for the latest ones given.
 struct Row {
     golden: &'static str,
     path: &'static str,
@@ -87,6 +87,7 @@ struct Latest {
     token: String,
     accessor: String,
     migration: String,
+    reload: String,
     mount: String,
     id: String,
     canonical_id: String,
@@ -95,7 +96,7 @@ struct Latest {
 impl Latest {
     fn fill(&self, text: &str) -> String {
         let text = text.replace("{lease}", &self.lease).replace("{token}", &self.token);
-        let text = text.replace("{accessor}", &self.accessor);
+        let text = text.replace("{accessor}", &self.accessor).replace("{reload}", &self.reload);
         let text = text.replace("{migration}", &self.migration).replace("{mount}", &self.mount);
         text.replace("{id}", &self.id).replace("{canonical_id}", &self.canonical_id)
     }
@@ -106,6 +107,7 @@ impl Latest {
             (&mut self.token, &body["auth"]["client_token"]),
             (&mut self.accessor, &body["auth"]["accessor"]),
             (&mut self.migration, &body["data"]["migration_id"]),
+            (&mut self.reload, &body["data"]["reload_id"]),
             (&mut self.mount, &body["data"]["token/"]["accessor"]),
             (&mut self.id, &body["data"]["id"]),
             (&mut self.canonical_id, &body["data"]["canonical_id"]),

@@ -57,7 +57,9 @@ fn steady(key: &str, value: &Value) -> Value {
 /// The shape that stands for the text, when its key varies and it is well formed.
 fn shape_of(key: &str, text: &str) -> Option<String> {
     let shape = match key {
-        "request_id" | "uuid" | "cluster_id" | "nonce" | "migration_id" if is_uuid(text) => {
+        "request_id" | "uuid" | "cluster_id" | "nonce" | "migration_id" | "reload_id"
+            if is_uuid(text) =>
+        {
             "<uuid>"
         }
         "client_token" | "id" | "root_token" if is_token(text) => "<token>",
@@ -86,6 +88,7 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         | "last_bind_password_rotation"
         | "password_last_set"
         | "Timestamp"
+        | "timestamp"
             if is_time(text) =>
         {
             "<time>"

@@ -6,13 +6,15 @@
 //! from starting.
 
 mod bytes;
+mod choice;
 mod entry;
 mod listing;
 mod load;
 mod official;
-mod pins;
+mod pin;
 mod plugin;
 mod registration;
+mod reloads;
 mod rules;
 mod table;
 mod uploaded;
@@ -21,7 +23,8 @@ mod versions;
 pub(crate) use entry::{PluginType, address};
 pub(crate) use listing::Listed;
 pub use official::Official;
-pub(crate) use pins::{Pin, VersionChoice};
+pub(crate) use pin::{Pin, VersionChoice};
 pub(crate) use plugin::{Change, EnginePlugin, PluginLoader};
 pub(crate) use registration::{Registered, Upload};
+pub(crate) use reloads::{Reload, Reloads};
 pub(crate) use table::Catalog;

@@ -5,10 +5,9 @@
 
 use crate::audit::Audit;
 use crate::background::{Background, Claims};
-use crate::catalog::{Catalog, PluginLoader};
+use crate::catalog::{Catalog, PluginLoader, Reloads};
 use crate::identity::Standing;
 use crate::leases::Leases;
-use crate::lifecycle::Reloads;
 use crate::lifetimes::Lifetimes;
 use crate::lockouts::Lockouts;
 use crate::log::{Log, cause};

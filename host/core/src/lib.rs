@@ -7,10 +7,10 @@
 //! in lines above. `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! log → random → strangers → lockouts → lifetimes → paging → parking → sealing → passwords
-//! → policies → background → permit → catalog → tables → identity → oidc → tokens → mounts → audit
-//! → leases → quotas → settings → process → core → host_services → logins → lifecycle → seal → api
-//! → pipeline → service
+//! log → random → timestamp → strangers → lockouts → lifetimes → paging → parking → sealing
+//! → passwords → policies → background → permit → catalog → tables → identity → oidc → tokens
+//! → mounts → audit → leases → quotas → settings → process → core → host_services → logins
+//! → lifecycle → seal → api → pipeline → service
 //! ```
 //!
 //! - **strangers** rate-limits callers without a token, unaware of the answers.
@@ -69,6 +69,7 @@ mod strangers;
 pub mod tables;
 #[cfg(test)]
 mod testing;
+mod timestamp;
 mod tokens;
 
 pub use crate::catalog::Official;

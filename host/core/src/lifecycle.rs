@@ -1,6 +1,6 @@
 //! What lives and ends over time: the service's opening and seal, the ends of leases and tokens,
-//! mounts that are disabled, moved, migrated, reloaded, revived and swapped, and what takes effect after a
-//! commit.
+//! mounts that are disabled, moved, migrated, reloaded, revived and swapped, and what takes effect
+//! after a commit.
 //!
 //! Knows every noun through [`Core`](crate::core::Core), and the order in which they change. Never
 //! knows requests: the files of `api` and the pipeline call these functions.
@@ -36,7 +36,7 @@ pub(crate) use end_lease::end_lease;
 pub(crate) use leave_groups::let_members_leave;
 pub(crate) use open::{begin_due_work, open, stop};
 pub(crate) use provision_dev::provision_dev;
-pub(crate) use reload::{Reload, Reloads, reload};
+pub(crate) use reload::reload;
 pub(crate) use renew_lease::renew_lease;
 pub(crate) use renew_login::renew_login;
 pub(crate) use swap::check_schema;

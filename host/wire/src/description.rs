@@ -26,8 +26,7 @@ pub struct Description {
     pub version: String,
     /// Version of the stored data's shape; a mount with older data is migrated first.
     pub schema: u32,
-    /// Newest schema of stored data that the component reads without a migration; absent: `schema`.
-    /// A mount can go back to the component from a newer version if the data have no newer schema.
+    /// Newest schema of stored data that the component reads without a migration, if not `schema`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_schema_up_to: Option<u32>,
     /// Numbers the commits of a mount, and stores the numbers in its records.
@@ -62,14 +61,6 @@ pub struct RawAccess {
     /// Largest body in bytes; 0 means 1 MiB.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub body_limit: u64,
-}
-
-impl Description {
-    /// Newest schema of stored data that the component reads without a migration.
-    #[must_use]
-    pub fn newest_schema(&self) -> u32 {
-        self.reads_schema_up_to.unwrap_or(self.schema).max(self.schema)
-    }
 }
 
 /// Stored with uploaded plugins, so a start need not run any component. The `stored!` macro is not

@@ -2,12 +2,11 @@
 //! password in force that the store does not know.
 //!
 //! The fault this file rules out: a process that dies between `ALTER ROLE … PASSWORD` and the
-//! commit that stores the password. The order is always the same, and is written only here:
-//! candidate and guard, checkpoint, effect, verification, and the new state in the commit that
-//! removes the intent. Each step consumes the result of the previous step, so that another order
-//! does not compile. If a step after the checkpoint fails, the guard wakes the engine, which finds
-//! the candidate in force and continues from there. **No candidate is forgotten before another is
-//! proven.**
+//! commit that stores the password. The order is written only here: candidate and guard,
+//! checkpoint, effect, verification, and the new state in the commit that removes the intent. Each
+//! step consumes the result of the previous step, so that another order does not compile. If a step
+//! after the checkpoint fails, the guard wakes the engine, which finds the candidate in force and
+//! continues. **No candidate is forgotten before another is proven.**
 //!
 //! # Change of a password
 //!
@@ -113,9 +112,8 @@
 //!
 //! If the provider chooses the secret, the candidate is the state before the change (the ids of the
 //! existing keys), the effect returns the new secret, and [`Proven::confirm`] passes the secret on.
-//! A recovery cannot learn a secret that the provider showed only once: the recovery lists the
-//! existing keys, deletes the new keys of this engine, and then makes a key again ([`Intent::make`]
-//! on the recovered intent).
+//! A recovery cannot learn a secret shown only once: the recovery lists the keys, deletes the new
+//! keys of this engine, and makes a key again ([`Intent::make`] on the recovered intent).
 
 mod open;
 
@@ -131,8 +129,7 @@ pub use open::{hasten, is_open};
 
 /// Prefix of the keys of intent records and their timers.
 const PREFIX: &str = "intent/";
-/// Maximum number of candidates of an intent. Each check of a candidate may be a login, and a
-/// target that counts failed logins locks the account.
+/// Maximum number of candidates of an intent. A target that counts failed logins locks the account.
 const MOST_CANDIDATES: usize = 32;
 /// Random bytes in the name of a hold, which tells one call's hold of an intent from every other.
 const HOLD: u32 = 16;

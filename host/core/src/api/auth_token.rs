@@ -3,12 +3,13 @@
 
 use super::after_commit::AfterCommit;
 use super::call::Call;
-use super::reply::{Body, Reply, timestamp};
+use super::reply::{Body, Reply};
 use super::row::{Endpoint, field, list, read, required, write};
 use crate::core::Core;
 use crate::identity::{self, Standing};
 use crate::lifecycle;
 use crate::paging::{Paging, SortedNames};
+use crate::timestamp::timestamp;
 use crate::tokens::{self, Caller, Ending, TokenRecord, TokenType};
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::description::FieldKind;

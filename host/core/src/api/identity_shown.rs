@@ -1,11 +1,12 @@
 //! JSON of entities, groups and aliases, for reads and listings.
 
 use super::call::Fields;
-use super::reply::{Body, Reply, timestamp};
+use super::reply::{Body, Reply};
 use super::row::field;
 use crate::core::Core;
 use crate::identity::{self, Alias, Entity, Group, Groups, membership};
 use crate::paging::{ListingText, Paging, SortedNames};
+use crate::timestamp::timestamp;
 use bulkhead_store::{Address, Scan, Space, Unit};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;

@@ -8,11 +8,12 @@ mod prefix;
 mod waiting;
 
 use super::call::Call;
-use super::reply::{Body, Reply, timestamp};
+use super::reply::{Body, Reply};
 use super::row::{Endpoint, field, required, write};
 use crate::core::Core;
 use crate::leases::{End, LeaseRecord, OnFailure};
 use crate::lifecycle;
+use crate::timestamp::timestamp;
 use bulkhead_store::Space;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;

@@ -8,9 +8,10 @@ mod exposition;
 mod own;
 
 use super::call::Call;
-use super::reply::{Body, Reply, timestamp};
+use super::reply::{Body, Reply};
 use super::row::{Endpoint, field, read};
 use crate::core::Core;
+use crate::timestamp::timestamp;
 use bulkhead_sandbox::{Reading, Readings};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};

@@ -7,7 +7,9 @@ pub(super) mod info;
 mod mount_path;
 pub(super) mod serving;
 mod settings;
+mod subject;
 mod tune;
+mod version;
 
 use super::call::Call;
 use super::reply::{Body, Reply};

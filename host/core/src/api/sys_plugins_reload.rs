@@ -4,13 +4,14 @@
 //! servers may leave the mount broken.
 
 use super::call::{Call, Fields};
-use super::reply::{Body, Reply, timestamp};
+use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
 use super::sys_plugins_catalog::plugin_type;
-use crate::catalog::PluginType;
+use crate::catalog::{PluginType, Reload};
 use crate::core::Core;
-use crate::lifecycle::{self, Reload};
+use crate::lifecycle;
 use crate::mounts::Mount;
+use crate::timestamp::timestamp;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::name::MountPath;

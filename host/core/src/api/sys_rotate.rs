@@ -1,8 +1,9 @@
 //! `sys/rotate` and `sys/key-status`: the key that seals records (decision H18).
 
 use super::call::Call;
-use super::reply::{Body, Reply, timestamp};
+use super::reply::{Body, Reply};
 use super::row::{Endpoint, read, write};
+use crate::timestamp::timestamp;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, json};
 

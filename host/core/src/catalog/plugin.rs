@@ -1,7 +1,7 @@
 //! A plugin as the catalog holds it, and what loading one takes.
 
 use super::entry::PluginType;
-use super::pins::Pin;
+use super::pin::Pin;
 use crate::log::Log;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_sandbox::component::Identity;
@@ -63,6 +63,12 @@ impl EnginePlugin {
             Maker::Official => String::new(),
             Maker::Uploaded => identity.version.clone(),
         }
+    }
+
+    /// Returns the newest schema of stored data that the plugin reads without a migration.
+    pub(crate) fn newest_schema(&self) -> u32 {
+        let description = self.engine.description();
+        description.reads_schema_up_to.unwrap_or_default().max(description.schema)
     }
 
     /// A secrets engine, or an auth method.

@@ -1,7 +1,7 @@
 //! All plugins, by type and name.
 
 use super::entry::{self, Entry, PluginType};
-use super::pins::{Pins, VersionChoice};
+use super::pin::{Pins, VersionChoice};
 use super::plugin::{EnginePlugin, Plugin};
 use super::versions::PluginVersions;
 use bulkhead_sandbox::component::Identity;

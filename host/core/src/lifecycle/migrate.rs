@@ -40,7 +40,7 @@ pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
 pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), Failure> {
     let description = mount.plugin.engine.description();
     let (wanted, stored) = (description.schema, mount.record.schema);
-    let is_read = (wanted..=description.newest_schema()).contains(&stored);
+    let is_read = (wanted..=mount.plugin.newest_schema()).contains(&stored);
     if is_read || mount.record.phase == Phase::Erasing {
         return Ok(());
     }

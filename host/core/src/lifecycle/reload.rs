@@ -5,45 +5,12 @@
 
 use super::ending::in_background;
 use super::swap;
+use crate::catalog::Reload;
 use crate::core::Core;
 use crate::mounts::{Class, Mount, Phase, Swap};
 use crate::random;
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::sync;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
-
-/// Maximum number of reloads whose outcome is kept for the operator.
-const MOST_REMEMBERED: usize = 64;
-
-/// A reload that has ended.
-#[derive(Clone)]
-pub(crate) struct Reload {
-    pub(crate) id: String,
-    /// Seconds of store time.
-    pub(crate) time: u64,
-    /// The mounts that are served as before, each with the reason.
-    pub(crate) failed: Vec<(String, Failure)>,
-}
-
-/// The last reloads of this process, the oldest first.
-#[derive(Default)]
-pub(crate) struct Reloads(Mutex<VecDeque<Reload>>);
-
-impl Reloads {
-    fn remember(&self, reload: Reload) {
-        let mut reloads = sync::lock(&self.0);
-        if reloads.len() == MOST_REMEMBERED {
-            reloads.pop_front();
-        }
-        reloads.push_back(reload);
-    }
-
-    /// Returns the reload with that id, if the process remembers the reload.
-    pub(crate) fn find(&self, id: &str) -> Option<Reload> {
-        sync::lock(&self.0).iter().find(|reload| reload.id == id).cloned()
-    }
-}
+use std::sync::Arc;
 
 /// Reloads the mounts, in a task that goes on when the client is gone. Mounts that are being
 /// disabled or moved are left alone.

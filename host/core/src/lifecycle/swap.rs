@@ -97,7 +97,7 @@ fn needs_migration(mount: &Mount) -> bool {
 /// # Errors
 /// 400 with both schemas.
 pub(crate) fn check_schema(record: &MountRecord, plugin: &EnginePlugin) -> Result<(), Failure> {
-    let (stored, newest) = (record.schema, plugin.engine.description().newest_schema());
+    let (stored, newest) = (record.schema, plugin.newest_schema());
     if newest >= stored {
         return Ok(());
     }

@@ -2,7 +2,9 @@
 
 use super::grants;
 use super::mount_path::{mount_path, path};
-use super::settings::{self, Subject};
+use super::settings;
+use super::subject::Subject;
+use super::version;
 use crate::api::after_commit::AfterCommit;
 use crate::api::call::{Call, Fields};
 use crate::api::reply::{Body, Reply};
@@ -32,9 +34,9 @@ pub(crate) fn enabling_fields() -> Vec<Field> {
             .with_members(settings::fields()),
         settings::options("texts for the plugin"),
         grants::whole(),
-        settings::plugin_name(),
-        settings::plugin_version(),
-        settings::override_pinned_version(),
+        version::plugin_name(),
+        version::plugin_version(),
+        version::override_pinned_version(),
         field("local", FieldKind::Bool, "stored, without effect"),
         field("seal_wrap", FieldKind::Bool, "stored, without effect"),
         field("external_entropy_access", FieldKind::Bool, "stored, without effect"),
@@ -55,7 +57,7 @@ pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Fai
     let mut settings = Settings::default();
     let kind = kind(fields, &config)?;
     let mut warnings: Vec<String> = unknown.into_iter().collect();
-    let plugin = core.catalog.choose(class.plugin_type(), &kind, settings::choice(&config))?;
+    let plugin = core.catalog.choose(class.plugin_type(), &kind, version::choice(&config))?;
     let usual = mounts::usual(&plugin.engine);
     let running = Running::of(&plugin.engine, &usual);
     let subject = Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };

@@ -1,9 +1,9 @@
 //! A mount as listings and reads show it: the object of decision H13, every member always
 //! there.
 
-use crate::api::reply::timestamp;
 use crate::lifetimes::Lifetimes;
 use crate::mounts::{Class, MountRecord, Running};
+use crate::timestamp::timestamp;
 use serde_json::{Map, Value, json};
 
 /// The whole object. Lifetimes are as they were set: 0 is the system's.

@@ -5,11 +5,11 @@
 //! being ignored is refused; what has no effect yet is stored, with a warning that says so.
 
 use super::grants;
+use super::subject::Subject;
+use super::version;
 use crate::api::row::field;
-use crate::catalog::VersionChoice;
-use crate::lifetimes::Lifetimes;
 use crate::mounts::instance_reuse;
-use crate::mounts::{Builtin, Class, RollbackMode, Running, Settings, TokenType, Visibility};
+use crate::mounts::{Builtin, Class, Settings, TokenType, Visibility};
 use crate::oidc;
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
@@ -50,7 +50,7 @@ const LOCKOUT: &str = "user_lockout_config";
 /// The fields of tuning, which are also the keys of `config`.
 pub(super) fn fields() -> Vec<Field> {
     let lifetime = "a duration, or \"system\" for the system's; empty changes nothing";
-    vec![
+    let settings = vec![
         field(
             "default_lease_ttl",
             FieldKind::Any,
@@ -78,19 +78,6 @@ pub(super) fn fields() -> Vec<Field> {
             FieldKind::String,
             "of auth methods: default-service, default-batch, service or batch",
         ),
-        plugin_name(),
-        plugin_version(),
-        override_pinned_version(),
-        field(
-            "plugin_rollback",
-            FieldKind::String,
-            "auto, or off: whether the version before comes back if a new version crashes",
-        ),
-        field(
-            "plugin_probation",
-            FieldKind::Any,
-            "time after a swap in which the version before may come back, e.g. 60s",
-        ),
         field(
             "identity_token_key",
             FieldKind::String,
@@ -99,7 +86,8 @@ pub(super) fn fields() -> Vec<Field> {
         field("delegated_auth_accessors", FieldKind::CommaList, "stored, without effect yet"),
         lockout(),
         grants::whole(),
-    ]
+    ];
+    settings.into_iter().chain(version::fields()).collect()
 }
 
 /// When names are locked.
@@ -124,31 +112,6 @@ pub(super) fn options(about: &str) -> Field {
     let about_reuse = "whether an instance serves several calls: fresh, the default, or bounded";
     let reuse = field(instance_reuse::OPTION, FieldKind::String, about_reuse);
     field("options", FieldKind::Map, about).with_members(vec![reuse])
-}
-
-/// The plugin that a mount's type may leave open. It counts as the type that is mounted.
-pub(super) fn plugin_name() -> Field {
-    field("plugin_name", FieldKind::String, "the plugin, where the type is \"plugin\"")
-        .counts_as("type")
-}
-
-/// The version of the plugin, which a new mount takes at once and a tuned mount is swapped to.
-pub(super) fn plugin_version() -> Field {
-    let about = "version of the plugin from the catalog, e.g. 1.2.0; empty leaves the choice open";
-    field("plugin_version", FieldKind::String, about)
-}
-
-/// Whether the version counts although another version is pinned.
-pub(super) fn override_pinned_version() -> Field {
-    let about = "whether plugin_version counts although another version is pinned";
-    field("override_pinned_version", FieldKind::Bool, about)
-}
-
-/// Returns the version that `values` choose.
-pub(super) fn choice(values: &Map<String, Value>) -> VersionChoice<'_> {
-    let asked = values.get("plugin_version").and_then(Value::as_str).unwrap_or_default();
-    let overrides_pin = values.get("override_pinned_version").and_then(Value::as_bool);
-    VersionChoice { asked, overrides_pin: overrides_pin.unwrap_or_default() }
 }
 
 /// The texts of which an empty one is a value like any other: no description, and the visibility
@@ -194,18 +157,6 @@ pub(super) fn of_config(
     Ok((folded.values, (!unknown.is_empty()).then_some(warning)))
 }
 
-/// A mount whose settings are changed.
-#[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
-    pub(super) class: Class,
-    /// `None` for an engine or auth method.
-    pub(super) builtin: Option<Builtin>,
-    /// Its type.
-    pub(super) kind: &'a str,
-    pub(super) running: Running<'a>,
-    pub(super) system: Lifetimes,
-}
-
 /// Changes what `values` names and keeps the rest (decision A6). Returns warnings.
 ///
 /// # Errors
@@ -216,18 +167,12 @@ pub(super) fn change(
     subject: &Subject<'_>,
 ) -> Result<Vec<String>, Failure> {
     check_tunable(values, subject)?;
-    replace(&mut settings.selection.plugin_version, plugin_version_of(values, subject)?);
-    let is_set = |name: &str| values.get(name).and_then(Value::as_bool);
-    replace(&mut settings.selection.override_pinned_version, is_set("override_pinned_version"));
+    version::change(settings, values, subject)?;
     let text = |name: &str| values.get(name).and_then(Value::as_str);
     let list = |name: &str| {
         let items = values.get(name)?.as_array()?.iter();
         Some(items.filter_map(Value::as_str).map(str::to_owned).collect::<Vec<String>>())
     };
-    let mode = text("plugin_rollback").map(RollbackMode::of_word).transpose()?;
-    replace(&mut settings.probation.plugin_rollback, mode);
-    replace(&mut settings.probation.plugin_probation, probation(values)?);
-    settings.probation.check()?;
     replace(&mut settings.default_ttl, lifetime(values, "default_lease_ttl")?);
     replace(&mut settings.max_ttl, lifetime(values, "max_lease_ttl")?);
     settings.check(subject.system)?;
@@ -273,12 +218,6 @@ fn lifetime(values: &Map<String, Value>, name: &str) -> Result<Option<u64>, Fail
     }
 }
 
-/// Returns the length of the probation in seconds, if `values` name a length.
-fn probation(values: &Map<String, Value>) -> Result<Option<u64>, Failure> {
-    let given = values.get("plugin_probation").map(duration::seconds).transpose();
-    given.map_err(|why| Failure::invalid(format!("plugin_probation: {why}")))
-}
-
 /// Adds to what is there: a client that sets one option does not know the others.
 fn add_options(settings: &mut Settings, values: &Map<String, Value>) {
     let given = values.get("options").and_then(Value::as_object).into_iter().flatten();
@@ -313,39 +252,6 @@ fn check_tunable(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<(
         ));
     }
     Ok(())
-}
-
-/// Returns the version that `values` ask for, if they ask for a version. The version of a plugin of
-/// this binary is stored as none, because that version changes with the binary.
-///
-/// # Errors
-/// 400 for a plugin other than the plugin of the mount, and for a version other than the version of
-/// `subject`.
-fn plugin_version_of(
-    values: &Map<String, Value>,
-    subject: &Subject<'_>,
-) -> Result<Option<String>, Failure> {
-    let text = |name: &str| values.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (name, version, Subject { kind, running, .. }) =
-        (text("plugin_name"), text("plugin_version"), subject);
-    if !name.is_empty() && name != *kind {
-        let name = quoted(name);
-        return Err(Failure::invalid(format!(
-            "plugin_name {name} is not the type of the mount, {kind}; leave it out"
-        )));
-    }
-    let number = version.trim_start_matches('v');
-    if version.is_empty() {
-        return Ok(None);
-    }
-    if number != running.version {
-        let (version, there_is) = (quoted(version), running.version);
-        return Err(Failure::invalid(format!(
-            "plugin_version {version} of {kind} is not in the catalog; there is {there_is}: give \
-             that, or leave it out"
-        )));
-    }
-    Ok(Some(if running.is_official { String::new() } else { number.to_owned() }))
 }
 
 /// Refuses a key that is not there. It is remembered by the unit, so that the key does not go

@@ -3,7 +3,9 @@
 use super::grants;
 use super::mount_path::path;
 use super::serving::{Serving, absent};
-use super::settings::{self, Subject};
+use super::settings;
+use super::subject::Subject;
+use super::version;
 use crate::api::after_commit::AfterCommit;
 use crate::api::call::Call;
 use crate::api::reply::{Body, Reply};
@@ -95,7 +97,7 @@ fn wanted_plugin(
     record: &MountRecord,
     values: &Map<String, Value>,
 ) -> Result<Option<Arc<EnginePlugin>>, Failure> {
-    let choice = settings::choice(values);
+    let choice = version::choice(values);
     if choice.asked.is_empty() {
         return Ok(None);
     }

@@ -1,0 +1,71 @@
+//! Pins: the version of a plugin for every mount that does not override the pin.
+//!
+//! Prevents a new version from reaching a mount because the version was uploaded: with a pin, the
+//! newest version is used only by mounts that name the version and override the pin.
+
+use super::entry::PluginType;
+use bulkhead_store::{Address, Index, Space, Unit};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::RwLock;
+
+/// Prefix of the keys of pins; type and name follow.
+pub(super) const PREFIX: &str = "pin/";
+
+/// A pin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pin {
+    #[serde(rename = "type")]
+    pub(crate) kind: PluginType,
+    pub(crate) name: String,
+    pub(crate) version: String,
+}
+
+stored!(Pin, "pin", reads_stored_pins);
+
+impl Pin {
+    /// Writes the pin into the unit.
+    pub(crate) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
+        unit.put(address(self.kind, &self.name), self.to_bytes()?, Index::default());
+        Ok(())
+    }
+
+    /// Deletes the pin of a plugin in the unit.
+    pub(crate) fn delete(unit: &mut Unit, kind: PluginType, name: &str) {
+        unit.delete(address(kind, name));
+    }
+
+    /// Reads the pin of a plugin. The unit relies on the row.
+    ///
+    /// # Errors
+    /// 500 for a row that cannot be read, 503 when the store cannot be read.
+    pub(crate) async fn read(
+        unit: &mut Unit,
+        kind: PluginType,
+        name: &str,
+    ) -> Result<Option<Self>, Failure> {
+        let found = unit.get(&address(kind, name)).await?;
+        let pin = found.map(|row| Self::from_bytes(&row.body)).transpose();
+        pin.map_err(|unreadable| unreadable.of(format_args!("the pin of {name}")))
+    }
+}
+
+fn address(kind: PluginType, name: &str) -> Address {
+    Address::new(Space::Core, format!("{PREFIX}{}/{name}", kind.word()))
+}
+
+/// The pins in memory, by type and name of the plugin.
+#[derive(Default)]
+pub(super) struct Pins(pub(super) RwLock<BTreeMap<(PluginType, String), String>>);
+
+/// The version of a plugin that an operator asks for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct VersionChoice<'a> {
+    /// Semantic version, with or without a leading `v`; empty leaves the choice to the server.
+    pub(crate) asked: &'a str,
+    /// Whether `asked` counts although another version is pinned.
+    pub(crate) overrides_pin: bool,
+}
