@@ -1,5 +1,5 @@
-//! `sys/mounts`: which engine serves which path. What is the same for auth methods takes the class
-//! of the mount, and is asked by `sys_auth.rs` too.
+//! `sys/mounts`: the endpoints that enable, list, tune and disable secrets engines. Functions that
+//! take the class of the mount also serve `sys_auth.rs`.
 
 mod enable;
 pub(super) mod grants;
@@ -90,7 +90,7 @@ async fn tune_auth(call: Call<'_>) -> Result<Reply, Failure> {
     tune_in(Class::Auth, call).await
 }
 
-/// All mounts of a class.
+/// Returns all mounts of a class.
 pub(super) fn list_in(class: Class, call: &Call<'_>) -> Reply {
     let listed = serving(call.core, class)
         .into_iter()
@@ -98,12 +98,12 @@ pub(super) fn list_in(class: Class, call: &Call<'_>) -> Reply {
     Body::Copied(listed.collect()).into()
 }
 
-/// One mount of a class.
+/// Returns the mount of a class at a path.
 pub(super) fn read_in(class: Class, call: &Call<'_>) -> Result<Reply, Failure> {
     Ok(Body::Data(Serving::at(call.core, class, call.fields.text("path"))?.info()).into())
 }
 
-/// Ends a mount of a class.
+/// Disables a mount of a class.
 pub(super) async fn disable_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     let listed = format!("{}/", fields.text("path"));

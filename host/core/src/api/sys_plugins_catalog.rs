@@ -1,4 +1,4 @@
-//! `sys/plugins/catalog`: which plugins there are, and bringing one along (decision H14).
+//! `sys/plugins/catalog`: lists, registers and removes plugins (decision H14).
 
 use super::after_commit::AfterCommit;
 use super::call::{Call, Fields};
@@ -12,7 +12,7 @@ use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
 
-/// Longest component: what the listener takes.
+/// Maximum size of an uploaded component, in bytes; the listener's limit.
 const COMPONENT_BYTES: u64 = 32 << 20;
 
 /// The rows of this file.
@@ -43,8 +43,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .fields([kind()])
             .handled_by(list),
         row::read(one, "a plugin").fields(here()).handled_by(read),
-        // A component is compiled outside of this process, and its bytes are stored before its
-        // row.
+        // Effectful: a component is compiled outside of this process, and its bytes are stored
+        // before its row.
         row::write(one, "register the component in the body as a plugin")
             .needs_sudo()
             .with_effect()
@@ -156,7 +156,7 @@ async fn register(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(follow(change).with_warnings(warnings))
 }
 
-/// The lines of `grants`; `None` where the field is left out, which says nothing.
+/// Returns the lines of `grants`, or `None` if the request does not have the field.
 fn ceiling(fields: Fields<'_>) -> Result<Option<Vec<Ask>>, Failure> {
     if !fields.has("grants") {
         return Ok(None);
@@ -203,7 +203,7 @@ async fn deregister(call: Call<'_>) -> Result<Reply, Failure> {
 /// Returns the version that a removal means, or `None` if the plugin is not in the catalog.
 ///
 /// # Errors
-/// 400 for a version that is not in the catalog, and where several versions leave the choice open.
+/// 400 if the version is not in the catalog, or if the request names no version of several.
 fn version_to_remove(versions: &[Listed], fields: Fields<'_>) -> Result<Option<String>, Failure> {
     let asked = fields.text("version").trim_start_matches('v');
     let numbers: Vec<&str> = versions.iter().map(|plugin| plugin.version.as_str()).collect();
@@ -224,7 +224,7 @@ fn version_to_remove(versions: &[Listed], fields: Fields<'_>) -> Result<Option<S
     }
 }
 
-/// The answer to a change of the catalog; `None` where it stays as it is.
+/// Returns the reply to a change of the catalog. `None`: the catalog is unchanged.
 fn follow(change: Option<catalog::Change>) -> Reply {
     let after_commit = change.map_or(AfterCommit::Nothing, AfterCommit::Catalog);
     Reply::from(Body::Nothing).after_commit(after_commit)

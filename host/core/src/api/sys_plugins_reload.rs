@@ -170,7 +170,7 @@ async fn status(call: Call<'_>) -> Result<Reply, Failure> {
     })?;
     let told = |(path, failure): &(String, Failure)| format!("{path}: {}", failure.message);
     let error: Vec<String> = reload.failed.iter().map(told).collect();
-    let result = json!({ "timestamp": timestamp(reload.time), "error": error.join("; ") });
+    let result = json!({ "timestamp": timestamp(reload.time / 1_000), "error": error.join("; ") });
     let node: Value = Map::from_iter([("local".to_owned(), result)]).into();
     let data = [("reload_id", json!(reload.id)), ("results", node)];
     Ok(Body::Data(data.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()).into())

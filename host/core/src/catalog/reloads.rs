@@ -12,7 +12,7 @@ const MOST_REMEMBERED: usize = 64;
 #[derive(Clone)]
 pub(crate) struct Reload {
     pub(crate) id: String,
-    /// Seconds of store time.
+    /// Milliseconds of store time.
     pub(crate) time: u64,
     /// The mounts that are served as before, each with the reason.
     pub(crate) failed: Vec<(String, Failure)>,

@@ -162,7 +162,7 @@ fn way_back(core: &Core, before: &Mount, swap: &Swap) -> Option<VersionBefore> {
     is_watched.then(|| VersionBefore {
         version: version.clone(),
         selection: settings.selection.clone(),
-        until: core.store.now().saturating_add(settings.probation.plugin_probation),
+        until: core.store.now().saturating_add(settings.probation.plugin_probation * 1_000),
     })
 }
 
@@ -203,7 +203,7 @@ async fn read_serving(
 pub(super) fn watch_probation(core: &Arc<Core>, uuid: &str) {
     let Some(mount) = core.mounts.by_uuid(uuid) else { return };
     let Some(before) = mount.record.before_swap.clone() else { return };
-    let left = Duration::from_secs(before.until.saturating_sub(core.store.now()));
+    let left = Duration::from_millis(before.until.saturating_sub(core.store.now()));
     if left.is_zero() {
         return;
     }

@@ -115,7 +115,7 @@ pub(crate) struct VersionBefore {
     pub(crate) version: String,
     #[serde(flatten)]
     pub(crate) selection: Selection,
-    /// End of the probation, in seconds of store time.
+    /// End of the probation, in milliseconds of store time.
     pub(crate) until: u64,
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct Rollback {
     /// The version that failed.
     pub(crate) from: String,
     pub(crate) to: String,
-    /// Seconds of store time.
+    /// Milliseconds of store time.
     pub(crate) time: u64,
     /// Whether the version before serves again.
     pub(crate) is_done: bool,

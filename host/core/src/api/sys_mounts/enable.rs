@@ -1,4 +1,4 @@
-//! Enabling: a plugin begins to serve a path.
+//! Enabling: mounts a plugin at a path.
 
 use super::grants;
 use super::mount_path::{mount_path, path};
@@ -14,7 +14,7 @@ use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 
-/// Settings that clients send beside `config`.
+/// Settings that clients also send outside of `config`.
 const OUTSIDE: [&str; 6] = [
     "description",
     "options",
@@ -48,7 +48,7 @@ pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Fai
     let Call { core, unit, fields, request, .. } = call;
     let path = mount_path(class, fields.text("path"))?;
     let (mut config, unknown) = settings::of_config(fields.get("config"))?;
-    // What is said outside of the config counts, where it says anything.
+    // A non-empty setting outside of `config` overrides the setting in `config`.
     let outside = settings::said(fields.all(), &request.fields);
     for name in OUTSIDE {
         let said = outside.get(name).filter(|value| value.as_str() != Some(""));
@@ -70,7 +70,7 @@ pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Fai
     Ok(Reply::from(Body::Nothing).with_warnings(warnings).after_commit(enabled))
 }
 
-/// The type, or the plugin that it leaves open.
+/// Returns the type, or the plugin's name if the type is `plugin`.
 fn kind(fields: Fields<'_>, config: &Map<String, Value>) -> Result<String, Failure> {
     let plugin_name = config.get("plugin_name").and_then(Value::as_str).unwrap_or_default();
     match (fields.text("type"), plugin_name) {

@@ -1,9 +1,8 @@
 //! The grants of a mount as clients send them: `grants` replaces the list, `add_grants` and
-//! `remove_grants` change it.
+//! `remove_grants` change the list.
 //!
-//! The attack this file stops: a line that is taken and not kept, or revoked and still there. A
-//! line that is no grant, and one that is to be removed and is not among the grants, is refused
-//! with its value.
+//! Prevents a grant that is accepted but not stored, and a revoked grant that remains. An error
+//! names each line that is not a valid grant, and each line to remove that the mount does not have.
 
 use crate::api::row::field;
 use crate::mounts::Running;
@@ -14,7 +13,7 @@ use bulkhead_wire::duration;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 
-/// Most grants of one mount, and lines of one ceiling.
+/// Maximum number of grants of a mount, and of lines of a ceiling.
 pub(crate) const MOST: usize = 256;
 
 /// The field that replaces the list.
@@ -40,11 +39,11 @@ pub(super) fn changes() -> [Field; 2] {
     ]
 }
 
-/// Changes the list of a mount of `kind` as `values` say.
+/// Applies `values` to the grants of a mount of `kind`.
 ///
 /// # Errors
-/// 400 that names the field and the line, also where the plugin's entry in the catalog rules it
-/// out.
+/// 400 that names the field and the line, also if the ceiling of the plugin in the catalog does not
+/// allow the line.
 pub(super) fn change(
     grants: &mut Option<Vec<Grant>>,
     values: &Map<String, Value>,
@@ -64,8 +63,8 @@ pub(super) fn change(
         return Ok(());
     }
     let before = grants.take().unwrap_or_else(|| running.usual.to_vec());
-    // A ceiling may have been lowered since: what is there already gives no more than the ceiling
-    // does.
+    // Existing grants are not checked: if the ceiling was lowered since, the ceiling already limits
+    // their effect.
     new.iter()
         .filter(|line| !before.contains(line))
         .try_for_each(|line| check_ceiling(line, kind, running))?;
@@ -90,8 +89,7 @@ pub(super) fn change(
     Ok(())
 }
 
-/// Refuses a deadline under which nothing outside could be made or revoked, beside what reaches
-/// outside.
+/// Refuses a deadline that is too short for a change outside, if the other lines reach outside.
 ///
 /// # Errors
 /// 400 that names the line.

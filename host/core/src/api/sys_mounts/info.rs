@@ -1,12 +1,13 @@
-//! A mount as listings and reads show it: the object of decision H13, every member always
-//! there.
+//! The JSON form of a mount in listings and reads: the object of decision H13, with every member
+//! always present.
 
 use crate::lifetimes::Lifetimes;
 use crate::mounts::{Class, MountRecord, Running};
 use crate::timestamp::timestamp;
 use serde_json::{Map, Value, json};
 
-/// The whole object. Lifetimes are as they were set: 0 is the system's.
+/// Returns the whole object. Lifetimes are shown as they were set; 0 stands for the system's
+/// lifetime.
 pub(super) fn info(record: &MountRecord, running: Running<'_>) -> Map<String, Value> {
     let mut info = brief(record);
     let own = Lifetimes { default: record.settings.default_ttl, max: record.settings.max_ttl };
@@ -27,19 +28,20 @@ pub(super) fn info(record: &MountRecord, running: Running<'_>) -> Map<String, Va
     info
 }
 
-/// The last automatic rollback of the plugin's version; null if there was none since the last swap.
+/// Returns the last automatic rollback of the plugin's version, or null if there was no rollback
+/// since the last swap.
 fn rollback_state(record: &MountRecord) -> Value {
     let Some(rollback) = &record.rollback else { return Value::Null };
     json!({
         "status": if rollback.is_done { "rolled-back" } else { "failed" },
         "from": rollback.from,
         "to": rollback.to,
-        "time": timestamp(rollback.time),
+        "time": timestamp(rollback.time / 1_000),
         "reason": rollback.reason,
     })
 }
 
-/// What every caller may see of a mount that is listed without a token.
+/// Returns the members that any caller may see of a mount that is listed without a token.
 pub(crate) fn brief(record: &MountRecord) -> Map<String, Value> {
     let members = [
         ("type", json!(record.kind)),
@@ -49,7 +51,7 @@ pub(crate) fn brief(record: &MountRecord) -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// What tuning reads: the lifetimes that hold, and what can be tuned besides.
+/// Returns the object that tuning reads: the effective lifetimes and the other tunable settings.
 pub(super) fn effective_config(
     record: &MountRecord,
     running: Running<'_>,
@@ -78,7 +80,7 @@ fn config(record: &MountRecord, running: Running<'_>, lifetimes: Lifetimes) -> M
         ("override_pinned_version", json!(settings.selection.override_pinned_version)),
         ("plugin_rollback", json!(settings.probation.plugin_rollback.word())),
         ("plugin_probation", json!(settings.probation.plugin_probation)),
-        // What holds, so that writing back what was read changes nothing.
+        // The effective grants, so that a client can write back the object without a change.
         ("grants", json!(settings.grants.as_deref().unwrap_or(running.usual))),
     ];
     let mut config: Map<String, Value> =

@@ -1,4 +1,4 @@
-//! The path of a mount as it stands in the URL.
+//! The path of a mount in the URL.
 
 use crate::api::row::field;
 use crate::mounts::Class;
@@ -11,10 +11,11 @@ pub(crate) fn path() -> Field {
     field("path", FieldKind::String, "path of the mount")
 }
 
-/// The path of a mount of a class, from what stands behind `sys/mounts/` or `sys/auth/`.
+/// Returns the path of a mount of `class`, given the part of the URL behind `sys/mounts/` or
+/// `sys/auth/`.
 ///
 /// # Errors
-/// 400 for what no mount can be at.
+/// 400 if no mount can be at the path.
 pub(super) fn mount_path(class: Class, path: &str) -> Result<MountPath, Failure> {
     let path = match class {
         Class::Secret => MountPath::new(path),

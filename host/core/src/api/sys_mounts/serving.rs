@@ -1,4 +1,4 @@
-//! What is listed as a mount: engines, auth methods, and the parts of the server.
+//! Entries of the mount listings: engines, auth methods, and the parts of the server.
 
 use super::info;
 use crate::core::Core;
@@ -8,14 +8,13 @@ use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Something that is listed as a mount.
+/// An entry of a mount listing.
 pub(crate) enum Serving {
     Mount(Arc<Mount>),
     Builtin(Builtin, Arc<MountRecord>),
 }
 
-/// The mounts of a class that serve, the parts of the server among them, with what runs behind
-/// them.
+/// Returns the serving mounts of a class, with the built-in parts of the server.
 pub(crate) fn serving(core: &Core, class: Class) -> Vec<Serving> {
     let builtins =
         Builtin::ALL.into_iter().map(|which| Serving::Builtin(which, core.mounts.builtin(which)));
@@ -29,10 +28,10 @@ pub(crate) fn serving(core: &Core, class: Class) -> Vec<Serving> {
 }
 
 impl Serving {
-    /// What is at `path`, as it stands in a listing, and serves.
+    /// Returns the serving entry with the listed path `path`.
     ///
     /// # Errors
-    /// 400 in the words that clients look for.
+    /// 400 if there is no such entry, in the words that clients match on.
     pub(super) fn at(core: &Core, class: Class, path: &str) -> Result<Self, Failure> {
         let path = format!("{}/", path.trim_end_matches('/'));
         let found = serving(core, class).into_iter().find(|one| one.record().path.listed() == path);
@@ -53,18 +52,18 @@ impl Serving {
         }
     }
 
-    /// What tuning reads.
+    /// Returns the object that tuning reads.
     pub(super) fn effective_config(&self, system: Lifetimes) -> Map<String, Value> {
         info::effective_config(self.record(), self.running(), system)
     }
 
-    /// The object of decision H13.
+    /// Returns the object of decision H13.
     pub(crate) fn info(&self) -> Map<String, Value> {
         info::info(self.record(), self.running())
     }
 }
 
-/// 400: there is no mount at the path.
+/// The error 400 for a path without a mount.
 pub(super) fn absent(class: Class, path: &str) -> Failure {
     Failure::invalid(match class {
         Class::Secret => format!("No secret engine mount at {path}"),

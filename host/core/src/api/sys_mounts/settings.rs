@@ -1,8 +1,8 @@
-//! The settings of a mount as clients send them: inside `config` when it is enabled, at the top
-//! level when it is tuned.
+//! The settings of a mount as clients send them: inside `config` when the mount is enabled, at the
+//! top level when the mount is tuned.
 //!
-//! The attack this file stops: a restriction that is taken and not kept. What would widen access by
-//! being ignored is refused; what has no effect yet is stored, with a warning that says so.
+//! Prevents a restriction that is accepted but not applied. A setting is refused if ignoring the
+//! setting would widen access; a setting without effect is stored with a warning.
 
 use super::grants;
 use super::subject::Subject;
@@ -18,7 +18,7 @@ use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::fields;
 use serde_json::{Map, Value};
 
-/// Headers that no component ever sees: each carries what opens a door.
+/// Headers that no component receives, because each can carry a credential.
 const TOKEN_HEADERS: [&str; 6] = [
     "authorization",
     "cookie",
@@ -28,7 +28,7 @@ const TOKEN_HEADERS: [&str; 6] = [
     "x-nomad-token",
 ];
 
-/// What is stored and does nothing, and why.
+/// Settings that are stored without effect, each with the reason.
 const WITHOUT_EFFECT: [(&str, &str); 4] = [
     ("force_no_cache", "nothing of a mount is cached outside of its storage"),
     ("passthrough_request_headers", "this version hands no header to a plugin"),
@@ -36,7 +36,7 @@ const WITHOUT_EFFECT: [(&str, &str); 4] = [
     ("delegated_auth_accessors", "no plugin of this version delegates its authentication"),
 ];
 
-/// What can be tuned of a part of the server.
+/// Settings that can be tuned at a built-in part of the server.
 const OF_BUILTINS: [&str; 4] = [
     "description",
     "audit_non_hmac_request_keys",
@@ -44,7 +44,7 @@ const OF_BUILTINS: [&str; 4] = [
     "listing_visibility",
 ];
 
-/// When names are locked, as one object.
+/// The setting with the rules for locking names after failed logins.
 const LOCKOUT: &str = "user_lockout_config";
 
 /// The fields of tuning, which are also the keys of `config`.
@@ -90,7 +90,7 @@ pub(super) fn fields() -> Vec<Field> {
     settings.into_iter().chain(version::fields()).collect()
 }
 
-/// When names are locked.
+/// The field with the rules for locking names after failed logins.
 fn lockout() -> Field {
     let reset = field(
         "lockout_counter_reset",
@@ -107,20 +107,21 @@ fn lockout() -> Field {
     field(LOCKOUT, FieldKind::Any, about).with_members(members)
 }
 
-/// The options of a mount, of which the host knows one.
+/// The field for the options of a mount. The host interprets a single option, the reuse of
+/// instances.
 pub(super) fn options(about: &str) -> Field {
     let about_reuse = "whether an instance serves several calls: fresh, the default, or bounded";
     let reuse = field(instance_reuse::OPTION, FieldKind::String, about_reuse);
     field("options", FieldKind::Map, about).with_members(vec![reuse])
 }
 
-/// The texts of which an empty one is a value like any other: no description, and the visibility
-/// that a mount has unless told otherwise, which must not be the harder to go back to.
+/// Settings for which an empty text is a value: no description, and the default visibility, so that
+/// going back to the default needs no special word.
 const MAY_BE_EMPTY: [&str; 2] = ["description", "listing_visibility"];
 
-/// Those of `values` that `sent`, the body as it came, says. What a client leaves open it may write
-/// as an empty text, and a limit must not end by that: the clients in Go send both lifetimes so
-/// beside each new description. `"system"`, `0`, `false`, `[]` and `{}` are said.
+/// Returns the entries of `values` that the body `sent` sets. An empty text sets nothing: the Go
+/// clients send both lifetimes as empty texts with each new description, and that must not remove a
+/// limit. `"system"`, `0`, `false`, `[]` and `{}` set a value.
 pub(super) fn said(values: &Map<String, Value>, sent: &Map<String, Value>) -> Map<String, Value> {
     let is_empty = |name: &str| {
         let text = sent.get(name).and_then(Value::as_str);
@@ -130,16 +131,17 @@ pub(super) fn said(values: &Map<String, Value>, sent: &Map<String, Value>) -> Ma
     said.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The members of `config`, by the same fields, and a warning about those that no field names.
+/// Reads the members of `config` with the fields of tuning. Also returns a warning about unknown
+/// members.
 ///
 /// # Errors
-/// 400 when it is no object, or a value does not fit.
+/// 400 if `config` is not an object, or a value does not fit its field.
 pub(super) fn of_config(
     config: Option<&Value>,
 ) -> Result<(Map<String, Value>, Option<String>), Failure> {
     let config = match config {
         None | Some(Value::Null) => return Ok((Map::new(), None)),
-        // A form, or a tool that writes every empty value as a text.
+        // A form, or a tool that sends every empty value as a text.
         Some(Value::String(text)) if text.is_empty() => return Ok((Map::new(), None)),
         Some(Value::Object(config)) => config,
         Some(_) => {
@@ -160,7 +162,7 @@ pub(super) fn of_config(
 /// Changes what `values` names and keeps the rest (decision A6). Returns warnings.
 ///
 /// # Errors
-/// 400 that names the field; `settings` may be half-changed then.
+/// 400 that names the field. `settings` may then be partly changed.
 pub(super) fn change(
     settings: &mut Settings,
     values: &Map<String, Value>,
@@ -291,7 +293,8 @@ fn warnings(values: &Map<String, Value>) -> Vec<String> {
     without.map(|(name, why)| format!("{name} is stored and has no effect: {why}")).collect()
 }
 
-/// The fields that say something: clients also write what they leave open, as empty texts.
+/// Returns the fields with a value that is not empty: clients also send unset fields as empty
+/// values.
 fn given(values: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
     let is_empty = |value: &Value| match value {
         Value::Null | Value::Bool(false) => true,

@@ -24,7 +24,7 @@ pub(crate) fn tuning_fields() -> Vec<Field> {
     [vec![path()], settings::fields(), grants::changes().into()].concat()
 }
 
-/// The settings that hold for a mount of a class.
+/// Returns the effective settings of a mount of a class.
 pub(crate) fn read_tuning_in(class: Class, call: &Call<'_>) -> Result<Reply, Failure> {
     let serving = Serving::at(call.core, class, call.fields.text("path"))?;
     Ok(Body::Data(serving.effective_config(call.core.lifetimes)).into())
@@ -39,7 +39,7 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
         Serving::Builtin(which, _) => Some(*which),
         Serving::Mount(_) => None,
     };
-    // As it is stored, so that of two who tune at once the later one runs again.
+    // Read from the store, so that the later of two concurrent changes conflicts and runs again.
     let stored = match builtin {
         Some(which) => Some(which.read(&core.store, unit).await?),
         None => MountRecord::read(unit, path).await?,
@@ -59,7 +59,7 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
     let selected_before = record.settings.selection.clone();
     let mut warnings = settings::change(&mut record.settings, &values, &subject)?;
     let swap = wanted.and_then(|plugin| {
-        // The swap after the commit stores the choice, so that a swap that fails leaves no trace.
+        // The swap after the commit stores the choice, so that a failed swap changes nothing.
         let selection = mem::replace(&mut record.settings.selection, selected_before);
         let version = plugin.recorded_version();
         if version == record.version && selection == record.settings.selection {

@@ -1,15 +1,15 @@
-//! Changes of a mount's grants: what the list is afterwards, and what is refused.
+//! Tests of changes of a mount's grants: the resulting list and the refusals.
 
 use super::*;
 use bulkhead_sandbox::Ask;
 use serde_json::json;
 
-/// The list after a change of `before`.
+/// Returns the list after a change of `before`.
 fn changed(before: Option<&[&str]>, values: Value) -> Result<Option<Vec<String>>, String> {
     below(None, before, values)
 }
 
-/// The same below a ceiling.
+/// Returns the list after a change of `before` below a ceiling.
 fn below(
     ceiling: Option<&[Ask]>,
     before: Option<&[&str]>,

@@ -1,4 +1,4 @@
-//! Settings as clients send them: what is taken, what is refused, what is warned of.
+//! Tests of settings as clients send them: accepted values, refusals and warnings.
 
 use super::*;
 use serde_json::json;
