@@ -1,9 +1,8 @@
 //! THE LIFE OF A REQUEST.
 //!
-//! [`handle`] and [`attempt`] are the whole of it, step by step; each step is a call that returns
-//! here. On a conflict the attempt is made again, in the request's turn, unless something outside
-//! may have been changed.
-//! After each failure, too, a response leaves and nothing half-done stays.
+//! [`handle`] and [`attempt`] are all of its steps in order; each step is a call that returns here.
+//! After a conflict the request is attempted again, in its turn, unless something outside may have
+//! been changed. A failed request also gets a response and leaves nothing half-done.
 
 mod answer;
 mod audit_trail;
@@ -41,7 +40,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// Serves one request. What the host's `table` says of it is `found`.
+/// Serves one request. `found` is the result of the look-up in the host's `table`.
 pub(crate) async fn handle(
     core: &Arc<Core>,
     table: &HostTable,
@@ -63,7 +62,7 @@ pub(crate) async fn handle(
     let renamed = api::canonical(request);
     let request = renamed.as_ref().unwrap_or(request);
 
-    // 3. to 6. Served requests and refused requests leave the same trail.
+    // 3. to 6. Served requests and refused requests leave the same audit trail.
     let destination = entered.as_ref().map(|(destination, _)| destination);
     let authenticated = caller.as_ref();
     let mut trail = AuditTrail::begin(Subject {
@@ -78,7 +77,7 @@ pub(crate) async fn handle(
         None => dispatch(core, table, request, (destination, authenticated), &mut trail).await,
     };
 
-    // 7. The answer, as far as it is recorded. A token without uses left ends with its last
+    // 7. The response, unless it cannot be recorded. A token without uses left ends with its last
     //    request.
     let response = trail.leave(served).await;
     if let Ok(caller) = &caller {
@@ -87,7 +86,7 @@ pub(crate) async fn handle(
     response
 }
 
-/// Serves a request in the way of its endpoint: without a token, or as its caller's policies allow.
+/// Serves a request according to its endpoint: without a token, or as its caller's policies allow.
 async fn dispatch(
     core: &Arc<Core>,
     table: &HostTable,
@@ -98,12 +97,12 @@ async fn dispatch(
     let is_open_row = destination.is_ok_and(Destination::is_open_row);
     let public = destination.ok().and_then(Destination::public);
     match (public, authenticated) {
-        // Its body is gone: what would be served is not what was asked for.
+        // The body was not read, so that the request is incomplete.
         (Some(_), _) | (_, Ok(_)) if request.is_unread => Err(came_too_early()),
         (Some(endpoint), Ok(caller)) => {
             Box::pin(serve_public(core, table, request, endpoint, Some(caller), trail)).await
         }
-        // It asks for no token: one that does not hold is as good as none.
+        // The endpoint needs no token: an invalid token counts as none.
         (Some(endpoint), Err(refused)) if refused.kind == Kind::PermissionDenied => {
             Box::pin(serve_public(core, table, request, endpoint, None, trail)).await
         }
@@ -117,7 +116,7 @@ async fn dispatch(
     }
 }
 
-/// Who has no token that holds is answered so often, and leaves no line when it is too often.
+/// Rate-limits callers without a valid token. Requests over the limit are refused and not audited.
 async fn admit_stranger(
     core: &Core,
     request: &Request,
@@ -131,12 +130,13 @@ async fn admit_stranger(
     }
 }
 
-/// The token, or the service, began to hold between the head of a request and its body.
+/// The error for a request whose body was not read, because its token or the service became valid
+/// only after its head had arrived.
 fn came_too_early() -> Failure {
     Failure::new(Kind::Unavailable, "the service was opened while this came; send it again")
 }
 
-/// Serves an endpoint that asks for no token.
+/// Serves an endpoint that needs no token.
 async fn serve_public(
     core: &Arc<Core>,
     table: &HostTable,
@@ -151,8 +151,8 @@ async fn serve_public(
     api::serve_without_a_token(core, table, asked, caller).await
 }
 
-/// Serves a row of a mount that asks for no token, and takes no notice of one. A stranger who is
-/// answered is none.
+/// Serves a route of a mount that needs no token, and ignores a token in the request. A caller
+/// without a valid token gets the rate-limit budget back if the request succeeds.
 async fn serve_open_row(
     core: &Arc<Core>,
     request: &Request,
@@ -170,8 +170,8 @@ async fn serve_open_row(
     served
 }
 
-/// What the caller may do, and for whom its token stands. A row that asks for no token asks for no
-/// policy.
+/// Returns the caller's rights and the entity of its token. A route that needs no token is not
+/// checked against policies.
 async fn rights_of(
     core: &Core,
     caller: Option<&Caller>,
@@ -181,7 +181,8 @@ async fn rights_of(
     Ok((Some(acl), standing))
 }
 
-/// Attempts a request, and attempts it again on a conflict while nothing outside was changed.
+/// Attempts a request, and attempts it again after a conflict as long as nothing outside was
+/// changed.
 async fn attempt_with_retries(
     core: &Arc<Core>,
     request: &Request,
@@ -204,18 +205,18 @@ async fn attempt_with_retries(
     }
 }
 
-/// What an attempt tells of itself.
+/// The state that an attempt reports to the retry loop.
 struct Progress<'a, 'b> {
     trail: &'a mut AuditTrail<'b>,
-    /// What it did to the world.
+    /// The effect of the attempt outside of the store.
     effect: &'a mut Effect,
     is_first: bool,
-    /// When the first attempt began.
+    /// Time when the first attempt began.
     began: Instant,
     turn: &'a Turn,
 }
 
-/// One attempt, as `docs/architecture.md` §3 numbers the steps.
+/// Makes one attempt; the step numbers are those of `docs/architecture.md` §3.
 async fn attempt(
     core: &Arc<Core>,
     request: &Request,
@@ -226,7 +227,8 @@ async fn attempt(
     let (acl, standing) = rights_of(core, caller).await?;
     progress.trail.stand(&standing);
 
-    // 3. Fields in canonical names, and create told from update by what exists.
+    // 3. Fields get their canonical names. A write is a create or an update, depending on whether
+    //    its object exists.
     let destination = destination.map_err(|unknown| match &acl {
         Some(acl) => policy_check::refuse_unknown(acl, request, unknown.clone()),
         None => unknown.clone(),
@@ -239,7 +241,8 @@ async fn attempt(
         folded.drop_unsaid(route, *creates);
     }
 
-    // 4. Policy, which yields the permit. What is wrong with the request is told after it.
+    // 4. Policy, which yields the permit. Errors in the request are reported only after the policy
+    //    check.
     let asked = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
     let asked = route.asked_as.unwrap_or(asked);
     let known = folded.as_ref().ok();
@@ -254,7 +257,7 @@ async fn attempt(
         fields::complete(route, &mut folded.values, creates || route.existence.is_none())?;
     }
 
-    // 5. The request is recorded, or goes no further.
+    // 5. The request is recorded, or ends here.
     progress.trail.enter(operation(request.verb, creates)).await?;
 
     // 6. The endpoint itself, then one commit, then the answer.
@@ -275,8 +278,8 @@ async fn attempt(
     serve(permitted, unit, progress.effect).await
 }
 
-/// Serves a permitted request where its destination says. On the heap: a request's future is moved
-/// several times, and would be as large as its largest endpoint.
+/// Serves a permitted request at its destination. Boxed: a request's future is moved several times,
+/// and would otherwise be as large as its largest endpoint.
 fn serve<'a>(
     permitted: PermittedRequest<'a>,
     unit: Unit,
@@ -289,7 +292,7 @@ fn serve<'a>(
             Box::pin(permitted.list_names(mount))
         }
         Place::Mount(_, mount) => Box::pin(permitted.call_component(mount, unit, effect)),
-        // It has no row, and comes here no further than its missing row.
+        // A plain HTTP request has no route, and `known_route` has failed before.
         Place::Raw(_) => Box::pin(async { Err(Failure::internal("plain HTTP has no row")) }),
     }
 }

@@ -1,4 +1,4 @@
-//! Serving a permitted request by entering a component.
+//! Serving a permitted request by a call of its component.
 
 use super::answer;
 use super::login_lockout::LoginAttempt;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// When a call is stopped, in the two clocks that are asked.
+/// The deadline of a call, in both clocks.
 #[derive(Clone, Copy)]
 struct Deadline {
     instant: Instant,
@@ -35,13 +35,13 @@ struct Deadline {
 /// The outcome of a call.
 struct Settled {
     answer: Result<Response, Failure>,
-    /// A lease is stored, or a reservation whose end is owed. Where the store does not tell whether
-    /// a commit was made, it takes no other one.
+    /// True if a lease is stored, or a reservation that due work must still end. After a commit
+    /// with an unknown outcome the store accepts no further commits.
     leaves_leases: bool,
 }
 
 impl PermittedRequest<'_> {
-    /// A row of the component's table: one call, in an instance of its own or one that is lent.
+    /// Serves a route of the component's table with one call, in a fresh or a reused instance.
     pub(super) async fn call_component(
         self,
         mount: &Arc<Mount>,
@@ -61,10 +61,10 @@ impl PermittedRequest<'_> {
         entered?.answer
     }
 
-    /// Lets the component answer.
+    /// Calls the component.
     ///
     /// # Errors
-    /// Why it was not entered.
+    /// The reason if the component was not entered.
     async fn enter_component(
         &self,
         mount: &Arc<Mount>,
@@ -116,7 +116,7 @@ impl PermittedRequest<'_> {
         Ok(settled)
     }
 
-    /// Its place among the leases of the mount, where it may make one.
+    /// Reserves a place in the mount's lease quota, if the route can make a lease.
     async fn place_for_a_lease(&self, mount: &Mount) -> Result<Option<Place>, Failure> {
         if !self.route.leases {
             return Ok(None);
@@ -126,8 +126,8 @@ impl PermittedRequest<'_> {
         self.core.quotas.let_in(&self.core.store, uuid, below).await
     }
 
-    /// Words and commits what the component answered. What it reserved and the commit did not
-    /// confirm is undone.
+    /// Commits the component's answer and builds the response. Reservations that the commit did not
+    /// confirm are undone.
     async fn settle(
         &self,
         mount: &Arc<Mount>,
@@ -156,7 +156,7 @@ impl PermittedRequest<'_> {
         Settled { answer, leaves_leases }
     }
 
-    /// The tree of calls that begins here, which knows what is secret in the request.
+    /// Begins the tree of calls. The tree knows the secret fields of the request.
     pub(super) fn call_tree(&self) -> Arc<CallTree> {
         let tree = Arc::new(CallTree::of(Client::of(self.request.remote)));
         for secret in fields::secrets(&self.route.fields, &self.folded.values) {
@@ -165,7 +165,7 @@ impl PermittedRequest<'_> {
         tree
     }
 
-    /// When the call is stopped: counted from the first attempt at its request.
+    /// Returns the deadline of the call, counted from the first attempt at its request.
     fn deadline(&self, mount: &Mount) -> Deadline {
         let time = self.time_limit(mount);
         let instant = self.began + time;
@@ -174,13 +174,13 @@ impl PermittedRequest<'_> {
         Deadline { instant, store_time: self.core.store.now().saturating_add(milliseconds) }
     }
 
-    /// How long the call may take: what its route or else the server says, where the mount's limit
-    /// is not shorter.
+    /// Returns the time limit of the call: the limit of the route or else of the server, capped by
+    /// the limit of the mount.
     fn time_limit(&self, mount: &Mount) -> Duration {
         let usual = self.core.process.settings.request_timeout;
         let time =
             if self.route.deadline == 0 { usual } else { Duration::from_secs(self.route.deadline) };
-        // A route's table is its author's word, and may say any number.
+        // The author of a plugin sets the route's limit, and may set any number.
         [mount.compartment.limits().deadline, Limits::CEILING.deadline]
             .into_iter()
             .flatten()
@@ -192,7 +192,7 @@ impl PermittedRequest<'_> {
         Ok(LeasePath { path, caller, deadline: deadline.store_time })
     }
 
-    /// The call as the contract words it.
+    /// Returns the call in the types of the contract.
     fn contract_call(&self, mount: &Mount, deadline: Deadline) -> Result<contract::Call, Failure> {
         let now = self.core.store.now();
         let left = self.caller.and_then(|caller| caller.record.left(now));
@@ -209,8 +209,8 @@ impl PermittedRequest<'_> {
         })
     }
 
-    /// The caller as the plugin sees it. Its id stands for the token on this mount and nowhere
-    /// else; it is empty where there is none.
+    /// Returns the caller as the plugin sees it. The id identifies the token on this mount only; it
+    /// is empty if there is no token.
     fn contract_caller(&self, mount: &Mount) -> contract::Caller {
         let hash = self.caller.map(|caller| {
             let named = format!("{} {}", mount.record.uuid, caller.hash);
@@ -228,8 +228,8 @@ impl PermittedRequest<'_> {
     }
 }
 
-/// What a call reserved and did not confirm is undone by due work; a confirmed reservation is gone
-/// already. `true` where nothing was to be undone, because nothing was made.
+/// Lets due work undo the reservations that a call did not confirm; a confirmed reservation no
+/// longer exists. Returns true if all of them were withdrawn, so that nothing is left to undo.
 async fn undo_unconfirmed(core: &Core, reserved: &[Reserved]) -> bool {
     if let Err(failure) = leases::undo(&core.store, reserved).await {
         // Nothing is lost: the reservation is due by itself, a minute after its call's deadline.
@@ -239,7 +239,7 @@ async fn undo_unconfirmed(core: &Core, reserved: &[Reserved]) -> bool {
     reserved.iter().all(|one| one.withdrawn)
 }
 
-/// JSON text of an object.
+/// Returns an object as JSON text.
 fn object_text(values: &Map<String, Value>) -> Result<String, Failure> {
     serde_json::to_string(values).map_err(|error| Failure::internal(error.to_string()))
 }

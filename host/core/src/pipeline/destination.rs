@@ -1,4 +1,4 @@
-//! Where a request goes: an endpoint of the host, or a route of a mount's component.
+//! The destination of a request: an endpoint of the host, or a route of a mount's component.
 
 use crate::api::{Answers, Endpoint, Found, PublicEndpoint, unsupported};
 use crate::core::Core;
@@ -10,7 +10,7 @@ use bulkhead_wire::request::Request;
 use bulkhead_wire::route::Match;
 use std::sync::Arc;
 
-/// What answers.
+/// The code that serves a request.
 pub(super) enum Place<'a> {
     /// An endpoint of the host itself.
     Host(&'a Endpoint),
@@ -20,37 +20,37 @@ pub(super) enum Place<'a> {
     Raw(Arc<Mount>),
 }
 
-/// A request's place, and what its path carried.
+/// The place of a request, and the captures of its path.
 pub(super) struct Destination<'a> {
     pub(super) place: Place<'a>,
     pub(super) captures: Vec<(String, String)>,
 }
 
 impl Destination<'_> {
-    /// The endpoint, if it asks for no token.
+    /// Returns the endpoint if it needs no token.
     pub(super) fn public(&self) -> Option<PublicEndpoint<'_>> {
         let Place::Host(Endpoint { route, answers }) = &self.place else { return None };
         let Answers::WithoutToken(handler) = answers else { return None };
         Some(PublicEndpoint { route, handler, captures: &self.captures })
     }
 
-    /// Whether it is a row of a mount that asks for no token: a login, or one that is public.
+    /// Returns true for a mount's route that needs no token: a login or a public route.
     pub(super) fn is_open_row(&self) -> bool {
         matches!(self.place, Place::Mount(..)) && self.route().is_some_and(Route::asks_for_no_token)
     }
 
-    /// Whether it is plain HTTP, which asks for no token of the host.
+    /// Returns true for plain HTTP, which needs no token of the host.
     pub(super) fn is_raw(&self) -> bool {
         matches!(self.place, Place::Raw(_))
     }
 
-    /// Whether it is served also when no audit device records it.
+    /// Returns true if the endpoint is served even if no audit device records the request.
     pub(super) fn goes_unrecorded(&self) -> bool {
         let Place::Host(endpoint) = &self.place else { return false };
         matches!(endpoint.answers, Answers::Permitted { goes_unrecorded: true, .. })
     }
 
-    /// A unit of work for a request that goes there.
+    /// Begins a unit of work for a request to this destination.
     pub(super) fn begin_unit(&self, core: &Core) -> Unit {
         match &self.place {
             Place::Host(_) => core.store.begin(),
@@ -58,15 +58,15 @@ impl Destination<'_> {
         }
     }
 
-    /// The row of the table.
+    /// Returns the route of the request.
     ///
     /// # Errors
-    /// 500 where the mount's table has none, which cannot be.
+    /// 500 if the mount's table has no such row, which cannot happen.
     pub(super) fn known_route(&self) -> Result<&Route, Failure> {
         self.route().ok_or_else(|| Failure::internal("the route table changed under a request"))
     }
 
-    /// The row of the table.
+    /// Returns the route of the request; `None` for plain HTTP.
     pub(super) fn route(&self) -> Option<&Route> {
         match &self.place {
             Place::Host(endpoint) => Some(&endpoint.route),
@@ -100,7 +100,7 @@ pub(super) async fn enter<'a>(
     }
 }
 
-/// Finds the row of a mount.
+/// Finds the mount of the request, and the route in the mount's table.
 fn find_in_mounts<'a>(
     core: &Core,
     request: &Request,
@@ -129,7 +129,7 @@ fn find_in_mounts<'a>(
     Ok((mount, Destination { place, captures }))
 }
 
-/// 404, in the words that clients look for (decision H4).
+/// The error 404 for a path without a mount, in the words that clients match on (decision H4).
 fn unmounted(path: &str) -> Failure {
     let path = quoted(path);
     Failure::new(

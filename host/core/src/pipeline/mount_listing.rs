@@ -1,4 +1,4 @@
-//! Serving a listing of a mount: its names are paged by the host, without running plugin code.
+//! Listings of a mount. The host pages the names without running plugin code.
 
 use super::answer;
 use super::permitted_request::PermittedRequest;
@@ -14,7 +14,7 @@ use serde_json::Map;
 use std::sync::Arc;
 
 impl PermittedRequest<'_> {
-    /// Answers the names below the prefix of its route.
+    /// Lists the names below the prefix of the route.
     pub(super) async fn list_names(self, mount: &Arc<Mount>) -> Result<Response, Failure> {
         self.count(mount)?;
         let prefix = self.route.list.as_deref().unwrap_or_default();
@@ -25,8 +25,8 @@ impl PermittedRequest<'_> {
         Ok(api::respond_listed(envelope, listing))
     }
 
-    /// Names below `prefix`: all, or as `after` and `limit` of the query say. Read page by page,
-    /// each as it is at that moment.
+    /// Returns the names below `prefix`, as far as `after` and `limit` of the query select them.
+    /// Each page is read at its own point in time.
     async fn read_names(&self, prefix: &str) -> Result<Option<Listing>, Failure> {
         let Paging { after, limit } = Paging::of(&self.request.fields)?;
         let mut text = ListingText::of_names(&self.core.listings);

@@ -1,13 +1,13 @@
 //! THE LIFE OF A REQUEST OF PLAIN HTTP, which its component authenticates itself.
 //!
-//! Found, limited, recorded and admitted like any other request, without a token of the host and
-//! without policy. A component that answers a park lets the request wait: it holds no instance, no
-//! admission and no place inside of its mount, and runs again when a key that it waits for is
+//! The request is routed, rate-limited, recorded and admitted like any other request, without a
+//! token of the host and without policy. A component can park its request: the waiting request
+//! holds no instance, no admission and no place in its mount, and runs again when a watched key is
 //! written (see [`crate::parking`]).
 //!
-//! The attack this file stops: a component that learns tokens of the host, or rules a connection
-//! of it. Only headers that its description names are handed on, and of its answer only headers
-//! that concern the answer.
+//! Prevents a component from learning tokens of the host, and from controlling the host's
+//! connection. The component receives only the headers that its description names, and can set only
+//! headers that concern the answer.
 
 mod exchange;
 
@@ -36,9 +36,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Longest wait of one run.
+/// Maximum time for which one run may park its request.
 const LONGEST_WAIT: Duration = Duration::from_secs(660);
-/// Why a request runs, as the contract words it.
+/// The reason for a run, as the contract words it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Run {
     First,
@@ -56,7 +56,7 @@ impl Run {
     }
 }
 
-/// Serves one request of plain HTTP. `gone` resolves when its client went away.
+/// Serves one request of plain HTTP. `gone` resolves when the client disconnects.
 pub(crate) async fn handle_raw(
     core: Arc<Core>,
     table: &HostTable,
@@ -81,20 +81,20 @@ pub(crate) async fn handle_raw(
         destination: Some(&destination),
         caller: None,
     });
-    // On the heap, piece by piece: a request that waits is as large as the largest piece of its
-    // future that is not.
+    // Each part of the future is boxed: a waiting request is as large as the largest part that is
+    // not.
     let served = match Box::pin(trail.enter(operation(recorded.verb, false))).await {
         Ok(()) => Box::pin(serve(&core, &mount, &request, in_flight, gone)).await,
         Err(unrecorded) => Err(unrecorded),
     };
-    // A caller whom the component let in is no stranger.
+    // The component accepted the caller: the rate-limit budget is returned.
     if served.as_ref().is_ok_and(|answer| ![401, 403].contains(&answer.status)) {
         core.process.strangers.give_back(remote);
     }
     Box::pin(leave(trail, served)).await
 }
 
-/// The mount, if its component answers plain HTTP.
+/// Returns the mount if its component answers plain HTTP.
 fn find(core: &Core, request: &RawRequest) -> Result<Arc<Mount>, Failure> {
     let path = &request.place.mount;
     let mount = core.mounts.at(path).filter(|mount| {
@@ -108,7 +108,7 @@ fn find(core: &Core, request: &RawRequest) -> Result<Arc<Mount>, Failure> {
     })
 }
 
-/// The answer, if it could be recorded.
+/// Returns the answer if it could be recorded.
 async fn leave(trail: AuditTrail<'_>, served: Result<RawResponse, Failure>) -> RawResponse {
     let (answer, told) = match served {
         Ok(answer) => {
@@ -129,7 +129,7 @@ async fn leave(trail: AuditTrail<'_>, served: Result<RawResponse, Failure>) -> R
     }
 }
 
-/// Runs the request, and lets it wait where its component says so.
+/// Runs the request, and lets it wait if its component parks it.
 async fn serve(
     core: &Arc<Core>,
     mount: &Arc<Mount>,
@@ -162,7 +162,7 @@ async fn serve(
     respond(&mount, reply)
 }
 
-/// A name that equal requests of a mount have, and no others.
+/// Returns a name that equal requests of a mount share, and no other request has.
 fn group_name(core: &Core, mount: &Mount, request: &RawRequest) -> String {
     let access = mount.plugin.engine.description().raw.clone().unwrap_or_default();
     let mut text = Vec::new();
@@ -190,8 +190,8 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Runs the request again at each change, until it is answered or no caller waits. `seen` is
-    /// the number of the mount's data before the first run.
+    /// Runs the request again after each change, until it is answered or no caller waits. `seen` is
+    /// the change counter of the mount's data before the first run.
     async fn drive(self, uuid: String, park: Park, seen: u64) {
         let Self { core, request, group } = self;
         let full = |keys: &[String]| keys.iter().map(|key| format!("{uuid}/{key}")).collect();
@@ -226,7 +226,7 @@ impl Waiting {
     }
 }
 
-/// Runs a request that waited, in the mount as it is now.
+/// Runs a parked request again, in the current state of its mount.
 async fn run_again(
     core: &Arc<Core>,
     uuid: &str,
@@ -236,7 +236,7 @@ async fn run_again(
     run(core, uuid, request, Run::Changed).await
 }
 
-/// Keeps the service from being sealed while a request that waited runs.
+/// Keeps the service from being sealed while a parked request runs.
 ///
 /// # Errors
 /// 503 once the service is being sealed.
@@ -245,8 +245,8 @@ fn again(core: &Core) -> Result<InFlight, Failure> {
     if core.sealing.has_begun() { Err(sealed()) } else { Ok(in_flight) }
 }
 
-/// Runs the component that serves the mount now, and runs the component again after a conflict
-/// while nothing outside was changed. Returns the mount with the reply.
+/// Runs the component that currently serves the mount, and runs it again after a conflict as long
+/// as nothing outside was changed. Returns the mount with the reply.
 ///
 /// # Errors
 /// 404 if the mount was disabled or moved.
@@ -334,7 +334,7 @@ impl RawCall<'_> {
         settled
     }
 
-    /// The request as the contract words it.
+    /// Returns the request in the types of the contract.
     fn contract_request(&self, headers: Vec<RawHeader>) -> ContractRequest {
         let Self { core, mount, request, .. } = *self;
         let left = self.until.saturating_duration_since(Instant::now());

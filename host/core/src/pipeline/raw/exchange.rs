@@ -10,7 +10,7 @@ use bulkhead_wire::request::Request;
 use serde_json::Map;
 use std::sync::Arc;
 
-/// Headers of an answer that only the listener may set.
+/// Headers that only the listener may set.
 const OF_THE_CONNECTION: [&str; 8] = [
     "connection",
     "content-encoding",
