@@ -1,9 +1,9 @@
-//! What lives and ends over time: the service's opening and seal, the ends of leases and tokens,
-//! mounts that are disabled, moved, migrated, reloaded, revived and swapped, and what takes effect
-//! after a commit.
+//! Changes of state over time: opening and sealing the service, ending leases and tokens,
+//! disabling, moving, migrating, reloading, reviving and swapping mounts, and the effects of a
+//! commit.
 //!
-//! Knows every noun through [`Core`](crate::core::Core), and the order in which they change. Never
-//! knows requests: the files of `api` and the pipeline call these functions.
+//! These functions reach the other modules through [`Core`](crate::core::Core) and fix the order of
+//! the changes. They do not know requests: `api` and the pipeline call them.
 
 mod after_commit;
 mod attempts;

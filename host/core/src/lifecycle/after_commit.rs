@@ -1,4 +1,4 @@
-//! What takes effect in this process once it is committed: changes of mounts and of the catalog.
+//! Effects of a commit in this process: changes of mounts and of the catalog.
 
 use super::ending::in_background;
 use super::{remount, revive, swap};
@@ -8,10 +8,10 @@ use crate::mounts::{Change, Swap};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// Lets a committed change of a mount take effect.
+/// Applies a committed change of a mount.
 ///
 /// # Errors
-/// When the mount cannot be made anew, or another version of its plugin cannot serve it.
+/// If the mount cannot be rebuilt, or another version of its plugin cannot serve the mount.
 pub(crate) async fn apply_mount_change(core: &Arc<Core>, change: Change) -> Result<(), Failure> {
     match change {
         Change::Enabled(record) => core.mounts.serve(*record, &core.catalog),
@@ -22,7 +22,7 @@ pub(crate) async fn apply_mount_change(core: &Arc<Core>, change: Change) -> Resu
             let regranted = before.is_some_and(|before| before != record.settings.grants);
             core.mounts.update(*record, &core.catalog)?;
             if regranted {
-                // They were opened by what the mount was granted before.
+                // Outbound sessions were opened under the old grants.
                 core.sandbox.close_mount(&uuid);
             }
             match swap {
@@ -46,7 +46,7 @@ pub(crate) async fn apply_mount_change(core: &Arc<Core>, change: Change) -> Resu
 /// Swaps the mount to the version that the operator asked for.
 async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failure> {
     let (owner, uuid, swap) = (Arc::clone(core), uuid.to_owned(), swap.clone());
-    // In a task, so that the exchange is completed when the client does not wait.
+    // In a task of its own, so that the swap completes even if the client disconnects.
     let work = async move { swap::swap(&owner, &uuid, &swap).await };
     let swapped = in_background(core, work)?.await;
     swapped.unwrap_or_else(|_| Err(Failure::internal("the swap ended early"))).map_err(|failure| {
@@ -60,11 +60,11 @@ async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failur
     })
 }
 
-/// Lets a committed change of the catalog take effect. Mounts that waited for the plugin serve
-/// again, and those that have it go by its ceiling.
+/// Applies a committed change of the catalog. Mounts that waited for the plugin serve again, and
+/// mounts of the plugin apply its new ceiling.
 ///
 /// # Errors
-/// When a mount cannot be made anew.
+/// If a mount cannot be rebuilt.
 pub(crate) async fn apply_catalog_change(
     core: &Arc<Core>,
     change: catalog::Change,

@@ -1,9 +1,9 @@
-//! Requests, and calls that no request makes, begin again at once after a lost race, in their turn.
+//! Retries after conflicts: requests and background calls begin again at once, in their turn.
 //!
-//! The fault this file prevents: a rotation or a revocation never finishes, or counts as one that
-//! its target refused, because callers or other due work keep changing a record that the component
-//! reads before the component asks its target. Due work and renewals run at least once, so that the
-//! host may repeat a call although the call asked its target before.
+//! Prevents a rotation or a revocation that never finishes, or that counts as refused by its
+//! target, because other work keeps changing a record that the component reads before the call to
+//! the target. Due work and renewals run at least once, so that the host may repeat a call that has
+//! already reached its target.
 
 use crate::core::Core;
 use bulkhead_store::{Turn, Unit};
@@ -11,11 +11,12 @@ use bulkhead_wire::failure::{Failure, Kind};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Most attempts of one call. More than a few are made only where records are listed in different
-/// ways by many others, of whom each attempt meets some; or where requests that have changed their
-/// target, and so give way to no turn, follow each other without a pause, as rotations may.
+/// Maximum number of attempts of one call. More than a few occur only in two cases: many others
+/// list records in different ways, so that each attempt conflicts with some of them; or requests
+/// that changed their target, and therefore yield to no turn, follow each other without a pause, as
+/// rotations may.
 const MOST: u32 = 256;
-/// Before an attempt that has no turn to wait for.
+/// Pause before an attempt that has no turn to wait for.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Counts the attempts of one call, and holds the turn for which the call waits between attempts.
@@ -47,22 +48,23 @@ impl Attempts {
         unit.in_turn(self.next())
     }
 
-    /// Returns whether the call is to be repeated after an attempt with the result `ended`. On
-    /// `true`, the turn of the call has come.
+    /// Returns true if the call must be repeated after an attempt with the result `ended`. The turn
+    /// of the call has then come.
     pub(crate) async fn continue_after<T>(&self, ended: &Result<T, Failure>) -> bool {
         let goes_on = ended.as_ref().is_err_and(lost_a_race)
             && self.made < MOST
             && Instant::now() < self.until;
         if goes_on && !Box::pin(self.turn.wait(self.until)).await {
-            // Met by no unit of the call itself, but by one that the host made for it.
+            // The conflict was not in a unit of the call, but in a unit that the host began for the
+            // call.
             tokio::time::sleep(PAUSE).await;
         }
         goes_on
     }
 }
 
-/// Whether the failure is a conflict of our own store. A component's or a target's conflict reaches
-/// core as another kind.
+/// Returns true if the failure is a conflict of our own store. A conflict in a component or a
+/// target has another kind.
 pub(super) fn lost_a_race(failure: &Failure) -> bool {
     failure.kind == Kind::Conflict
 }

@@ -8,12 +8,12 @@ use crate::mounts;
 use bulkhead_store::{StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 
-/// What becomes of leases whose end needs a plugin that is to be removed.
+/// Treatment of leases whose end needs the plugin to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needed {
-    /// It is not removed while there are any.
+    /// The plugin is not removed while such leases exist.
     Kept,
-    /// They are left to wait for its return.
+    /// The leases wait until the plugin is registered again.
     Abandoned,
 }
 
@@ -30,16 +30,16 @@ pub(crate) struct Removal<'a> {
 pub(crate) struct Deregistered {
     /// `None`: there is no such version.
     pub(crate) change: Option<Change>,
-    /// How many leases wait for its return, and what for.
+    /// Tells the number of leases that wait for the plugin.
     pub(crate) warning: Option<String>,
 }
 
-/// Deletes the row of the version in the unit. The stored component goes when the service opens
-/// next.
+/// Deletes the row of the version in the unit. The stored component is deleted when the service
+/// opens next.
 ///
 /// # Errors
 /// 400 for a plugin of this binary, for a version that serves a mount or is pinned, and for a
-/// database plugin that live leases need, unless those are abandoned.
+/// database plugin that live leases need, unless these leases are abandoned.
 pub(crate) async fn deregister(
     core: &Core,
     unit: &mut Unit,
@@ -78,7 +78,8 @@ pub(crate) async fn deregister(
     }
     let waiting = match kind {
         PluginType::Database => core.leases.count_needing(name).await?,
-        // Its mounts are gone, and their leases were ended before them.
+        // A lease of a mount is ended by the version that serves the mount, and this version serves
+        // none.
         PluginType::Auth | PluginType::Secret => 0,
     };
     if waiting > 0 && needed == Needed::Kept {

@@ -1,9 +1,8 @@
-//! Disabling a mount: no request, no lease, no row is left.
+//! Disabling a mount, with its requests, leases and rows.
 //!
-//! The fault this file stops: a credential that cannot be ended any more, because its lease went
-//! with its mount. Rows are deleted only after every lease was ended; where one cannot be, the
-//! mount serves again. Each step is stored before it is taken, so that another process goes on
-//! where this one died.
+//! Prevents a credential that can never be revoked because its lease was deleted with the mount.
+//! Rows are deleted only after all leases have ended; if a lease cannot be ended, the mount serves
+//! again. Each step is stored before it is taken, so that another process can go on after a crash.
 
 use super::ending::{end_all, in_background};
 use super::erase::erase;
@@ -16,28 +15,26 @@ use bulkhead_wire::name::MountPath;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a caller waits for the leases of the mount to end.
+/// Maximum time that a caller waits for the leases of the mount to end.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Disables the mount at `path`, and waits for that. Where nothing is mounted, there is nothing to
-/// do.
+/// Disables the mount at `path` and waits for the end. Does nothing if nothing is mounted.
 ///
 /// # Errors
-/// 400 or 502 with the reason and the remedy when a lease cannot be ended: the mount serves again
-/// then. 400 while it is being moved. 503 where due work is suspended, and nothing was begun; 503
-/// when the store fails, and what was begun goes on when it is asked again, and at the next
-/// unsealing.
+/// 400 or 502 with the reason and the remedy if a lease cannot be ended; the mount then serves
+/// again. 400 while the mount is being moved. 503 if due work is suspended; nothing was begun. 503
+/// if the store fails; the removal then goes on at the next call and at the next unsealing.
 pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Failure> {
     let Some(mount) = core.mounts.at(path) else {
         if let Some(waits) = core.mounts.unavailable_at(path.as_str()) {
             return Err(waits);
         }
-        // A row that does not open is told: its data would stay for ever.
+        // Reports a record that cannot be opened, because its data would stay forever.
         return MountRecord::read(&mut core.store.begin(), path).await.map(drop);
     };
-    // Before it waits in turn: the move may take long, and its end is elsewhere.
+    // Checked before waiting for the claim: a move may take long and ends at another path.
     check_stays(&mount)?;
-    // In a task, so that it goes on when the client does not wait.
+    // In a task of its own, so that the removal goes on if the client disconnects.
     let done = in_background(core, remove(Arc::clone(core), mount))?;
     let Ok(done) = tokio::time::timeout(PATIENCE, done).await else {
         return Err(Failure::new(
@@ -53,7 +50,7 @@ pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Fa
     done.unwrap_or_else(|_| Err(Failure::internal("disabling the mount ended early")))
 }
 
-/// Goes on with the removal of a mount, and tells of its failure in the log.
+/// Resumes the removal of a mount, and logs a failure.
 pub(super) async fn resume_removal(core: Arc<Core>, mount: Arc<Mount>) {
     let path = mount.record.path.to_string();
     if let Err(failure) = remove(Arc::clone(&core), mount).await {
@@ -61,10 +58,10 @@ pub(super) async fn resume_removal(core: Arc<Core>, mount: Arc<Mount>) {
     }
 }
 
-/// Removes the mount that was `found`, and none that was enabled at its path since.
+/// Removes the mount `found`, but no mount that was enabled at its path since.
 async fn remove(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
     let path = found.record.path.clone();
-    // One after the other: the second finds nothing, or tries again.
+    // Removals run one after the other: the second finds no mount, or tries again.
     let claim = core.claims.claim_in_turn(&found.record.address()).await;
     let mount = core.mounts.by_uuid(&found.record.uuid).filter(|mount| mount.record.path == path);
     let Some(mount) = mount else { return Ok(()) };
@@ -72,15 +69,15 @@ async fn remove(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
     if mount.record.phase == Phase::Erasing {
         return erase(core, mount, claim).await;
     }
-    // Before its end is stored, which would have to be taken back.
+    // Checked before the phase is stored, which would otherwise have to be reverted.
     core.leases.assert_ends_work()?;
     match empty(&core, &mount).await {
         Ok(mount) => {
             core.log.line("info", "mount-disabled", &[("mount", path.to_string())]);
             erase(core, mount, claim).await
         }
-        // Cut by a seal of the service, it goes on after the next unsealing; a lease whose end was
-        // cut says so in words of its own.
+        // Interrupted by sealing: the removal goes on after the next unsealing. A lease whose end
+        // was interrupted fails with a message of its own.
         Err(failure) if core.sealing.has_begun() => Err(failure),
         Err(failure) => {
             serve_again(&core, &path).await;
@@ -89,7 +86,7 @@ async fn remove(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
     }
 }
 
-/// Refuses to remove what is on its way to another path.
+/// Refuses to remove a mount that is being moved.
 fn check_stays(mount: &Mount) -> Result<(), Failure> {
     let MountRecord { path, phase, .. } = &mount.record;
     match phase {
@@ -100,7 +97,7 @@ fn check_stays(mount: &Mount) -> Result<(), Failure> {
     }
 }
 
-/// The mount without requests and leases, decided to be erased.
+/// Ends all requests and leases of the mount, and stores the decision to erase it.
 async fn empty(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<Arc<Mount>, Failure> {
     let path = &mount.record.path;
     let may = |phase: &Phase| matches!(phase, Phase::Serving | Phase::Ending);
@@ -113,7 +110,7 @@ async fn empty(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<Arc<Mount>, Failu
         .ok_or_else(|| Failure::internal("a mount that is being removed was gone too early"))
 }
 
-/// The failure to end a lease, with what it means for the mount and what to do.
+/// Returns the failure to end a lease, with its consequence for the mount and the remedy.
 fn stays(path: &MountPath, failure: Failure) -> Failure {
     let remedy = format!(
         "mend that, or give them up with sys/leases/revoke-force/{path}, and disable it again"
@@ -121,8 +118,8 @@ fn stays(path: &MountPath, failure: Failure) -> Failure {
     Failure { message: format!("{path} stays mounted: {}; {remedy}", failure.message), ..failure }
 }
 
-/// Lets the mount serve again. Where that cannot be stored, it stays as it is, and is removed when
-/// it is asked again or at the next unsealing.
+/// Lets the mount serve again. If that cannot be stored, the mount stays closed and is removed at
+/// the next call or at the next unsealing.
 async fn serve_again(core: &Arc<Core>, path: &MountPath) {
     let was_begun = |phase: &Phase| matches!(phase, Phase::Ending | Phase::Erasing);
     if let Err(failure) = store_phase(core, path, Phase::Serving, was_begun).await {

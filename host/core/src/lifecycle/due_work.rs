@@ -1,4 +1,4 @@
-//! What is done with a row that is due, by the table that it is in.
+//! Dispatch of due rows by their table.
 
 use super::end_lease::end_lease;
 use super::end_token::end_token;
@@ -22,15 +22,15 @@ impl DueWork for Core {
     }
 }
 
-/// Ends a lease that is still due now that it is claimed: it may have been renewed in between.
+/// Ends a lease if it is still due: it may have been renewed before the claim.
 async fn end_due_lease(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
     if !is_still_due(core, claim.address()).await? {
         return Ok(());
     }
     match end_lease(core, claim, None).await {
         Ok(()) => Ok(()),
-        // The failure is stored in the lease, with its next attempt; only a row that is due again
-        // at once needs the pause.
+        // The failure and the next attempt are stored in the lease. Only a row that is still due
+        // needs the pause that an error causes.
         Err(_) if !is_still_due(core, claim.address()).await? => Ok(()),
         Err(failure) => Err(failure),
     }

@@ -1,9 +1,9 @@
-//! How a lease ends: by its plugin's `revoke`, once, from every cause.
+//! Ending a lease through its plugin's `revoke`, for every cause.
 //!
-//! A target that does not answer is tried again for ever, with growing pauses; one that refuses six
-//! times makes the lease irrevocable: it is listed as such, and tried once a day (decision P13). An
-//! attempt that loses a race for records of our own store says nothing of the target, and counts as
-//! neither.
+//! If the target does not answer, the revocation is retried forever with a growing back-off. After
+//! six refusals the lease is irrevocable: it is listed as such and retried once a day (decision
+//! P13). An attempt that ends in a conflict of our own store says nothing about the target, and
+//! counts as neither.
 
 use super::attempts::{Attempts, lost_a_race};
 use super::lane_answers;
@@ -18,10 +18,10 @@ use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// Ends the claimed lease or reservation. A lease that is gone is success.
+/// Ends the claimed lease or reservation. Succeeds if the lease no longer exists.
 ///
 /// # Errors
-/// The plugin's failure, or that of the commit. The lease stays, with its next attempt scheduled.
+/// The failure of the plugin or of the commit. The lease stays, with its next attempt scheduled.
 pub(crate) async fn end_lease(
     core: &Arc<Core>,
     claim: &Claim,
@@ -33,8 +33,7 @@ pub(crate) async fn end_lease(
         Space::Reservation => End::Undo,
         _ => End::Expired,
     });
-    // A caller waits for what was asked for: it takes none of the places that are kept for due
-    // work.
+    // If a caller waits, the call must not take slots that are reserved for due work.
     let priority = if asked.is_some() { Priority::Foreground } else { Priority::Background };
     let done = revoke(core, claim, &lease, Ending { reason, priority }).await;
     if !lease.forced {
@@ -52,10 +51,10 @@ pub(crate) async fn end_lease(
     }
 }
 
-/// How a lease is ended.
+/// The reason and the priority of an end.
 struct Ending {
     reason: End,
-    /// Where it waits for its places.
+    /// The queue in which the call waits for its slots.
     priority: Priority,
 }
 
@@ -83,7 +82,7 @@ async fn revoke(
 }
 
 impl Ending {
-    /// Asks the plugin to end the thing behind the lease, and removes the lease.
+    /// Asks the plugin to revoke the credential of the lease, and removes the lease.
     async fn attempt(
         &self,
         (claim, lease): (&Claim, &LeaseRecord),
@@ -101,8 +100,8 @@ impl Ending {
     }
 }
 
-/// Removes the lease in the commit of what the plugin did to end it. One that is gone was ended by
-/// other work, which stored what came of it.
+/// Removes the lease in the commit of the plugin's changes. A missing lease was ended by other
+/// work, which stored the outcome.
 async fn remove(claim: &Claim, unit: Unit, lease: &LeaseRecord) -> Result<(), Failure> {
     let mut finish = unit.finish();
     loop {
@@ -118,8 +117,8 @@ async fn remove(claim: &Claim, unit: Unit, lease: &LeaseRecord) -> Result<(), Fa
     }
 }
 
-/// Schedules the next attempt, or lets the lease go if it was to be the last one. What changed in
-/// the lease while the plugin was at work stays changed, and a lease that is gone stays gone.
+/// Schedules the next attempt, or drops the lease after its last attempt. Changes that others made
+/// to the lease meanwhile stay, and a removed lease stays removed.
 async fn postpone(
     core: &Arc<Core>,
     claim: &Claim,
@@ -153,17 +152,17 @@ async fn postpone(
     }
 }
 
-/// What becomes of a lease after an attempt that did not end it. Pauses are in milliseconds.
+/// The state of a lease after an attempt that did not end it. Pauses are in milliseconds.
 enum Next {
-    /// It was to be the last attempt.
+    /// The attempt was the last one.
     Forgotten,
     Irrevocable(u64),
-    /// With the level of the log's line.
+    /// With the log level.
     Delayed(&'static str, u64),
 }
 
 impl Next {
-    /// After an attempt that its plugin or its target failed.
+    /// Returns the next state after a failure of the plugin or of the target.
     fn of(lease: &LeaseRecord, failure: &Failure) -> Self {
         let pause = lease.pause_after(failure);
         match (lease.forced, lease.is_irrevocable()) {
@@ -173,7 +172,7 @@ impl Next {
         }
     }
 
-    /// Level and event of the log's line.
+    /// Returns the level and the event of the log line.
     fn told(&self) -> (&'static str, &'static str) {
         match self {
             Self::Forgotten => ("warn", "lease-forgotten"),

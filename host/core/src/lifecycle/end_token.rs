@@ -1,13 +1,14 @@
-//! Due work on a token: its end, when its time has come, and clearing away what has ended.
+//! Due work on a token: ends the token at its time, and clears ended tokens away.
 
 use crate::core::Core;
 use crate::tokens::Ending;
 use bulkhead_wire::failure::Failure;
 
-/// Ends the token if it is due, clears its tree away, deepest tokens first, and then itself.
+/// Ends the token if it is due. Clears away its descendants, deepest first, or releases its
+/// children if it ends alone; then clears away the token itself.
 ///
 /// # Errors
-/// Those of the store. The row stays due.
+/// The store's failure. The row stays due.
 pub(crate) async fn end_token(core: &Core, key: &str) -> Result<(), Failure> {
     let Some(ending) = core.tokens.end_if_due(key).await? else { return Ok(()) };
     match ending {

@@ -1,4 +1,5 @@
-//! Ending what a mount handed out, in tasks that outlive the request which asked for it.
+//! Ending the leases and logins of a mount, in tasks that outlive the request that asked for the
+//! end.
 
 use crate::core::Core;
 use crate::leases::{Below, OnFailure};
@@ -9,14 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Between two attempts to store what has to be stored.
+/// Pause between two attempts to store a change that must be stored.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Keeps requests out, waits for those inside, and ends all tokens of logins, leases and
-/// reservations. Each lease is tried, also after one that fails.
+/// Closes the mount for requests, waits for requests inside, and ends all tokens of logins, leases
+/// and reservations. Each lease is tried, even after another lease failed.
 ///
 /// # Errors
-/// Of the first that could not be ended; never 500, because the remedy is the caller's.
+/// The first failure. A lease that cannot be ended never causes 500, because the caller has the
+/// remedy.
 pub(super) async fn end_all(core: &Arc<Core>, mount: &Mount) -> Result<(), Failure> {
     mount.close_requests().await;
     core.parking.release(&mount.record.uuid, &mount.gone());
@@ -28,11 +30,11 @@ pub(super) async fn end_all(core: &Arc<Core>, mount: &Mount) -> Result<(), Failu
     })
 }
 
-/// Runs `work` in a task of its own, which goes on when its caller is gone, and which a seal
-/// waits for.
+/// Runs `work` in a task of its own. The task goes on if its caller ends, and sealing waits for the
+/// task.
 ///
 /// # Errors
-/// 503 when the service is being sealed.
+/// 503 if the service is being sealed.
 pub(super) fn in_background<T: Send + 'static>(
     core: &Arc<Core>,
     work: impl Future<Output = T> + Send + 'static,
@@ -45,8 +47,8 @@ pub(super) fn in_background<T: Send + 'static>(
     }))
 }
 
-/// Tells of a failure and waits for another attempt. `false` when there is to be none, because the
-/// service is sealed.
+/// Logs a failure and waits for the next attempt. Returns `false` if the service is being sealed,
+/// so that there is no next attempt.
 pub(super) async fn pause(core: &Core, mount: &Mount, event: &str, why: Failure) -> bool {
     core.log.line("warn", event, &[("mount", mount.record.path.to_string()), cause(&why)]);
     tokio::select! {

@@ -1,7 +1,7 @@
-//! Deleting the rows of a mount that is gone for every caller, with the aliases that entities and
-//! groups have there, the record last.
+//! Erasing a disabled mount: deletes its rows and the aliases that entities and groups have there,
+//! the record of the mount last.
 //!
-//! There is no way back from here, so that it is tried until it is done: by this process, or by the
+//! Erasing cannot be undone, and is therefore retried until it is complete, by this process or the
 //! next one.
 
 use super::ending::{in_background, pause};
@@ -16,16 +16,16 @@ use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// What a mount stores, timers first: they are due, and wait for this.
+/// The spaces with rows of a mount. Timers come first, because due timers wait for the erasure.
 const SPACES: [Space; 4] = [Space::Timer, Space::Data, Space::Reservation, Space::Lease];
-/// Rows that are deleted in one commit.
+/// Number of rows that one commit deletes.
 const PAGE: u32 = 500;
 
 /// A mount whose rows are being deleted.
 struct Erasing {
     core: Arc<Core>,
     mount: Arc<Mount>,
-    /// No due work is at work on it; what is due waits for the end of this.
+    /// No due work runs on the mount; due rows wait for the end of the erasure.
     _work: Closed,
     _claim: Claim,
 }
@@ -33,7 +33,7 @@ struct Erasing {
 /// Deletes all rows of the mount, after the due work on it has ended.
 ///
 /// # Errors
-/// 503 when they could not all be deleted; that goes on by itself.
+/// 503 if not all rows could be deleted; the deletion then goes on in the background.
 pub(super) async fn erase(core: Arc<Core>, mount: Arc<Mount>, claim: Claim) -> Result<(), Failure> {
     let work = mount.close_work().await;
     core.sandbox.close_mount(&mount.record.uuid);
@@ -47,7 +47,7 @@ pub(super) async fn erase(core: Arc<Core>, mount: Arc<Mount>, claim: Claim) -> R
         "{path} is gone, and its data is still being deleted: {why}; that goes on by itself"
     );
     let core = Arc::clone(&erasing.core);
-    // Sealed meanwhile, it is for the next unsealing.
+    // If the service is being sealed, the erasure goes on at the next unsealing.
     drop(in_background(&core, erasing.until_done(failure.clone())));
     Err(Failure { message: told, ..failure })
 }

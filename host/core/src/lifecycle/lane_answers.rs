@@ -1,12 +1,14 @@
-//! What came of work in a lane, for the lane: a target that does not answer rests, and the operator
-//! is told once when that begins, with each longer rest, and when it is over.
+//! Results of work, reported to its lane. A lane pauses while its target does not answer. The log
+//! tells the operator when the pause begins, at each longer pause, and when the target answers
+//! again.
 
 use crate::background::{is_answer, is_silence};
 use crate::core::Core;
 use crate::log::cause;
 use bulkhead_wire::failure::Failure;
 
-/// Notes what came of work in `lane`, the mount's uuid before its name.
+/// Notes the result of work in `lane`, which is the mount's uuid, a slash, and the name of the
+/// lane.
 pub(super) fn note(core: &Core, lane: &str, done: Result<(), &Failure>) {
     match done {
         Err(failure) if is_silence(failure) => {

@@ -1,7 +1,7 @@
-//! Taking entities out of groups that were deleted, or that lost their auth method.
+//! Removing the members of groups that were deleted, or that lost their auth method.
 //!
-//! Such a group gives no rights from its commit on; what is done here is to forget who was in it.
-//! What is left of that is written down, so that another process goes on where this one died.
+//! Such a group gives no rights from its commit on; the work here only deletes its memberships. The
+//! remaining work is stored, so that another process can go on after a crash.
 
 use super::ending::in_background;
 use crate::core::Core;
@@ -10,16 +10,16 @@ use crate::log::cause;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// Lets the entities leave that are to, in the background.
+/// Removes the members of all such groups, in the background.
 pub(crate) fn let_members_leave(core: &Arc<Core>) {
     let work = leave(Arc::clone(core));
-    // Sealed meanwhile, it is for the next unsealing.
+    // If the service is being sealed, the work goes on at the next unsealing.
     drop(in_background(core, work));
 }
 
 async fn leave(core: Arc<Core>) {
     if let Err(failure) = all_leave(&core).await {
-        // Nothing is lost: the next unsealing, or the next such change, goes on with it.
+        // Nothing is lost: the next unsealing, or the next such change, goes on with the work.
         core.log.line("warn", "group-clearing-delayed", &[cause(&failure)]);
     }
 }

@@ -1,4 +1,4 @@
-//! Migration: a mount's stored data is brought to the schema of the component that now serves it.
+//! Migration of a mount's stored data to the schema of its current component.
 
 use super::attempts::Attempts;
 use crate::core::Core;
@@ -11,11 +11,11 @@ use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// Brings the stored data of every mount to the schema of its component. A mount of an uploaded one
-/// that fails in it is left out.
+/// Migrates the stored data of every mount to the schema of its component. If the component of an
+/// uploaded plugin fails, its mount becomes unavailable.
 ///
 /// # Errors
-/// The failure of a component of this binary.
+/// The failure of a component of this binary, or of the store.
 pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
     for mount in core.mounts.all() {
         store_version(core, &mount).await?;
@@ -32,8 +32,8 @@ pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the component's `migrate` where the mount's data is older, and stores the new schema with
-/// it.
+/// Runs the component's `migrate` if the mount's data has an older schema, and stores the new
+/// schema in the same commit.
 ///
 /// # Errors
 /// The component's failure, or data written by a newer component.
@@ -69,7 +69,7 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
     core.mounts.update(migrated?, &core.catalog)
 }
 
-/// Lets the component migrate, and stores that it did. Returns the record as it is stored.
+/// Runs the component's `migrate` and stores the new schema. Returns the stored record.
 async fn attempt(
     work: &BackgroundServices,
     opened: &Opened<'_>,
@@ -102,8 +102,8 @@ pub(super) async fn call(
     Ok(done.unit)
 }
 
-/// Stores in the record of a mount which version of an uploaded plugin serves the mount. Earlier
-/// releases had one version of a plugin, and stored none.
+/// Stores the version of the uploaded plugin that serves the mount in the record of the mount.
+/// Earlier releases had a single version of each plugin, and stored none.
 async fn store_version(core: &Core, mount: &Mount) -> Result<(), Failure> {
     let version = mount.plugin.recorded_version();
     if mount.record.version == version {

@@ -1,4 +1,4 @@
-//! The start and the end of the unsealed service.
+//! Opening and stopping the unsealed service.
 
 use super::migrate::migrate_all;
 use super::resume::resume;
@@ -16,14 +16,14 @@ use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long requests in flight may take to end when the service is sealed.
+/// Maximum time that sealing waits for requests in flight.
 const SEAL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Loads the catalog and the mount table from the open store, and makes due what an earlier process
-/// left half-done. Neither leases nor roles are read.
+/// Loads the catalog and the mount table from the open store, and makes due the unfinished work of
+/// an earlier process. Reads neither leases nor roles.
 ///
 /// # Errors
-/// What keeps the service from starting, in words for the operator.
+/// The reason that keeps the service from starting, in words for the operator.
 pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc<Core>, Failure> {
     let (settings, log) = (&process.settings, &process.settings.log);
     let sandbox = Sandbox::new(
@@ -48,8 +48,8 @@ pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc
     Ok(core)
 }
 
-/// Starts due work, and goes on with mounts that were being removed or moved; unless that is
-/// suspended.
+/// Starts due work, and resumes the removal and the moves of mounts. Does nothing of this if due
+/// work is suspended.
 pub(crate) fn begin_due_work(core: &Arc<Core>) {
     if core.background.is_suspended {
         let pairs = [
@@ -65,9 +65,9 @@ pub(crate) fn begin_due_work(core: &Arc<Core>) {
     resume(core);
 }
 
-/// Stops due work, waits a little for what is in flight, closes outbound sessions and the store.
-/// What is still under way then cannot commit; what it reserved is undone at the next unsealing,
-/// which waits for its end.
+/// Stops due work, waits up to [`SEAL_PATIENCE`] for work in flight, and closes outbound sessions
+/// and the store. Work that is still running can then no longer commit. The next unsealing waits
+/// for its end and undoes its reservations.
 pub(crate) async fn stop(core: &Core) {
     core.sealing.begin();
     core.parking.close(&sealed());

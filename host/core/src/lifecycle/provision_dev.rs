@@ -1,4 +1,4 @@
-//! What dev mode promises: a root token, and every plugin of this binary at its default path.
+//! Provisioning of dev mode: a root token, and every plugin of this binary at its default path.
 
 use crate::catalog::PluginType;
 use crate::core::Core;
@@ -9,7 +9,7 @@ use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::secret::Secret;
 
-/// Makes `root_token` hold, and mounts what is not mounted yet.
+/// Creates the token `root_token`, and mounts all plugins that are not mounted yet.
 ///
 /// # Errors
 /// The store's failure.
@@ -25,7 +25,7 @@ pub(crate) async fn provision_dev(core: &Core, root_token: &Secret) -> Result<()
     Ok(())
 }
 
-/// The default path of an engine in the API: its name, unless its clients know another path.
+/// Returns the default path of an engine: its name, unless its clients expect another path.
 fn default_path(name: &str) -> &str {
     match name {
         "scheduler" => "acl",
@@ -44,7 +44,8 @@ async fn mount_default(core: &Core, kind: &str, path: MountPath) -> Result<(), F
     let new = NewMount { path, kind: kind.to_owned(), marks: Marks::default(), settings };
     let record = match core.mounts.enable(&mut unit, &core.catalog, new).await {
         Err(taken) if taken.kind == Kind::InvalidRequest => {
-            // By a mount whose record does not open: the other mounts are served all the same.
+            // The path is taken by a mount whose record cannot be opened. The other mounts are
+            // still served.
             core.log.line("warn", "default-mount-left-out", &[cause(&taken)]);
             return Ok(());
         }

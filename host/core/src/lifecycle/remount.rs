@@ -1,9 +1,9 @@
-//! Moving a mount to another path. Its rows stay where they are; its leases end, because their ids
-//! begin with the path.
+//! Moving a mount to another path. Its rows stay in place; its leases end, because their ids begin
+//! with the path.
 //!
-//! The fault this file stops: a mount at two paths, or at none, after a process died on the way.
-//! Both paths are kept for it from the first commit to the last, and the status of the move is
-//! stored with them.
+//! Prevents a mount at two paths, or at none, after a crash during a move. Both paths are reserved
+//! for the mount from the first commit to the last, and the status of the move is stored in the
+//! same commits.
 
 use super::attempts::lost_a_race;
 use super::ending::{end_all, in_background, pause};
@@ -20,23 +20,23 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 const PREFIX: &str = "migration/";
-/// Milliseconds after which the status of a move that ended is forgotten.
+/// Time after which the status of an ended move is deleted, in milliseconds.
 const REMEMBERED: u64 = 24 * 60 * 60 * 1000;
 
-/// How far a move has come.
+/// The status of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Status {
-    /// The mount serves neither here nor there.
+    /// The mount serves at neither path.
     InProgress,
-    /// It serves there.
+    /// The mount serves at the target.
     Success,
-    /// It serves here again.
+    /// The mount serves at the source again.
     Failure,
 }
 
 impl Status {
-    /// The word of the API.
+    /// Returns the word of the API.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::InProgress => "in-progress",
@@ -46,7 +46,7 @@ impl Status {
     }
 }
 
-/// A move, as it is stored.
+/// A stored move.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Migration {
     pub(crate) source: MountPath,
@@ -54,7 +54,7 @@ pub(crate) struct Migration {
     pub(crate) status: Status,
     /// Store time, in milliseconds.
     began: u64,
-    /// Why it failed; empty otherwise.
+    /// The reason of a failure; empty otherwise.
     pub(crate) error: String,
 }
 
@@ -66,10 +66,11 @@ impl Migration {
         Ok(())
     }
 
-    /// The move with that id; `None` when there was none, or it is forgotten.
+    /// Returns the move with the id `id`, or `None` if there is no such move or its status was
+    /// deleted.
     ///
     /// # Errors
-    /// 500 for a row that does not open or does not parse, 503 when the store cannot be read.
+    /// 500 if the row cannot be opened or parsed, 503 if the store cannot be read.
     pub(crate) async fn read(unit: &mut Unit, id: &str) -> Result<Option<Self>, Failure> {
         let found = unit.get(&address(id)).await?;
         let parse = |record: Record| Self::from_bytes(&record.body);
@@ -81,11 +82,13 @@ fn address(id: &str) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{id}"))
 }
 
-/// Writes into the unit that the mount at `from` goes to `to`, and forgets old moves. Returns the
-/// move's id and the record, with which [`carry_out`] begins once it is committed.
+/// Writes the move of the mount at `from` to `to` into the unit, and deletes the statuses of old
+/// moves. Returns the move's id and the record of the mount. After the commit, [`carry_out`]
+/// carries out the move.
 ///
 /// # Errors
-/// 400 when there is no mount at `from`, it is on its way already, or it cannot go to `to`.
+/// 400 if there is no mount at `from`, the mount is being moved or removed already, or it cannot be
+/// at `to`.
 pub(crate) async fn begin(
     mounts: &Mounts,
     store: &Store,
@@ -127,7 +130,7 @@ async fn forget_old(store: &Store, unit: &mut Unit) -> Result<(), Failure> {
     for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
         let address = Address::new(Space::Core, key);
         let found = match unit.get(&address).await {
-            // One that cannot be read is no reason to keep a mount where it is.
+            // An unreadable status must not keep the mount from being moved.
             Err(StoreFault::Damaged(_)) => None,
             found => found?,
         };
@@ -145,8 +148,8 @@ async fn forget_old(store: &Store, unit: &mut Unit) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Carries out the move of the mount `uuid`, whose record says where it goes. In a task of its own;
-/// one that does not come to its end is carried out after the next unsealing.
+/// Carries out the move of the mount `uuid` to the path in its record, in a task of its own. An
+/// interrupted move is carried out after the next unsealing.
 pub(crate) fn carry_out(core: &Arc<Core>, uuid: &str) {
     let work = carry_out_move(Arc::clone(core), uuid.to_owned());
     if let Err(failure) = in_background(core, work) {
@@ -159,12 +162,12 @@ async fn carry_out_move(core: Arc<Core>, uuid: String) {
     let _claim = core.claims.claim_in_turn(&mount.record.address()).await;
     let ended = end_all(&core, &mount).await;
     if ended.is_err() && core.sealing.has_begun() {
-        // It is no failure of the move, which goes on after the next unsealing; a lease whose end
-        // was cut says so in words of its own.
+        // Interrupted by sealing, which is no failure of the move: it goes on after the next
+        // unsealing. A lease whose end was interrupted fails with a message of its own.
         return;
     }
     while let Err(failure) = arrive(&core, &mount, ended.as_ref().err()).await {
-        // Between two looks a record changed; nothing serves at either path until this is stored.
+        // A record changed concurrently. Neither path is served until this is stored.
         let goes_on = lost_a_race(&failure) && !core.sealing.has_begun();
         if !goes_on && !pause(&core, &mount, "move-delayed", failure).await {
             return;
@@ -172,8 +175,8 @@ async fn carry_out_move(core: Arc<Core>, uuid: String) {
     }
 }
 
-/// Stores where the mount serves from now on: there, or here again because a lease could not be
-/// ended.
+/// Stores the path at which the mount serves from now on: the target, or the source if a lease
+/// could not be ended.
 async fn arrive(core: &Arc<Core>, mount: &Mount, failed: Option<&Failure>) -> Result<(), Failure> {
     let mut unit = core.store.begin();
     let Some(mut record) = MountRecord::read(&mut unit, &mount.record.path).await? else {
@@ -189,7 +192,7 @@ async fn arrive(core: &Arc<Core>, mount: &Mount, failed: Option<&Failure>) -> Re
     record.put(&mut unit)?;
     unit.delete(target(&to));
     let status_row = match Migration::read(&mut unit, &id).await {
-        // One that cannot be read is no reason to keep a mount where it is.
+        // An unreadable status must not keep the mount from being moved.
         Err(unreadable) if unreadable.kind == Kind::Internal => None,
         found => found?,
     };

@@ -1,4 +1,4 @@
-//! Renewing a lease: the plugin prolongs the thing, the host caps and stores the new end.
+//! Renewing a lease: the plugin extends the credential, the host caps and stores the new end.
 
 use super::attempts::Attempts;
 use crate::background::Claim;
@@ -22,10 +22,11 @@ pub(crate) struct Renewed {
     pub(crate) warning: Option<String>,
 }
 
-/// Renews the lease `id` by `increment` seconds from now; 0 leaves it to the role.
+/// Renews the lease `id` by `increment` seconds from now; 0 stands for the lifetime of the role.
 ///
 /// # Errors
-/// 400 when there is no such lease, it is not renewable or past its maximum; the plugin's failure.
+/// 400 if there is no such lease, or the lease is not renewable or past its maximum; the plugin's
+/// failure.
 pub(crate) async fn renew_lease(
     core: &Arc<Core>,
     id: &str,
@@ -52,7 +53,7 @@ pub(crate) async fn renew_lease(
     renewed
 }
 
-/// What is to be renewed.
+/// A renewal of one lease.
 struct Renewal<'a> {
     core: &'a Core,
     claim: &'a Claim,
@@ -64,7 +65,7 @@ struct Renewal<'a> {
 }
 
 impl Renewal<'_> {
-    /// Asks the plugin, and stores what it agreed to.
+    /// Asks the plugin, and stores the end to which it agreed.
     async fn attempt(
         &self,
         work: &BackgroundServices,
@@ -72,8 +73,8 @@ impl Renewal<'_> {
         unit: Unit,
     ) -> Result<Renewed, Failure> {
         let admitted = work.enter(Priority::Foreground).await?;
-        // Before the plugin tells its target: a slow renewal shortens the lease, never the thing's
-        // grace.
+        // Read before the plugin calls its target: a slow renewal shortens the lease, and never the
+        // time between the end of the lease and the end of the credential.
         let now = self.core.store.now();
         let (context, lease) = (work.context(self.owner_left), self.lease.for_plugin());
         let (scope, increment) = (work.scope(opened), self.increment);
@@ -86,7 +87,8 @@ impl Renewal<'_> {
     }
 }
 
-/// The claimed lease, and the seconds that its owner has left, if it might be renewed at `now`.
+/// Returns the claimed lease and the seconds that its owner has left, if the lease can be renewed
+/// at `now`.
 async fn renewable(
     core: &Core,
     claim: &Claim,
@@ -120,7 +122,7 @@ async fn store(core: &Core, claim: &Claim, unit: Unit, asked: &Asked) -> Result<
     }
 }
 
-/// Stores the new end in the commit of what the plugin did. Lease and owner are looked at again: a
+/// Stores the new end in the commit of the plugin's changes. Lease and owner are checked again: a
 /// token that was revoked meanwhile must not keep a renewed lease.
 async fn prolong(
     core: &Core,
@@ -154,9 +156,9 @@ async fn prolong(
     Ok(Renewed { lease, ttl, warning: granted.warning })
 }
 
-/// What was granted, or the less that the engine renewed the lease for. The engine looked at the
-/// clock later, between the two seconds `first` and `last`, and may have counted the same maximum:
-/// then it is that one which is named as the reason.
+/// Returns the granted lifetime, or the shorter lifetime for which the engine renewed the lease.
+/// The engine read the clock later, between the seconds `first` and `last`, and may have applied
+/// the same maximum: the warning then names that maximum as the reason.
 fn as_engine(
     grant_at: impl Fn(u64) -> Result<Granted, Failure>,
     granted: Granted,
@@ -185,8 +187,8 @@ fn may_be_renewed(lease: &LeaseRecord, now: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Seconds that are left of the tokens on which the lease hangs: its owner, and the batch token
-/// that asked for it. A lease never outlives either.
+/// Returns the seconds left of the tokens that bound the lease: its owner, and the batch token that
+/// asked for it. A lease never outlives either token.
 async fn owner_left(
     core: &Core,
     unit: &mut Unit,
@@ -205,7 +207,7 @@ async fn owner_left(
     }
 }
 
-/// Clients that are told 0 seconds ask again at once, for ever.
+/// Refuses 0 seconds: clients that are told 0 seconds ask again at once, forever.
 fn at_least_a_second(left: Option<u64>) -> Result<Option<u64>, Failure> {
     if left == Some(0) { Err(owner_ended()) } else { Ok(left) }
 }
@@ -237,7 +239,7 @@ mod tests {
         }
     }
 
-    /// A renewal for 100 hours of a lease that was issued at second 1,000; the host looks at 1,010.
+    /// Renews a lease for 100 hours. The lease was issued at second 1,000; the host looks at 1,010.
     fn renewed(of_engine: u64, last: u64) -> (u64, String) {
         let grant_at = |now| ttl::grant(&BOUNDS, 360_000, 1_000, now);
         let granted = as_engine(grant_at, grant_at(1_010).unwrap(), of_engine, (1_010, last));

@@ -1,8 +1,8 @@
-//! Renewing the token of a login: the auth method proves again from what was kept, the host applies
-//! the limits and stores the new end.
+//! Renewing the token of a login: the auth method proves the login again from the kept data, the
+//! host applies the limits and stores the new end.
 //!
-//! The attack this file stops: a token that outlives what its login would give by now. Without the
-//! method's word there is no renewal, and one whose policies would be others is refused.
+//! Prevents a token from outliving the rights that its login would give now. The auth method must
+//! confirm each renewal, and a renewal with different policies is refused.
 
 use super::attempts::Attempts;
 use crate::core::Core;
@@ -16,12 +16,12 @@ use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 
-/// Renews the token of a login by `increment` seconds from now; 0 leaves it to the login. Gives the
-/// record as it is stored, and warnings.
+/// Renews the token of a login by `increment` seconds from now; 0 stands for the lifetime of the
+/// login. Returns the stored record and warnings.
 ///
 /// # Errors
-/// 400 when it is not renewable, past its maximum, or its policies would be others; the auth
-/// method's refusal; 503 when its mount is on its way out or waits for its plugin.
+/// 400 if the token is not renewable or past its maximum, or its policies would change; the auth
+/// method's refusal; 503 if the mount is being disabled or moved, or waits for its plugin.
 pub(crate) async fn renew_login(
     core: &Arc<Core>,
     token: &Caller,
@@ -65,7 +65,7 @@ fn may_be_renewed(token: &Caller) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a login is renewed.
+/// A renewal of one login.
 struct Renewal<'a> {
     core: &'a Core,
     opened: Opened<'a>,
@@ -73,7 +73,7 @@ struct Renewal<'a> {
 }
 
 impl Renewal<'_> {
-    /// Asks the auth method, and stores what it proved.
+    /// Asks the auth method, and stores the proven login.
     async fn attempt(
         &self,
         work: &BackgroundServices,
@@ -93,7 +93,7 @@ impl Renewal<'_> {
     }
 }
 
-/// The login as the auth method is told of it.
+/// Returns the login as the auth method sees it.
 fn held_login(record: &TokenRecord, kept: &KeptLogin) -> contract::HeldLogin {
     contract::HeldLogin {
         alias: kept.alias.clone(),
@@ -106,7 +106,7 @@ fn held_login(record: &TokenRecord, kept: &KeptLogin) -> contract::HeldLogin {
     }
 }
 
-/// The login as it would be now, if it is for the same identity and gives the same policies.
+/// Returns the login as it would be now, if it has the same alias and gives the same policies.
 fn check(mount: &Mount, kept: &KeptLogin, login: contract::Login) -> Result<ProvenLogin, Failure> {
     let proven = ProvenLogin::of(mount, login)?;
     if proven.kept.alias != kept.alias {
@@ -124,7 +124,7 @@ fn check(mount: &Mount, kept: &KeptLogin, login: contract::Login) -> Result<Prov
     Ok(proven)
 }
 
-/// Stores the new end in the commit of what the auth method did.
+/// Stores the new end in the commit of the auth method's changes.
 async fn store(
     core: &Core,
     mount: &Mount,

@@ -1,4 +1,4 @@
-//! Going on with what an earlier process left half-done.
+//! Resuming the unfinished work of an earlier process.
 
 use super::ending::in_background;
 use super::leave_groups::let_members_leave;
@@ -7,8 +7,8 @@ use crate::core::Core;
 use crate::mounts::Phase;
 use std::sync::Arc;
 
-/// Goes on with the mounts that an earlier process left on their way out or elsewhere, with the
-/// probation of new versions, and with the groups that were left with members.
+/// Resumes the removal and the moves of mounts, the probation of new plugin versions, and the
+/// removal of members from deleted groups.
 pub(crate) fn resume(core: &Arc<Core>) {
     let_members_leave(core);
     for mount in core.mounts.all() {
@@ -17,7 +17,7 @@ pub(crate) fn resume(core: &Arc<Core>) {
             Phase::Moving { .. } => remount::carry_out(core, &mount.record.uuid),
             Phase::Ending | Phase::Erasing => {
                 let work = disable::resume_removal(Arc::clone(core), mount);
-                // Sealed again at once, it is for the next unsealing.
+                // If the service is being sealed, the removal goes on at the next unsealing.
                 drop(in_background(core, work));
             }
         }

@@ -1,4 +1,4 @@
-//! Mounts that waited for their plugin serve again once it is there.
+//! Reviving mounts whose missing plugin is available again.
 
 use super::migrate::migrate;
 use crate::catalog::PluginType;
@@ -6,8 +6,8 @@ use crate::core::Core;
 use crate::log::cause;
 use std::sync::Arc;
 
-/// Serves the mounts that waited for that plugin, each once its data are migrated. One that
-/// cannot be goes on waiting.
+/// Serves the mounts that waited for the plugin, each after the migration of its data. A mount that
+/// fails continues to wait.
 pub(crate) async fn revive(core: &Arc<Core>, kind: PluginType, name: &str) {
     for record in core.mounts.take_unavailable(kind, name) {
         let path = record.path.to_string();

@@ -1,4 +1,4 @@
-//! Waking a plugin: timers that it scheduled, and guards that its calls left behind.
+//! Waking a plugin for its timers, and for guards that its calls left behind.
 
 use super::attempts::{Attempts, lost_a_race};
 use super::lane_answers;
@@ -13,8 +13,8 @@ use bulkhead_store::{Record, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// Wakes the plugin that scheduled a timer or left a guard. Success removes the timer, unless it
-/// was scheduled anew.
+/// Wakes the plugin that scheduled a timer or left a guard. After success the timer is removed,
+/// unless it was scheduled anew.
 pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
     let Some(timer) = claim.fence(&mut core.store.begin()).await? else { return Ok(()) };
     if timer.index.due.is_none_or(|due| due > core.store.now()) {
@@ -68,8 +68,8 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     stored
 }
 
-/// Puts a timer off whose mount waits for its plugin, or until it may write more. That was told
-/// when it began, and is no attempt.
+/// Postpones a timer while its mount waits for its plugin or is over its write budget. That state
+/// was logged at its beginning, and a postponement is no attempt.
 async fn put_off(
     core: &Core,
     claim: &Claim,
@@ -83,14 +83,14 @@ async fn put_off(
 
 /// The next attempt of a timer.
 struct Next {
-    /// Those that failed.
+    /// Number of failed attempts.
     attempts: u32,
     /// Milliseconds from now.
     pause: u64,
 }
 
 impl Next {
-    /// Writes the next attempt over a timer that `is_ours`, as it is by then.
+    /// Schedules the next attempt, if the current record of the timer `is_ours`.
     async fn put(
         &self,
         core: &Core,
@@ -114,16 +114,16 @@ impl Next {
 /// A wake after its call.
 struct Woken<'a> {
     claim: &'a Claim,
-    /// As it was when the wake began.
+    /// The record at the beginning of the wake.
     timer: &'a Record,
-    /// What the wake itself guards.
+    /// The guards that the wake itself set.
     guards: &'a Guards,
 }
 
 impl Woken<'_> {
-    /// Removes the timer in the commit of what the wake did, and not before: at least once. What
-    /// the wake or another call wrote over it is another timer, also where it is for the same time
-    /// and in the same lane.
+    /// Removes the timer in the commit of the wake's changes and not before, so that the wake runs
+    /// at least once. A record that the wake or another call wrote at the same key is a different
+    /// timer and stays, even with the same time and lane.
     async fn finish(&self, mut unit: Unit) -> Result<(), Failure> {
         let address = self.claim.address();
         let left = self.claim.fence(&mut unit).await?;
@@ -132,7 +132,7 @@ impl Woken<'_> {
         }
         unit.commit().await?;
         match left {
-            // Let go as other guards are, it would ring at once, and again, for ever.
+            // Released like other guards, this guard would be due at once, in an endless loop.
             Some(record) if self.guards.stand(address, &record) => Err(Failure::internal(
                 "the wake ended without cancelling the guard that it set on its own key",
             )),
@@ -140,10 +140,10 @@ impl Woken<'_> {
         }
     }
 
-    /// Writes the next attempt. What cancelled or moved the timer meanwhile knows better; a
-    /// guard that the failed wake set on its own key is this very timer, and so is one that it
-    /// scheduled anew for the time that is over: neither is a reason to try again without a pause.
-    /// One that lost a race for records of our own store was not tried, and does not count.
+    /// Schedules the next attempt, unless the timer was cancelled or moved meanwhile. A guard that
+    /// the failed wake set on its own key counts as this timer, as does a timer that the wake set
+    /// again to the same past time: neither may cause a retry without a pause. A conflict of our
+    /// own store is no attempt.
     async fn postpone(&self, core: &Core, attempt: u32, failure: &Failure) -> Result<(), Failure> {
         let address = self.claim.address();
         let (level, next) = match lost_a_race(failure) {
