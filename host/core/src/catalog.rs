@@ -1,9 +1,10 @@
-//! The catalog: which plugins there are, by type and name.
+//! The catalog: all plugins, by type and name, both the components of this binary and the uploads
+//! of operators.
 //!
-//! Those of this binary, and those that operators uploaded. A component's description is asked
-//! once, when its digest is first seen, and stored; later starts read it and run no plugin code. An
-//! uploaded plugin that cannot be loaded is known with the reason, and does not keep the service
-//! from starting.
+//! The catalog asks a component for its description only when the digest is new, and stores the
+//! answer; later starts read the stored description and run no plugin code. An uploaded plugin
+//! stays in the catalog with the reason if loading fails, and does not keep the service from
+//! starting.
 
 mod bytes;
 mod choice;

@@ -1,8 +1,8 @@
-//! Long bytes in the store: a component, and the code that it was compiled to, in pieces below the
-//! component's digest.
+//! Large values in the store: components and their compiled code, in pieces below the component's
+//! digest.
 //!
-//! Pieces are written before the row that names them, so that a reader who finds the row finds them
-//! all.
+//! The pieces are written before the row with their digest, so a reader of the row finds all
+//! pieces.
 
 use bulkhead_sandbox::compiled::{AuthenticCode, BUILD};
 use bulkhead_sandbox::component::digest;
@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Bytes of a piece.
+/// Maximum size of a piece, in bytes.
 const PIECE: usize = 256 << 10;
-/// Pieces of a commit.
+/// Maximum number of pieces per commit.
 const TOGETHER: usize = 4;
 
-/// What is known of stored code: how long it is, and the tag by which it is authentic.
+/// The length and the authentication tag of stored code.
 #[derive(Serialize, Deserialize)]
 struct Made {
     bytes: usize,
@@ -49,7 +49,8 @@ pub(super) async fn put_wasm(
     put(store, &wasm(digest), bytes).await
 }
 
-/// The component of that digest; `None` where its pieces do not make it.
+/// Returns the component with the digest `wanted`, or `None` if the stored pieces do not match the
+/// digest.
 pub(super) async fn wasm_of(
     store: &Arc<Store>,
     wanted: &str,
@@ -59,7 +60,7 @@ pub(super) async fn wasm_of(
     Ok(found.filter(|found| digest(found) == wanted))
 }
 
-/// Stores code, with the tag by which it is known to be ours.
+/// Stores compiled code with its authentication tag.
 pub(super) async fn put_code(
     store: &Arc<Store>,
     digest: &str,
@@ -73,16 +74,16 @@ pub(super) async fn put_code(
     Ok(())
 }
 
-/// Stored code, or why there is none.
+/// Stored code, or the reason for its absence.
 pub(super) enum StoredCode {
     Authentic(AuthenticCode),
     /// This build has not compiled the component yet.
     Absent,
-    /// What is stored is not what was.
+    /// The stored code was altered or damaged.
     NotAuthentic,
 }
 
-/// The code of a component by this build.
+/// Returns the code of a component, compiled by this build.
 pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<StoredCode, Failure> {
     let row = match store.begin().get(&made(digest)).await {
         Err(StoreFault::Damaged(_)) => return Ok(StoredCode::NotAuthentic),
@@ -97,8 +98,8 @@ pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<StoredCo
     Ok(authentic.map_or(StoredCode::NotAuthentic, StoredCode::Authentic))
 }
 
-/// Removes what is stored of components other than `kept`: of those that were removed, whose upload
-/// was cut short, or that were compiled by another build.
+/// Deletes the stored bytes of components other than `kept`, after a removal or an interrupted
+/// upload, and the code from other builds.
 pub(super) async fn sweep(store: &Arc<Store>, kept: &BTreeSet<String>) -> Result<(), Failure> {
     let mut scan = store.scan(Space::Blob, "");
     while let Some(page) = scan.page().await? {
@@ -133,7 +134,7 @@ async fn put(store: &Arc<Store>, prefix: &str, bytes: &[u8]) -> Result<(), Failu
     Ok(())
 }
 
-/// `None` where a piece is missing or does not open, or they do not make so many bytes.
+/// Returns `None` if a piece is missing or cannot be opened, or if the total length is not `bytes`.
 async fn get(store: &Arc<Store>, prefix: &str, bytes: usize) -> Result<Option<Vec<u8>>, Failure> {
     let mut whole = Vec::new();
     for number in 0..bytes.div_ceil(PIECE) {

@@ -1,5 +1,5 @@
-//! An uploaded plugin as it is stored: one row for each version, written after the bytes that the
-//! row names.
+//! The stored row of an uploaded plugin. Each version has a row, written after the component's
+//! bytes.
 
 use bulkhead_sandbox::Ask;
 use bulkhead_sandbox::structure::World;
@@ -10,10 +10,10 @@ use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Of the keys of uploaded plugins; type and name follow.
+/// Prefix of the keys of uploaded plugins; type and name follow.
 pub(super) const PREFIX: &str = "plugin/";
 
-/// The types of plugin that this version has a world for.
+/// The types of plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PluginType {
@@ -23,10 +23,10 @@ pub(crate) enum PluginType {
 }
 
 impl PluginType {
-    /// Every type.
+    /// All types.
     pub(crate) const ALL: [Self; 3] = [Self::Auth, Self::Database, Self::Secret];
 
-    /// What components of that world are.
+    /// Returns the type of a component built for `world`.
     pub(crate) fn of_world(world: World) -> Self {
         match world {
             World::AuthMethod => Self::Auth,
@@ -35,7 +35,7 @@ impl PluginType {
         }
     }
 
-    /// As paths and listings name it.
+    /// Returns the name of the type in paths and listings.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Auth => "auth",
@@ -44,7 +44,7 @@ impl PluginType {
         }
     }
 
-    /// What such a plugin is called.
+    /// Returns the name of the type in messages.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Auth => "auth method",
@@ -54,21 +54,22 @@ impl PluginType {
     }
 }
 
-/// An uploaded plugin as it is stored.
+/// A stored uploaded plugin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Entry {
     #[serde(rename = "type")]
     pub(super) kind: PluginType,
     pub(super) name: String,
     pub(super) version: String,
-    /// SHA-256 of the component, hexadecimal: its bytes and its code are found by it.
+    /// SHA-256 of the component, hexadecimal. The key of the stored bytes and code.
     pub(super) digest: String,
-    /// Length of the component.
+    /// Length of the component, in bytes.
     pub(super) bytes: usize,
-    /// What mounts of it may be granted at most; `None`: what it asks for.
+    /// Ceiling for the grants of the plugin's mounts; `None`: the lines that the component asks
+    /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ceiling: Option<Vec<Ask>>,
-    /// What it said of itself, so that a start asks no component.
+    /// The component's own description, stored so that a start runs no plugin code.
     pub(super) description: Value,
 }
 
@@ -80,17 +81,17 @@ impl Entry {
         Ok(())
     }
 
-    /// The row of this version.
+    /// Returns the address of the version's row.
     pub(super) fn address(&self) -> Address {
         address(self.kind, &self.name, &self.version)
     }
 
-    /// The stored versions of a plugin. The unit relies on these rows: a version that is registered
-    /// or removed meanwhile is a conflict. A row that cannot be read is left out, and the next
-    /// registration of its version replaces the row.
+    /// Returns the stored versions of a plugin. The commit of `unit` conflicts with a concurrent
+    /// registration or removal of a version. An unreadable row is left out; the next registration
+    /// of the version replaces the row.
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// 503 if the store cannot be read.
     pub(super) async fn all_of(
         unit: &mut Unit,
         kind: PluginType,
@@ -112,7 +113,7 @@ impl Entry {
     }
 }
 
-/// The row of one version of an uploaded plugin.
+/// Returns the address of the row of an uploaded plugin's version.
 pub(crate) fn address(kind: PluginType, name: &str, version: &str) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{}/{name}/{version}", kind.word()))
 }

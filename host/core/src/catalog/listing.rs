@@ -1,4 +1,4 @@
-//! The catalog as it is shown: every plugin, also those that cannot be used.
+//! Listings of the catalog, with the plugins that cannot be used.
 
 use super::entry::{Entry, PluginType};
 use super::table::Catalog;
@@ -6,7 +6,7 @@ use super::versions::order;
 use bulkhead_sandbox::component::Identity;
 use bulkhead_sandbox::{Ask, Maker};
 
-/// A plugin as listings show it.
+/// A plugin in a listing.
 pub(crate) struct Listed {
     pub(crate) kind: PluginType,
     pub(crate) name: String,
@@ -14,9 +14,9 @@ pub(crate) struct Listed {
     pub(crate) digest: String,
     pub(crate) maker: Maker,
     pub(crate) asks: Vec<String>,
-    /// What its mounts may be granted at most.
+    /// Ceiling for the grants of the plugin's mounts.
     pub(crate) grants: Vec<String>,
-    /// Why it cannot be used; `None` when it can.
+    /// The reason if the plugin cannot be used.
     pub(crate) hindrance: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl Catalog {
         self.list().into_iter().filter(is_asked).collect()
     }
 
-    /// Every plugin, those that cannot be used among them, by type, name and version.
+    /// Returns all plugins by type, name and version, with the plugins that cannot be used.
     pub(crate) fn list(&self) -> Vec<Listed> {
         let engines = self.all_mountable();
         let engines = engines.iter().map(|plugin| {
@@ -52,7 +52,8 @@ impl Catalog {
 }
 
 impl Listed {
-    /// One that can be used. It is allowed what it asks for where its entry says nothing.
+    /// Returns the listing of a usable plugin. Without a ceiling in its entry, the plugin may get
+    /// all lines that it asks for.
     fn of(
         kind: PluginType,
         identity: &Identity,

@@ -1,7 +1,7 @@
-//! Loading the catalog: the components of this binary, then those that were uploaded.
+//! Loading the catalog: first the components of this binary, then the uploaded components.
 //!
-//! A component's description is asked once, when its digest is first seen, and stored; later starts
-//! read it and run no plugin code.
+//! A component describes itself once, when its digest is new. The description is stored; later
+//! starts read the stored description and run no plugin code.
 
 use super::official::Official;
 use super::plugin::{EnginePlugin, Plugin, PluginLoader};
@@ -14,10 +14,10 @@ use bulkhead_wire::stored::Stored;
 use std::sync::Arc;
 
 impl Catalog {
-    /// Loads the components of this binary and those that were uploaded.
+    /// Loads the components of this binary and the uploaded components.
     ///
     /// # Errors
-    /// When a component of this binary does not load, or the store cannot be read.
+    /// If a component of this binary cannot be loaded, or the store cannot be read.
     pub(crate) async fn load(
         loader: PluginLoader<'_>,
         officials: &[Official],
@@ -68,8 +68,8 @@ fn address(digest: &str) -> Address {
     Address::new(Space::Core, format!("description/{digest}"))
 }
 
-/// The stored description, where this digest was described before and the document is of that kind.
-/// One that does not open is as good as none: the component is asked again.
+/// Returns the stored description for the digest, if the stored document has the type `T`. An
+/// unreadable description counts as missing: the component is asked again.
 async fn known<T: Stored>(store: &Arc<Store>, digest: &str) -> Result<Option<T>, Failure> {
     let record = match store.begin().get(&address(digest)).await {
         Err(StoreFault::Damaged(_)) => None,

@@ -1,10 +1,10 @@
-//! The components that are part of this binary.
+//! The components in this binary.
 
-/// A component that is part of this binary.
+/// A component in this binary.
 #[derive(Clone, Copy)]
 pub struct Official {
-    /// The component.
+    /// The component's bytes.
     pub wasm: &'static [u8],
-    /// The code that it was compiled to during the build.
+    /// The component's code, compiled during the build.
     pub compiled: &'static [u8],
 }

@@ -1,4 +1,4 @@
-//! A plugin as the catalog holds it, and what loading one takes.
+//! A plugin in the catalog, and the services for loading plugins.
 
 use super::entry::PluginType;
 use super::pin::Pin;
@@ -13,31 +13,31 @@ use bulkhead_wire::failure::quoted;
 use bulkhead_wire::route::Table;
 use std::sync::Arc;
 
-/// A plugin that can be mounted, a secrets engine or an auth method, with its route table.
+/// A plugin for mounts, a secrets engine or an auth method, with its route table.
 pub(crate) struct EnginePlugin {
     pub(crate) engine: Engine,
     pub(crate) table: Table,
 }
 
-/// A plugin that can be called.
+/// A loaded plugin.
 pub(crate) enum Plugin {
     Engine(Arc<EnginePlugin>),
     Database(Arc<DatabasePlugin>),
 }
 
-/// What a commit changed in the catalog.
+/// A committed change of the catalog.
 pub(crate) enum Change {
-    /// A plugin is there.
+    /// A plugin was added, or replaced the same version.
     Registered(Plugin),
-    /// The version of a plugin is not there any more: type, name and version.
+    /// A version of a plugin was removed: type, name and version.
     Removed(PluginType, String, String),
-    /// Mounts of a plugin get a pinned version from now on.
+    /// A version was pinned: mounts of the plugin get the version from now on.
     Pinned(Pin),
-    /// A plugin has no pin any more: type and name.
+    /// The pin of a plugin was removed: type and name.
     Unpinned(PluginType, String),
 }
 
-/// What loading a plugin takes.
+/// The services for loading a plugin.
 #[derive(Clone, Copy)]
 pub(crate) struct PluginLoader<'a> {
     pub(crate) store: &'a Arc<Store>,
@@ -77,8 +77,8 @@ impl EnginePlugin {
     }
 }
 
-/// Refuses the marks of another world: a secrets engine cannot say login, and an auth method cannot
-/// hand out leases.
+/// Refuses route marks of the other type: a secrets engine cannot have a login, and an auth method
+/// cannot hand out leases.
 fn check_marks(engine: &Engine, routes: &[Route]) -> Result<(), String> {
     let is_auth = engine.world() == World::AuthMethod;
     let foreign = routes.iter().find(|route| if is_auth { route.leases } else { route.login });
@@ -98,7 +98,7 @@ impl Plugin {
         }
     }
 
-    /// What it asks for, in lines.
+    /// Returns the grants that the plugin asks for, as lines.
     pub(super) fn asks(&self) -> &[String] {
         match self {
             Self::Engine(plugin) => &plugin.engine.description().asks,

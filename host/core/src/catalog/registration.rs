@@ -1,8 +1,8 @@
-//! Registering an uploaded component, and removing it.
+//! Registration of an uploaded component.
 //!
-//! The faults this file stops: a plugin that is in the catalog and cannot be used, and one that is
-//! used and not in it. Everything is checked, compiled, loaded and asked for its description first;
-//! then its bytes and its code are written, and its row at last.
+//! Prevents a plugin that is in the catalog but unusable, and a plugin that is in use but not in
+//! the catalog. The component is checked, compiled, loaded and asked for its description first;
+//! then its bytes and code are stored, and its row last.
 
 use super::entry::{Entry, PluginType};
 use super::plugin::{Change, EnginePlugin, Plugin, PluginLoader};
@@ -17,33 +17,34 @@ use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A component as it was sent.
+/// An uploaded component.
 pub(crate) struct Upload<'a> {
     pub(crate) kind: PluginType,
     pub(crate) name: &'a str,
-    /// What the caller takes its version for; empty where that was not said.
+    /// Expected version; empty if the caller gave none.
     pub(crate) version: &'a str,
-    /// What the caller takes its digest for; empty where that was not said.
+    /// Expected digest; empty if the caller gave none.
     pub(crate) sha256: &'a str,
-    /// What mounts of it may be granted at most; `None` where that was not said.
+    /// Ceiling for the grants of the plugin's mounts; `None` if the caller gave none.
     pub(crate) ceiling: Option<Vec<Ask>>,
     pub(crate) wasm: &'a Arc<Vec<u8>>,
 }
 
-/// What registering a component did.
+/// The result of a registration.
 #[derive(Default)]
 pub(crate) struct Registered {
-    /// `None` when it was there already.
+    /// `None` if nothing changed.
     pub(crate) change: Option<Change>,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Catalog {
-    /// Stores the component, and writes its row into the unit. Of one that is there already only
-    /// the ceiling is changed, where another one is given.
+    /// Stores the component, and writes its row into the unit. If the component is registered
+    /// already, changes only the ceiling, if the upload gives another ceiling.
     ///
     /// # Errors
-    /// 400 with what is wrong with it, for its author; 503 while others are compiled.
+    /// 400 with the fault of the component, for its author; 503 while other components are
+    /// compiled.
     pub(crate) async fn register(
         &self,
         loader: PluginLoader<'_>,
@@ -81,10 +82,10 @@ impl Catalog {
         write_entry(unit, &entry, plugin)
     }
 
-    /// Returns the entry of the very component, if that is registered and can be used.
+    /// Returns the entry of the same component, if there is a usable entry.
     ///
     /// # Errors
-    /// 400 if the upload cannot be registered beside what is there.
+    /// 400 if the upload conflicts with a registered plugin.
     fn find_registered<'e>(
         &self,
         stored: &'e [Entry],
@@ -117,8 +118,8 @@ impl Catalog {
         }
     }
 
-    /// Refuses other bytes for a version that is registered: the bytes of a version never change,
-    /// unless the component that is there cannot be used.
+    /// Refuses other bytes for a registered version: the bytes of a version never change, unless
+    /// the registered component cannot be used.
     ///
     /// # Errors
     /// 400 that names the digest of the version.
@@ -139,7 +140,7 @@ impl Catalog {
         )))
     }
 
-    /// The plugin, and what it says of itself.
+    /// Loads the uploaded plugin. Returns the plugin and its description.
     async fn load_upload(
         &self,
         loader: PluginLoader<'_>,
@@ -172,14 +173,14 @@ impl Catalog {
     }
 }
 
-/// Writes the row, after everything that it names.
+/// Writes the row, after the stored bytes to which the row refers.
 fn write_entry(unit: &mut Unit, entry: &Entry, plugin: Plugin) -> Result<Registered, Failure> {
     entry.put(unit)?;
     let warnings = rules::warnings(plugin.asks(), entry.ceiling.as_deref());
     Ok(Registered { change: Some(Change::Registered(plugin)), warnings })
 }
 
-/// What the component is built for, told before anything is compiled.
+/// Returns the world of the component, before the component is compiled.
 async fn world(wasm: &Arc<Vec<u8>>) -> Result<World, Failure> {
     let wasm = Arc::clone(wasm);
     let read = tokio::task::spawn_blocking(move || structure::check(&wasm)).await;
@@ -200,7 +201,7 @@ fn check_world(kind: PluginType, world: World) -> Result<(), Failure> {
     )))
 }
 
-/// Refuses a plugin that says that it is another one than the caller says.
+/// Refuses a component with another name or version than the caller expects.
 fn check_identity(upload: &Upload<'_>, plugin: &Plugin) -> Result<(), Failure> {
     let identity = plugin.identity();
     if identity.name != upload.name {

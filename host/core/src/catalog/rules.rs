@@ -1,7 +1,7 @@
-//! What an uploaded plugin may say of itself.
+//! Limits for the description of an uploaded plugin.
 //!
-//! The attack this file stops: a description that takes what is not its own: the name of a plugin
-//! of this binary, a path of the core, or the host's memory.
+//! Prevents a description from claiming the name of a plugin of this binary or a path of the core,
+//! and from filling the host's memory.
 
 use super::entry::PluginType;
 use super::table::Catalog;
@@ -13,29 +13,29 @@ use bulkhead_wire::metric;
 use bulkhead_wire::name::{MountPath, is_name};
 use semver::Version;
 
-/// Rows of a table.
+/// Maximum number of rows of a route table.
 const ROWS: usize = 1_000;
-/// Fields of a row, and settings of a database plugin.
+/// Maximum number of fields of a row, and of settings of a database plugin.
 const FIELDS: usize = 256;
-/// Longest text of a description, in bytes.
+/// Maximum length of a text, in bytes.
 const TEXT: usize = 1_024;
-/// Longest deadline of a row, in seconds.
+/// Maximum deadline of a row, in seconds.
 const DEADLINE: u64 = 3_600;
-/// Longest body that a row may ask for.
+/// Maximum body limit of a row, in bytes.
 const BODY: u64 = 32 << 20;
-/// Lines that a component may ask for.
+/// Maximum number of grants that a component may ask for.
 const ASKS: usize = 256;
-/// Other names of a database plugin.
+/// Maximum number of aliases of a database plugin.
 const ALIASES: usize = 16;
-/// Headers of plain HTTP that a component reads.
+/// Maximum number of plain HTTP headers that a component reads.
 const HEADERS: usize = 16;
-/// Longest name of a header, in bytes.
+/// Maximum length of a header's name, in bytes.
 const NAME: usize = 64;
 
-/// Checks a name that a plugin is to be registered under.
+/// Checks the name under which a plugin is registered.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the name.
 pub(super) fn name(catalog: &Catalog, kind: PluginType, name: &str) -> Result<(), String> {
     if !is_name(name) || name.len() > FIELDS {
         return Err(format!(
@@ -52,10 +52,10 @@ pub(super) fn name(catalog: &Catalog, kind: PluginType, name: &str) -> Result<()
     Ok(())
 }
 
-/// Checks a version.
+/// Checks a version number.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the number.
 pub(super) fn version(text: &str) -> Result<(), String> {
     let wrong = |why: String| format!("{} is not a version such as 1.4.2: {why}", quoted(text));
     let version = Version::parse(text).map_err(|error| wrong(error.to_string()))?;
@@ -65,10 +65,10 @@ pub(super) fn version(text: &str) -> Result<(), String> {
     }
 }
 
-/// Checks an engine's description.
+/// Checks the description of an engine or auth method.
 ///
 /// # Errors
-/// What is wrong with it, with the row.
+/// The fault of the description, with the row.
 pub(super) fn engine(description: &Description) -> Result<(), String> {
     version(&description.version)?;
     text("its description", &description.about)?;
@@ -102,8 +102,8 @@ pub(super) fn engine(description: &Description) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks which headers of plain HTTP a component reads: none by which the host, or another
-/// service, knows a caller.
+/// Checks the plain HTTP headers that a component reads. Headers with credentials for the host or
+/// for another service are refused.
 fn raw(access: &RawAccess) -> Result<(), String> {
     if access.headers.len() > HEADERS {
         let count = access.headers.len();
@@ -171,9 +171,10 @@ fn asks(lines: &[String]) -> Result<(), String> {
     lines.iter().try_for_each(read)
 }
 
-/// What the operator who registers a component should know of the lines that it asks for.
+/// Returns warnings for the operator: the grants that the component asks for and its ceiling does
+/// not fully allow.
 pub(super) fn warnings(asks: &[String], most: Option<&[Ask]>) -> Vec<String> {
-    // Those that do not parse were refused.
+    // Lines with a syntax error were refused before.
     let asked: Vec<Ask> = asks.iter().filter_map(|line| line.parse().ok()).collect();
     let is_above = |ask: &&Ask| most.is_some_and(|most| !ceiling::allows(most, ask));
     let told = |ask: &Ask| {
@@ -185,10 +186,10 @@ pub(super) fn warnings(asks: &[String], most: Option<&[Ask]>) -> Vec<String> {
     asked.iter().filter(is_above).map(told).collect()
 }
 
-/// Checks a database plugin's description.
+/// Checks the description of a database plugin.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the description.
 pub(super) fn database_plugin(
     catalog: &Catalog,
     description: &DatabaseDescription,

@@ -1,4 +1,4 @@
-//! All plugins, by type and name.
+//! The table of all plugins, by type and name.
 
 use super::entry::{self, Entry, PluginType};
 use super::pin::{Pins, VersionChoice};
@@ -12,7 +12,7 @@ use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// All plugins.
+/// The table of all plugins.
 #[derive(Default)]
 pub(crate) struct Catalog {
     plugins: RwLock<Plugins>,
@@ -21,15 +21,15 @@ pub(crate) struct Catalog {
 
 #[derive(Default)]
 pub(super) struct Plugins {
-    /// Secrets engines and auth methods, which may have the same names.
+    /// Secrets engines and auth methods. The two types may have equal names.
     pub(super) mountable: BTreeMap<(PluginType, String), PluginVersions>,
     pub(super) database_plugins: BTreeMap<String, Arc<DatabasePlugin>>,
-    /// Versions that could not be loaded, by type, name and version, with the reason.
+    /// Versions that failed to load, by type, name and version, with the reason.
     pub(super) left_out: BTreeMap<(PluginType, String, String), (Entry, String)>,
 }
 
 impl Catalog {
-    /// Adds a plugin, in the place of the plugin with the same type, name and version.
+    /// Adds a plugin, or replaces the plugin with the same type, name and version.
     pub(crate) fn insert(&self, plugin: Plugin) {
         let mut plugins = self.write();
         let Identity { name, version, .. } = plugin.identity().clone();
@@ -72,7 +72,7 @@ impl Catalog {
         }
     }
 
-    /// Types of this binary that can be mounted.
+    /// Returns the secrets engines and auth methods of this binary, by type and name.
     pub(crate) fn official_mountable(&self) -> Vec<(PluginType, String)> {
         let plugins = self.read();
         let officials =
@@ -80,12 +80,12 @@ impl Catalog {
         officials.map(|(named, _)| named.clone()).collect()
     }
 
-    /// Every version that can be mounted, in the order of types, names and versions.
+    /// Returns all versions of secrets engines and auth methods, ordered by type, name and version.
     pub(crate) fn all_mountable(&self) -> Vec<Arc<EnginePlugin>> {
         self.read().mountable.values().flat_map(PluginVersions::all).map(Arc::clone).collect()
     }
 
-    /// Every database plugin, once, although it may have other names.
+    /// Returns each database plugin once, regardless of aliases.
     pub(crate) fn all_database_plugins(&self) -> Vec<Arc<DatabasePlugin>> {
         let plugins = self.read();
         let named = plugins
@@ -132,8 +132,8 @@ impl Catalog {
         })
     }
 
-    /// As [`Catalog::choose`], for a mount that `unit` writes: the removal of the version meanwhile
-    /// is a conflict.
+    /// Chooses like [`Catalog::choose`], for a mount that `unit` writes: a concurrent removal of
+    /// the version is a conflict.
     ///
     /// # Errors
     /// As [`Catalog::choose`]; 400 if the version is being removed.
@@ -157,7 +157,8 @@ impl Catalog {
         Ok(plugin)
     }
 
-    /// The database plugin `name`, in `version` or, where that is empty, in the one there is.
+    /// Returns the database plugin with the name or alias `name`. An empty `version` matches any
+    /// version.
     pub(crate) fn database_plugin(
         &self,
         name: &str,
@@ -185,7 +186,8 @@ impl Catalog {
         Err(Failure::new(Kind::NotFound, message))
     }
 
-    /// Whether the name, or another name of the same plugin, is that of a plugin of this binary.
+    /// Returns true if `name` is a plugin of this binary. For database plugins, `name` may be an
+    /// alias.
     pub(crate) fn is_official(&self, kind: PluginType, name: &str) -> bool {
         let plugins = self.read();
         let maker = match kind {
@@ -200,7 +202,8 @@ impl Catalog {
         maker == Some(Maker::Official)
     }
 
-    /// The plugin of this type that answers to `name`, by its own name.
+    /// Returns the name of the plugin that is registered under `name`. For database plugins, `name`
+    /// may be an alias.
     pub(super) fn owner_of(&self, kind: PluginType, name: &str) -> Option<String> {
         let plugins = self.read();
         match kind {
@@ -215,7 +218,7 @@ impl Catalog {
         }
     }
 
-    /// Reports whether that version is registered and could not be loaded.
+    /// Returns true if the version is registered but could not be loaded.
     pub(super) fn is_left_out(&self, entry: &Entry) -> bool {
         let named = (entry.kind, entry.name.clone(), entry.version.clone());
         self.read().left_out.contains_key(&named)
@@ -251,7 +254,7 @@ impl Plugins {
         self.left_out.iter().find(|(named, _)| is_asked(named)).map(|(_, left_out)| left_out)
     }
 
-    /// 400: nothing of that type is mounted under the name, with what there is.
+    /// Returns the error 400 for an unknown plugin, with the known names.
     fn not_found(&self, kind: PluginType, name: &str) -> Failure {
         let (title, quoted) = (kind.title(), quoted(name));
         let other = |(known, one): &&(PluginType, String)| *known != kind && one == name;

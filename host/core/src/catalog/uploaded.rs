@@ -1,9 +1,8 @@
-//! Uploaded plugins when the service opens: loaded from the store, without running any of their
-//! code.
+//! Loading uploaded plugins when the service opens, without running plugin code.
 //!
-//! The attacks this file stops: code that is not ours to trust, and a plugin that keeps the service
-//! sealed. Code that is not authentic is never loaded but made again from the component, whose
-//! digest is checked; what cannot be loaded is left out, with the reason.
+//! Prevents running untrusted code, and a plugin that keeps the service sealed. Stored code without
+//! a valid tag is never loaded; the component, after a check of its digest, is compiled again. A
+//! plugin that fails to load is left out, with the reason.
 
 use super::bytes::{self, StoredCode};
 use super::entry::{Entry, PREFIX, PluginType};
@@ -17,10 +16,10 @@ use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Adds every uploaded plugin to the catalog, and removes what is stored of others.
+/// Adds all uploaded plugins to the catalog, and deletes the stored bytes of other components.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Result<(), Failure> {
     let mut digests = Some(BTreeSet::new());
     let mut scan = loader.store.scan(Space::Core, PREFIX);
@@ -43,7 +42,8 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
                     add(catalog, loader, entry).await?;
                 }
                 Err(why) => {
-                    // Which component it is cannot be known, so that what is stored of any is kept.
+                    // The row's component is unknown, so the stored bytes of all components are
+                    // kept.
                     digests = None;
                     loader.log.line(
                         "error",
@@ -57,13 +57,13 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
     if let Some(digests) = digests
         && let Err(failure) = bytes::sweep(loader.store, &digests).await
     {
-        // It is in the way of nothing, and goes at the next start.
+        // Leftover bytes do no harm, and the next start deletes them.
         loader.log.line("warn", "components-not-swept", &[cause(&failure)]);
     }
     Ok(())
 }
 
-/// Moves a row of an earlier release, which kept one row for each name, to the row of its version.
+/// Moves a row of an earlier release to the row of its version. That release had one row per name.
 async fn move_row(loader: PluginLoader<'_>, entry: &Entry, old: Address) -> Result<(), Failure> {
     let mut unit = loader.store.begin();
     entry.put(&mut unit)?;
@@ -81,8 +81,8 @@ async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Resul
     }
     match load(loader, &entry).await {
         Ok(plugin) => catalog.insert(plugin),
-        // What was read of it cannot be trusted or does not fit; what cannot be read is for the
-        // next unsealing.
+        // The store could not be read: the next unsealing tries again. Any other failure concerns
+        // only this plugin.
         Err(failure) if failure.kind == Kind::Unavailable => return Err(failure),
         Err(failure) => {
             let version = ("version", entry.version.clone());
@@ -94,15 +94,15 @@ async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Resul
     Ok(())
 }
 
-/// The plugin of an entry, whose component and code are stored.
+/// Loads the plugin of an entry from the stored code or component.
 ///
 /// # Errors
-/// When they cannot be read or do not make it.
+/// If code and component cannot be read or do not form the plugin.
 pub(super) async fn load(loader: PluginLoader<'_>, entry: &Entry) -> Result<Plugin, Failure> {
     let event = match bytes::code_of(loader.store, &entry.digest).await? {
         StoredCode::Authentic(code) => match load_described(loader.sandbox, entry, &code).await {
             Ok(plugin) => return Ok(plugin),
-            // Perhaps made on another processor.
+            // The code may come from another processor.
             Err(_) => "compiled-code-does-not-fit",
         },
         StoredCode::Absent => "compiled-code-of-another-build",
@@ -124,7 +124,7 @@ pub(super) async fn load(loader: PluginLoader<'_>, entry: &Entry) -> Result<Plug
         })?;
     let plugin = load_described(loader.sandbox, entry, &compiled.code).await.map_err(unloadable)?;
     if let Err(failure) = bytes::put_code(loader.store, &entry.digest, &compiled.code).await {
-        // It is compiled again at the next start.
+        // The next start compiles the component again.
         loader.log.line(
             "warn",
             "compiled-code-unstored",
@@ -134,12 +134,13 @@ pub(super) async fn load(loader: PluginLoader<'_>, entry: &Entry) -> Result<Plug
     Ok(plugin)
 }
 
-/// Why what is stored of a plugin cannot be loaded: of names, digests and a component's structure.
+/// Returns the failure to load a stored plugin. The reason tells only names, digests and the
+/// component's structure, and may be recorded.
 fn unloadable(why: String) -> Failure {
     Failure::internal(why).recordable()
 }
 
-/// The plugin by the description that it gave when it was registered.
+/// Loads the plugin with its stored description.
 async fn load_described(
     sandbox: &Arc<Sandbox>,
     entry: &Entry,
