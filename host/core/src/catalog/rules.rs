@@ -102,8 +102,8 @@ pub(super) fn engine(description: &Description) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the plain HTTP headers that a component reads. Headers with credentials for the host or
-/// for another service are refused.
+/// Checks the plain HTTP headers that a component reads. Refuses headers with tokens of the host,
+/// cookies and proxy credentials.
 fn raw(access: &RawAccess) -> Result<(), String> {
     if access.headers.len() > HEADERS {
         let count = access.headers.len();
