@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Maximum number of attempts of one call. More than a few occur only in two cases: many others
-/// list records in different ways, so that each attempt conflicts with some of them; or requests
+/// list records in different ways, so that each attempt conflicts with some listing; or requests
 /// that changed their target, and therefore yield to no turn, follow each other without a pause, as
 /// rotations may.
 const MOST: u32 = 256;

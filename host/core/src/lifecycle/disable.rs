@@ -1,8 +1,9 @@
-//! Disabling a mount, with its requests, leases and rows.
+//! Disabling a mount, with all requests, leases and rows.
 //!
-//! Prevents a credential that can never be revoked because its lease was deleted with the mount.
+//! Prevents a credential that can never be revoked because the lease was deleted with the mount.
 //! Rows are deleted only after all leases have ended; if a lease cannot be ended, the mount serves
-//! again. Each step is stored before it is taken, so that another process can go on after a crash.
+//! again. Each step is stored before the step is taken, so that another process can go on after a
+//! crash.
 
 use super::ending::{end_all, in_background};
 use super::erase::erase;

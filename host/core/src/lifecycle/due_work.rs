@@ -22,7 +22,7 @@ impl DueWork for Core {
     }
 }
 
-/// Ends a lease if it is still due: it may have been renewed before the claim.
+/// Ends a lease if the lease is still due: a renewal may have come before the claim.
 async fn end_due_lease(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
     if !is_still_due(core, claim.address()).await? {
         return Ok(());

@@ -1,9 +1,9 @@
 //! Ending a lease through its plugin's `revoke`, for every cause.
 //!
 //! If the target does not answer, the revocation is retried forever with a growing back-off. After
-//! six refusals the lease is irrevocable: it is listed as such and retried once a day (decision
-//! P13). An attempt that ends in a conflict of our own store says nothing about the target, and
-//! counts as neither.
+//! six refusals the lease is irrevocable: listed as such and retried once a day (decision P13). An
+//! attempt that ends in a conflict of our own store says nothing about the target, and counts as
+//! neither.
 
 use super::attempts::{Attempts, lost_a_race};
 use super::lane_answers;
@@ -154,7 +154,7 @@ async fn postpone(
 
 /// The state of a lease after an attempt that did not end it. Pauses are in milliseconds.
 enum Next {
-    /// The attempt was the last one.
+    /// The last attempt was made.
     Forgotten,
     Irrevocable(u64),
     /// With the log level.

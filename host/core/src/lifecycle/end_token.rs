@@ -4,8 +4,8 @@ use crate::core::Core;
 use crate::tokens::Ending;
 use bulkhead_wire::failure::Failure;
 
-/// Ends the token if it is due. Clears away its descendants, deepest first, or releases its
-/// children if it ends alone; then clears away the token itself.
+/// Ends a due token and clears the token away. Its descendants are cleared away before, deepest
+/// first; a token that ends alone releases its children instead.
 ///
 /// # Errors
 /// The store's failure. The row stays due.

@@ -30,8 +30,8 @@ pub(super) async fn end_all(core: &Arc<Core>, mount: &Mount) -> Result<(), Failu
     })
 }
 
-/// Runs `work` in a task of its own. The task goes on if its caller ends, and sealing waits for the
-/// task.
+/// Runs `work` in a task of its own. The task continues without its caller, and sealing waits for
+/// the task.
 ///
 /// # Errors
 /// 503 if the service is being sealed.

@@ -1,8 +1,7 @@
-//! Erasing a disabled mount: deletes its rows and the aliases that entities and groups have there,
-//! the record of the mount last.
+//! Erasing a disabled mount: deletes the rows of the mount and the mount's aliases of entities and
+//! groups, and last the record of the mount.
 //!
-//! Erasing cannot be undone, and is therefore retried until it is complete, by this process or the
-//! next one.
+//! Erasing cannot be undone, and is therefore retried until complete, by this process or the next.
 
 use super::ending::{in_background, pause};
 use super::leave_groups::let_members_leave;
@@ -18,7 +17,7 @@ use std::sync::Arc;
 
 /// The spaces with rows of a mount. Timers come first, because due timers wait for the erasure.
 const SPACES: [Space; 4] = [Space::Timer, Space::Data, Space::Reservation, Space::Lease];
-/// Number of rows that one commit deletes.
+/// Number of rows deleted per commit.
 const PAGE: u32 = 500;
 
 /// A mount whose rows are being deleted.

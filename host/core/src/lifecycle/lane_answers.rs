@@ -1,6 +1,6 @@
-//! Results of work, reported to its lane. A lane pauses while its target does not answer. The log
-//! tells the operator when the pause begins, at each longer pause, and when the target answers
-//! again.
+//! Results of work, reported to the lane of the work. A lane pauses while the target does not
+//! answer. The log tells the operator when the pause begins, at each longer pause, and when the
+//! target answers again.
 
 use crate::background::{is_answer, is_silence};
 use crate::core::Core;

@@ -1,6 +1,6 @@
-//! Removing the members of groups that were deleted, or that lost their auth method.
+//! Removing the members of groups that were deleted or lost their auth method.
 //!
-//! Such a group gives no rights from its commit on; the work here only deletes its memberships. The
+//! Such a group gives no rights after its commit; the work here only deletes memberships. The
 //! remaining work is stored, so that another process can go on after a crash.
 
 use super::ending::in_background;

@@ -66,8 +66,8 @@ pub(crate) fn begin_due_work(core: &Arc<Core>) {
 }
 
 /// Stops due work, waits up to [`SEAL_PATIENCE`] for work in flight, and closes outbound sessions
-/// and the store. Work that is still running can then no longer commit. The next unsealing waits
-/// for its end and undoes its reservations.
+/// and the store. Unfinished work can then no longer commit; the next unsealing waits for the end
+/// of the work and undoes the reservations.
 pub(crate) async fn stop(core: &Core) {
     core.sealing.begin();
     core.parking.close(&sealed());

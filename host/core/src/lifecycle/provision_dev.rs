@@ -25,7 +25,7 @@ pub(crate) async fn provision_dev(core: &Core, root_token: &Secret) -> Result<()
     Ok(())
 }
 
-/// Returns the default path of an engine: its name, unless its clients expect another path.
+/// Returns the default path of an engine: the engine's name, unless clients expect another path.
 fn default_path(name: &str) -> &str {
     match name {
         "scheduler" => "acl",

@@ -1,5 +1,5 @@
-//! Moving a mount to another path. Its rows stay in place; its leases end, because their ids begin
-//! with the path.
+//! Moving a mount to another path. The rows stay in place; the leases end, because a lease id
+//! begins with the path.
 //!
 //! Prevents a mount at two paths, or at none, after a crash during a move. Both paths are reserved
 //! for the mount from the first commit to the last, and the status of the move is stored in the
@@ -148,7 +148,7 @@ async fn forget_old(store: &Store, unit: &mut Unit) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Carries out the move of the mount `uuid` to the path in its record, in a task of its own. An
+/// Carries out the move of the mount `uuid` to the path in the record, in a separate task. An
 /// interrupted move is carried out after the next unsealing.
 pub(crate) fn carry_out(core: &Arc<Core>, uuid: &str) {
     let work = carry_out_move(Arc::clone(core), uuid.to_owned());
@@ -162,8 +162,8 @@ async fn carry_out_move(core: Arc<Core>, uuid: String) {
     let _claim = core.claims.claim_in_turn(&mount.record.address()).await;
     let ended = end_all(&core, &mount).await;
     if ended.is_err() && core.sealing.has_begun() {
-        // Interrupted by sealing, which is no failure of the move: it goes on after the next
-        // unsealing. A lease whose end was interrupted fails with a message of its own.
+        // Interrupted by sealing, which is no failure of the move: the next unsealing goes on. A
+        // lease whose end was interrupted fails with a separate message.
         return;
     }
     while let Err(failure) = arrive(&core, &mount, ended.as_ref().err()).await {

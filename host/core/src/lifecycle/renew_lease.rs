@@ -53,7 +53,7 @@ pub(crate) async fn renew_lease(
     renewed
 }
 
-/// A renewal of one lease.
+/// A renewal of a lease.
 struct Renewal<'a> {
     core: &'a Core,
     claim: &'a Claim,
@@ -187,8 +187,8 @@ fn may_be_renewed(lease: &LeaseRecord, now: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the seconds left of the tokens that bound the lease: its owner, and the batch token that
-/// asked for it. A lease never outlives either token.
+/// Returns the seconds left of the tokens that bound the lease: its owner, and the batch token used
+/// for the request. A lease never outlives either token.
 async fn owner_left(
     core: &Core,
     unit: &mut Unit,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// login. Returns the stored record and warnings.
 ///
 /// # Errors
-/// 400 if the token is not renewable or past its maximum, or its policies would change; the auth
+/// 400 if the token is not renewable or past the maximum, or the policies would change; the auth
 /// method's refusal; 503 if the mount is being disabled or moved, or waits for its plugin.
 pub(crate) async fn renew_login(
     core: &Arc<Core>,
@@ -65,7 +65,7 @@ fn may_be_renewed(token: &Caller) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A renewal of one login.
+/// A renewal of a login.
 struct Renewal<'a> {
     core: &'a Core,
     opened: Opened<'a>,
@@ -93,7 +93,7 @@ impl Renewal<'_> {
     }
 }
 
-/// Returns the login as the auth method sees it.
+/// Returns the login in the types of the contract.
 fn held_login(record: &TokenRecord, kept: &KeptLogin) -> contract::HeldLogin {
     contract::HeldLogin {
         alias: kept.alias.clone(),
@@ -106,7 +106,7 @@ fn held_login(record: &TokenRecord, kept: &KeptLogin) -> contract::HeldLogin {
     }
 }
 
-/// Returns the login as it would be now, if it has the same alias and gives the same policies.
+/// Returns the login in its current form, if alias and policies are unchanged.
 fn check(mount: &Mount, kept: &KeptLogin, login: contract::Login) -> Result<ProvenLogin, Failure> {
     let proven = ProvenLogin::of(mount, login)?;
     if proven.kept.alias != kept.alias {

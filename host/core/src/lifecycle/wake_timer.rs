@@ -1,4 +1,4 @@
-//! Waking a plugin for its timers, and for guards that its calls left behind.
+//! Waking a plugin for scheduled timers, and for guards left behind by calls.
 
 use super::attempts::{Attempts, lost_a_race};
 use super::lane_answers;
@@ -68,8 +68,8 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     stored
 }
 
-/// Postpones a timer while its mount waits for its plugin or is over its write budget. That state
-/// was logged at its beginning, and a postponement is no attempt.
+/// Postpones a timer while the mount waits for its plugin or exceeds the write budget. The log told
+/// the operator before, and a postponement is no attempt.
 async fn put_off(
     core: &Core,
     claim: &Claim,
