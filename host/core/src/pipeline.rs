@@ -1,8 +1,8 @@
 //! THE LIFE OF A REQUEST.
 //!
-//! [`handle`] and [`attempt`] are all of its steps in order; each step is a call that returns here.
-//! After a conflict the request is attempted again, in its turn, unless something outside may have
-//! been changed. A failed request also gets a response and leaves nothing half-done.
+//! [`handle`] and [`attempt`] list all steps in order; each step is a call that returns here. After
+//! a conflict the request is attempted again in turn, unless something outside may have been
+//! changed. A failed request also gets a response and leaves nothing half-done.
 
 mod answer;
 mod audit_trail;
@@ -86,7 +86,8 @@ pub(crate) async fn handle(
     response
 }
 
-/// Serves a request according to its endpoint: without a token, or as its caller's policies allow.
+/// Serves a request as the endpoint demands: without a token, or if the caller's policies allow the
+/// request.
 async fn dispatch(
     core: &Arc<Core>,
     table: &HostTable,
@@ -130,8 +131,8 @@ async fn admit_stranger(
     }
 }
 
-/// The error for a request whose body was not read, because its token or the service became valid
-/// only after its head had arrived.
+/// The error for a request whose body was not read, because the token or the service became valid
+/// only after the head had arrived.
 fn came_too_early() -> Failure {
     Failure::new(Kind::Unavailable, "the service was opened while this came; send it again")
 }
@@ -216,7 +217,7 @@ struct Progress<'a, 'b> {
     turn: &'a Turn,
 }
 
-/// Makes one attempt; the step numbers are those of `docs/architecture.md` §3.
+/// Makes an attempt; the step numbers are from `docs/architecture.md` §3.
 async fn attempt(
     core: &Arc<Core>,
     request: &Request,
@@ -278,8 +279,8 @@ async fn attempt(
     serve(permitted, unit, progress.effect).await
 }
 
-/// Serves a permitted request at its destination. Boxed: a request's future is moved several times,
-/// and would otherwise be as large as its largest endpoint.
+/// Serves a permitted request at the destination. Boxed: a request's future is moved several times,
+/// and would otherwise be as large as the largest endpoint.
 fn serve<'a>(
     permitted: PermittedRequest<'a>,
     unit: Unit,

@@ -209,8 +209,8 @@ impl PermittedRequest<'_> {
         })
     }
 
-    /// Returns the caller as the plugin sees it. The id identifies the token on this mount only; it
-    /// is empty if there is no token.
+    /// Returns the caller as seen by the plugin. The id identifies the token on this mount only,
+    /// and is empty without a token.
     fn contract_caller(&self, mount: &Mount) -> contract::Caller {
         let hash = self.caller.map(|caller| {
             let named = format!("{} {}", mount.record.uuid, caller.hash);

@@ -26,7 +26,7 @@ impl PermittedRequest<'_> {
     }
 
     /// Returns the names below `prefix`, as far as `after` and `limit` of the query select them.
-    /// Each page is read at its own point in time.
+    /// The pages are read at different points in time.
     async fn read_names(&self, prefix: &str) -> Result<Option<Listing>, Failure> {
         let Paging { after, limit } = Paging::of(&self.request.fields)?;
         let mut text = ListingText::of_names(&self.core.listings);

@@ -1,12 +1,12 @@
-//! THE LIFE OF A REQUEST OF PLAIN HTTP, which its component authenticates itself.
+//! THE LIFE OF A REQUEST OF PLAIN HTTP, authenticated by the component itself.
 //!
 //! The request is routed, rate-limited, recorded and admitted like any other request, without a
-//! token of the host and without policy. A component can park its request: the waiting request
-//! holds no instance, no admission and no place in its mount, and runs again when a watched key is
+//! token of the host and without policy. A component can park a request: the waiting request holds
+//! no instance, no admission and no place in the mount, and runs again when a watched key is
 //! written (see [`crate::parking`]).
 //!
 //! Prevents a component from learning tokens of the host, and from controlling the host's
-//! connection. The component receives only the headers that its description names, and can set only
+//! connection. The component receives only the headers named in its description, and can set only
 //! headers that concern the answer.
 
 mod exchange;
@@ -36,7 +36,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Maximum time for which one run may park its request.
+/// Maximum time for which a run may park the request.
 const LONGEST_WAIT: Duration = Duration::from_secs(660);
 /// The reason for a run, as the contract words it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -108,7 +108,7 @@ fn find(core: &Core, request: &RawRequest) -> Result<Arc<Mount>, Failure> {
     })
 }
 
-/// Returns the answer if it could be recorded.
+/// Returns the answer if the answer could be recorded.
 async fn leave(trail: AuditTrail<'_>, served: Result<RawResponse, Failure>) -> RawResponse {
     let (answer, told) = match served {
         Ok(answer) => {
@@ -129,7 +129,7 @@ async fn leave(trail: AuditTrail<'_>, served: Result<RawResponse, Failure>) -> R
     }
 }
 
-/// Runs the request, and lets it wait if its component parks it.
+/// Runs the request, and lets the request wait if the component parks it.
 async fn serve(
     core: &Arc<Core>,
     mount: &Arc<Mount>,
@@ -278,7 +278,7 @@ fn time_limit(core: &Core, mount: &Mount) -> Duration {
         .fold(usual, Duration::min)
 }
 
-/// One run of a component for a request.
+/// A single run of a component for a request.
 struct RawCall<'a> {
     core: &'a Arc<Core>,
     mount: &'a Arc<Mount>,

@@ -56,7 +56,7 @@ pub(super) fn handed_on(access: &RawAccess, request: &RawRequest) -> Vec<RawHead
     headers.map(|(name, value)| RawHeader { name: name.clone(), value: value.clone() }).collect()
 }
 
-/// Checks the component's answer and returns it as it leaves.
+/// Checks the component's answer and returns the response for the client.
 ///
 /// # Errors
 /// 500 that names the component, for an answer that is not valid HTTP.
