@@ -39,8 +39,8 @@ pub(crate) struct Registered {
 }
 
 impl Catalog {
-    /// Stores the component, and writes its row into the unit. If the component is registered
-    /// already, changes only the ceiling, if the upload gives another ceiling.
+    /// Stores the component, and writes the row into the unit. For a registered component, changes
+    /// only the ceiling, if the upload gives another ceiling.
     ///
     /// # Errors
     /// 400 with the fault of the component, for its author; 503 while other components are

@@ -63,7 +63,7 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
     Ok(())
 }
 
-/// Moves a row of an earlier release to the row of its version. That release had one row per name.
+/// Moves the row of an earlier release, with one row per name, to the row of the version.
 async fn move_row(loader: PluginLoader<'_>, entry: &Entry, old: Address) -> Result<(), Failure> {
     let mut unit = loader.store.begin();
     entry.put(&mut unit)?;
