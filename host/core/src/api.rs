@@ -1,10 +1,10 @@
-//! Table of the endpoints that the host itself serves.
+//! Table of the endpoints of the host itself.
 //!
-//! Each file named after a path holds the rows of its endpoints and the functions that serve them;
-//! this file lists those files. A row states which callers it answers: `handled_by` answers callers
-//! whose policies allow the request, `without_a_token` every caller while the service is open,
-//! `while_sealed` every caller at any time. Nothing here knows the pipeline, which checks the
-//! policies before it calls a handler.
+//! Each file named after a path holds the rows of its endpoints and their functions; this file
+//! lists the files. A row states its callers: `handled_by` answers callers with policies that allow
+//! the request, `without_a_token` every caller while the service is open, `while_sealed` every
+//! caller at any time. Nothing here knows the pipeline, which checks the policies before each call
+//! of a handler.
 
 mod after_commit;
 mod auth_token;
@@ -117,9 +117,8 @@ fn endpoints() -> Vec<Endpoint> {
     .collect()
 }
 
-/// Returns the request with the object's name in its path spelt as the server reads the name, so
-/// that policy and audit see the object that is meant. `None` if the path is spelt so already, as
-/// nearly always.
+/// Returns the request with the object's name in the server's spelling, so that policy and audit
+/// see the right object. `None` if the path has that spelling already, as nearly always.
 pub(crate) fn canonical(request: &Request) -> Option<Request> {
     match spelling::fold(&request.path) {
         Cow::Borrowed(_) => None,

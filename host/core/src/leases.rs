@@ -1,8 +1,8 @@
 //! The lease book: reserve, confirm, renew, revoke.
 //!
-//! Prevents a credential from outliving its lease. A lease is written down as a reservation before
-//! the credential exists. If its call does not confirm the reservation, or the process dies, the
-//! engine's own revocation undoes it, so that there is a single code path to trust.
+//! Prevents a credential from outliving its lease. A lease is stored as a reservation before the
+//! credential exists. If the call does not confirm the reservation, or the process dies, the
+//! engine's own revocation removes the credential, so that there is a single code path to trust.
 
 mod below;
 mod due_now;

@@ -1,4 +1,4 @@
-//! State of the process that survives sealing and unsealing.
+//! Process state that survives sealing and unsealing.
 
 use crate::settings::Settings;
 use crate::strangers::Strangers;
@@ -7,7 +7,7 @@ use bulkhead_sandbox::compile::Compiler;
 use std::sync::Arc;
 use tokio::sync::RwLock;
 
-/// State of the process that survives sealing and unsealing.
+/// The state.
 pub(crate) struct Process {
     pub(crate) settings: Settings,
     pub(crate) runtime: Arc<Runtime>,

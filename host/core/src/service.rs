@@ -1,9 +1,9 @@
-//! The service over its data directory: sealed, or open.
+//! The service over a data directory, sealed or open.
 //!
-//! Sealed, it answers what its state is, how to initialise it and how to unseal it, and nothing
-//! else: the keys are not in memory, so nothing else could be answered. Sealing drops every key,
-//! session and claim, with the last request that is still under way; what such a request can no
-//! longer store is undone at the next unsealing, which waits for its end.
+//! A sealed service answers only requests for its state, for initialisation and for unsealing,
+//! because the keys are not in memory. Sealing drops every key, session and claim, with the last
+//! running request. The next unsealing waits for the end of such a request and undoes any change
+//! that the request could not store.
 
 use crate::api::{self, Answers, HostTable};
 use crate::audit;
@@ -28,8 +28,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Part of a request's body that is read. The head decides, before anything of a stranger is
-/// parsed.
+/// The part of a request's body to read. The request's head decides, before anything from an
+/// unknown client is parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyAdmission {
     /// The whole body: the sender's token is valid.
@@ -72,12 +72,12 @@ pub struct Service {
 }
 
 impl Service {
-    /// Holds the data directory, and serves sealed until [`Service::handle`] or
-    /// [`Service::open_dev`] opens it.
+    /// Locks the data directory, and serves sealed until [`Service::handle`] or
+    /// [`Service::open_dev`] opens the directory.
     ///
     /// # Errors
-    /// What keeps the service from starting, in words for the operator: a directory in use or not
-    /// ours, an audit device that cannot be had.
+    /// The reason that keeps the service from starting, in words for the operator: a directory in
+    /// use or of another owner, an audit device that cannot be opened.
     pub async fn start(settings: Settings) -> Result<Arc<Self>, Failure> {
         let directory = DataDirectory::hold(Options::at(&settings.directory)).await?;
         audit::check(&settings.audit).await?;
@@ -90,40 +90,40 @@ impl Service {
         Ok(Arc::new(Self { table, seal, directory }))
     }
 
-    /// Whether there is a cluster in the data directory.
+    /// Returns true if the data directory is initialised.
     ///
     /// # Errors
-    /// When the directory has to be looked at and cannot be read.
+    /// If the directory cannot be read.
     pub async fn is_initialised(&self) -> Result<bool, Failure> {
         self.seal.is_initialised().await
     }
 
-    /// The file with the key of a dev seal, if one lies beside the data: the directory alone is
-    /// then enough to open it.
+    /// Returns the file with the key of a dev seal, if the data directory has such a file. The
+    /// directory alone is then enough to unseal.
     pub fn dev_key_file(&self) -> Option<PathBuf> {
         bulkhead_store::dev_key_file(&self.directory)
     }
 
-    /// Opens the directory with the key that lies beside its data, after initialising an empty one
-    /// with it, and makes what dev mode promises: `root_token`, and every engine at its default
-    /// path.
+    /// Unseals the directory with the dev key beside the data, and initialises an empty directory
+    /// before. Then provisions dev mode: `root_token`, and every plugin at its default path.
     ///
     /// # Errors
-    /// What keeps it sealed, in words for the operator.
+    /// The reason for which the service stays sealed, in words for the operator.
     pub async fn open_dev(&self, root_token: &Secret) -> Result<(), Failure> {
         self.seal.open_dev(root_token).await
     }
 
-    /// The one share of the dev seal, in base64.
+    /// Returns the only share of the dev seal, in base64.
     ///
     /// # Errors
-    /// When the directory has no dev seal.
+    /// If the directory has no dev seal.
     pub async fn dev_unseal_key(&self) -> Result<Secret, Failure> {
         let key = bulkhead_store::dev_key(&self.directory)?;
         Ok(Secret::new(key.share().base64().as_str()))
     }
 
-    /// The tables of what is served; `None` while sealed, when the plugins are not loaded.
+    /// Returns the tables of all served rows, or `None` while sealed, when the plugins are not
+    /// loaded.
     #[must_use]
     pub fn tables(&self) -> Option<Tables> {
         self.seal.core().map(|core| Tables::of(self.table.rows(), &core.catalog))
@@ -206,9 +206,9 @@ impl Service {
         response
     }
 
-    /// The place of a request by its URL, if its mount's component answers plain HTTP: `path` is
-    /// the part behind `/v1/`, as it was sent. A row of the component's table goes before, see
-    /// [`Service::is_row`].
+    /// Returns the place of a request by its URL, if the mount's component answers plain HTTP.
+    /// `path` is the undecoded part behind `/v1/`. A row of the component's table takes precedence,
+    /// see [`Service::is_row`].
     #[must_use]
     pub fn raw_place(&self, path: &str) -> Option<RawPlace> {
         let core = self.seal.core()?;
@@ -227,7 +227,7 @@ impl Service {
         core.mounts.route(path).is_some_and(|(mount, below)| mount.plugin.table.knows(below))
     }
 
-    /// The place of all requests of a listener of the mount's own.
+    /// Returns the place of all requests to a separate listener of the mount.
     #[must_use]
     pub fn own_raw_place(&self, mount: &MountPath) -> RawPlace {
         let mounted = self.seal.core().and_then(|core| core.mounts.at(mount));
@@ -236,9 +236,9 @@ impl Service {
         RawPlace { mount: mount.clone(), base: "/".to_owned(), body_limit }
     }
 
-    /// Serves one request of plain HTTP. Never fails: each failure is a response. A future that is
-    /// dropped while the request waits for a change gives up its place; what runs then runs to its
-    /// end.
+    /// Serves one request of plain HTTP. Never fails: each failure is a response. If the future is
+    /// dropped while the request waits for a change, the request gives up its place; a run in
+    /// progress continues to its end.
     pub async fn handle_raw(self: &Arc<Self>, request: RawRequest) -> RawResponse {
         let Some((core, in_flight)) = self.seal.enter().await else {
             return RawResponse::failed(&sealed());
@@ -253,8 +253,8 @@ impl Service {
         served.await.unwrap_or_else(panicked)
     }
 
-    /// Answers every request that waits for a change, and lets none wait from now on: for the end
-    /// of the process.
+    /// Answers every request that waits for a change, and refuses further waiting: for the end of
+    /// the process.
     pub fn end_waiting(&self) {
         if let Some(core) = self.seal.core() {
             core.parking.close(&stopping());

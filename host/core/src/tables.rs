@@ -1,7 +1,7 @@
-//! The tables of everything that is served, as one document for `bulkhead plugin inspect` and for
-//! the test suite, which demands tests for each row.
+//! The tables of all served rows, as one document for `bulkhead plugin inspect` and for the test
+//! suite, which demands tests for each row.
 //!
-//! Nothing is written twice: requests are dispatched by these very rows.
+//! Nothing is written twice: the same rows dispatch the requests.
 
 use crate::catalog::Catalog;
 use bulkhead_sandbox::component::Identity;
@@ -26,12 +26,12 @@ pub struct Tables {
 pub struct Plugin {
     /// SHA-256 of the component's bytes, hexadecimal.
     pub sha256: String,
-    /// The plugin's description of itself.
+    /// The plugin's own description.
     #[serde(flatten)]
     pub described: Described,
 }
 
-/// A plugin's description of itself, by its kind.
+/// A plugin's own description, by kind.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Described {

@@ -1,17 +1,17 @@
-//! What several tests of this crate need: a store of their own.
+//! A temporary store for the tests of this crate.
 
 use bulkhead_store::{DataDirectory, Options, SealConfig, Store, dev_key};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A store in a folder of its own below the system's temporary one.
+/// A store in its own folder below the system's temporary folder.
 pub(crate) struct Scratch {
     directory: PathBuf,
     pub(crate) store: Arc<Store>,
 }
 
 impl Scratch {
-    /// An empty one; `name` is the test's.
+    /// Creates an empty store; `name` is the name of the test.
     pub(crate) async fn new(name: &str) -> Self {
         let folder = format!("bulkhead-core-{name}-{}", std::process::id());
         let directory = std::env::temp_dir().join(folder);
@@ -22,7 +22,7 @@ impl Scratch {
         Self { directory, store }
     }
 
-    /// Closes it and removes its folder.
+    /// Closes the store and removes the folder.
     pub(crate) async fn end(self) {
         self.store.close().await;
         std::fs::remove_dir_all(self.directory).unwrap();

@@ -1,11 +1,11 @@
-//! Tokens: the callers of the service, with their policies and lifetimes.
+//! Tokens: the callers of the service, with policies and lifetimes.
 //!
-//! A service token is its own lease: a single row, found by the token and by its accessor
-//! ([`keys`]). Its children and leases name the row as their owner and end with the token
-//! ([`end`]). A batch token has no row: a sealed record, kept by its holder ([`batch`]). Tokens of
+//! A service token is its own lease: a single row, found by the token and by the accessor
+//! ([`keys`]). Child tokens and leases name the row as their owner and end with the token
+//! ([`end`]). A batch token has no row: the holder keeps a sealed record ([`batch`]). Tokens of
 //! logins end with their auth mount ([`login`]).
 //!
-//! Prevents a token from working after its end. A request looks up its caller once, at the
+//! Prevents a token from working after its end. A request looks up the caller once, at the
 //! beginning ([`authenticate`]); every commit then asserts that the token is still valid
 //! ([`assert_valid`]).
 

@@ -1,5 +1,5 @@
-//! What an endpoint changes besides its unit of work, once that is committed: what the server
-//! holds in memory follows what is stored, before the caller is told of it.
+//! Effects of an endpoint beside the unit of work, applied after the commit: the state in memory
+//! follows the store before the caller gets the answer.
 
 use crate::audit::AuditChange;
 use crate::catalog;
@@ -9,18 +9,18 @@ use crate::mounts;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// What is to happen.
+/// An effect after the commit.
 pub(crate) enum AfterCommit {
     Nothing,
-    /// Parsed policies are forgotten.
+    /// Forgets parsed policies.
     ForgetPolicies,
-    /// Quotas are read again.
+    /// Reads the quotas again.
     LoadQuotas,
-    /// The token of that key is ending, and its descendants with it.
+    /// Ends the descendants of the token with this key.
     SpreadTokenEnd(String),
-    /// Groups were deleted, or lost the alias by which they got their entities.
+    /// Removes the members of groups that were deleted or lost their alias.
     LetMembersLeave,
-    /// The service is sealed once the request is answered.
+    /// Seals the service after the answer.
     Seal,
     Mounts(mounts::Change),
     Audit(AuditChange),
@@ -28,16 +28,16 @@ pub(crate) enum AfterCommit {
 }
 
 impl AfterCommit {
-    /// Whether it happens also after a commit that failed. Such a commit may still be stored, so
-    /// policies that were parsed before it are forgotten in any case, and quotas read.
+    /// Returns true if the effect is also applied after a failed commit. A failed commit may still
+    /// be stored, so parsed policies must be forgotten and quotas read again.
     pub(crate) fn is_due_in_doubt(&self) -> bool {
         matches!(self, Self::ForgetPolicies | Self::LoadQuotas)
     }
 
-    /// Lets it happen.
+    /// Applies the effect.
     ///
     /// # Errors
-    /// What the caller is told instead of the answer. The change is stored all the same.
+    /// The failure that the caller gets instead of the answer. The change is stored nevertheless.
     pub(crate) async fn apply(self, core: &Arc<Core>) -> Result<(), Failure> {
         match self {
             Self::Nothing => Ok(()),

@@ -9,13 +9,13 @@ use crate::mounts::Holder;
 
 /// Position of a path among the mounts.
 pub(crate) enum Reach {
-    /// In a mount.
+    /// At or below a mount.
     Within {
         mount: Holder,
         /// Prefix of everything below the path in the mount: empty for the mount itself, or ending
         /// in a slash.
         folder: String,
-        /// Key below the mount of the lease whose id the path may be.
+        /// The key below the mount of the lease with `path` as its id, if `path` can be a lease id.
         lease: Option<String>,
     },
     /// Above these mounts, sorted by path, or beside all mounts if the list is empty.

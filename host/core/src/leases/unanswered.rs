@@ -1,4 +1,4 @@
-//! Leases whose answer did not leave.
+//! Ending of leases after a response that could not be sent.
 
 use super::record::{End, LeaseRecord, put, read};
 use super::table::Leases;

@@ -1,9 +1,9 @@
-//! Listings that are being made.
+//! Listings under construction.
 //!
-//! The attack this file stops: a few listings of thousands of entries that take the memory of the
-//! process. A listing is read page by page, whether the caller asks for a part or for all, and its
-//! text alone is held. Beyond a few KiB it takes a slot, of which there are few, and waits for
-//! one where all are taken; beyond its bound it is refused, in words that say how to ask for parts.
+//! Prevents a few listings of thousands of entries from taking the memory of the process. A listing
+//! is read page by page, and only the text is kept, even if the caller asks for all names. A
+//! listing of more than [`FREE`] bytes needs a slot and waits for a free slot; a listing of more
+//! than [`MOST`] bytes is refused, with advice on paging.
 
 use super::Paging;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -15,21 +15,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Long listings that are made at a time.
+/// Maximum number of long listings at the same time.
 const SLOTS: usize = 2;
-/// Bytes that a listing takes without a slot.
+/// Maximum size of a listing without a slot, in bytes.
 const FREE: usize = 64 << 10;
-/// Longest listing, in bytes.
+/// Maximum size of a listing, in bytes.
 const MOST: usize = 16 << 20;
-/// Bytes that a name in a sorted set takes beside its text.
+/// Memory of a name in a sorted set beside the text, in bytes.
 const OF_A_NAME: usize = 48;
-/// How long a request may be asked to wait before it tries again, in milliseconds.
+/// Retry-after value if no slot is free, in milliseconds.
 const RETRY_AFTER: u64 = 1_000;
 
 /// The slots of long listings.
 pub(crate) struct Listings {
     slots: Arc<Semaphore>,
-    /// How long a listing waits for a slot.
+    /// Maximum time that a listing waits for a slot.
     patience: Duration,
 }
 
@@ -52,10 +52,10 @@ struct Room {
 }
 
 impl Room {
-    /// Takes so many bytes more.
+    /// Counts `bytes` more, and takes a slot if necessary.
     ///
     /// # Errors
-    /// 413 for a listing that is too long, 503 where no slot becomes free.
+    /// 413 if the listing is too long, 503 if no slot becomes free.
     async fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MOST {
@@ -80,7 +80,7 @@ impl Room {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Returns the finished listing, which keeps the slot; `None` without an entry.
+    /// Returns the finished listing, which keeps the slot. `None` if the listing is empty.
     fn finish(self, keys: String, key_info: Option<String>, entries: usize) -> Option<Listing> {
         let room = self.slot.map(|slot| -> Arc<dyn std::any::Any + Send + Sync> { slot });
         (entries > 0).then_some(Listing { keys, key_info, entries, room })
@@ -93,7 +93,7 @@ fn busy() -> Failure {
     Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(Kind::Unavailable, message) }
 }
 
-/// A listing that is made in the order of its keys.
+/// The text of a listing; keys must be added in order.
 pub(crate) struct ListingText {
     room: Room,
     keys: String,
@@ -113,12 +113,12 @@ impl ListingText {
         Self { key_info: Some("{".to_owned()), ..Self::of_names(listings) }
     }
 
-    /// Number of keys so far.
+    /// Returns the number of added keys.
     pub(crate) fn entries(&self) -> usize {
         self.entries
     }
 
-    /// Adds a key, and what is told of it.
+    /// Adds a key with its object.
     ///
     /// # Errors
     /// As [`Room::grow`].
@@ -140,7 +140,7 @@ impl ListingText {
         Ok(())
     }
 
-    /// The whole listing; `None` without a key.
+    /// Returns the finished listing; `None` if there is no key.
     pub(crate) fn end(mut self) -> Option<Listing> {
         self.keys.push(']');
         if let Some(info) = &mut self.key_info {
@@ -152,11 +152,11 @@ impl ListingText {
 }
 
 fn json(info: &Map<String, Value>) -> String {
-    // Its keys are texts, so that it can always be written.
+    // All keys of the object are texts, so serialisation cannot fail.
     serde_json::to_string(info).unwrap_or_else(|_| "{}".to_owned())
 }
 
-/// The smallest names that were asked for, found in any order.
+/// The smallest names that match the paging, added in any order.
 pub(crate) struct SortedNames {
     room: Room,
     paging: Paging,
@@ -164,12 +164,12 @@ pub(crate) struct SortedNames {
 }
 
 impl SortedNames {
-    /// None yet.
+    /// Creates an empty set.
     pub(crate) fn new(listings: &Arc<Listings>, paging: Paging) -> Self {
         Self { room: listings.room(), paging, found: BTreeSet::new() }
     }
 
-    /// Adds a name, if it is asked for.
+    /// Adds a name, if the name belongs to the requested part.
     ///
     /// # Errors
     /// As [`ListingText::add`].
@@ -189,12 +189,12 @@ impl SortedNames {
         Ok(())
     }
 
-    /// The whole listing; `None` without a name.
+    /// Returns the finished listing; `None` if there is no name.
     pub(crate) fn end(self) -> Option<Listing> {
         let Self { room, mut found, .. } = self;
         let entries = found.len();
         let mut keys = "[".to_owned();
-        // Each name goes as its text comes.
+        // Each name is freed when its text is written.
         while let Some(name) = found.pop_first() {
             keys.extend([if keys.len() > 1 { "," } else { "" }, &Value::from(name).to_string()]);
         }
