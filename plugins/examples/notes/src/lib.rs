@@ -1,4 +1,4 @@
-//! Secrets engine that keeps short notes: a shorter form of the example in the SDK's documentation.
+//! Secrets engine for short notes: a shorter form of the example in the SDK's documentation.
 
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::{Answer, Call, Failure, Host, SecretsEngine, stored};

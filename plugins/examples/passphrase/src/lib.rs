@@ -1,4 +1,4 @@
-//! Auth method: logs in callers that know a passphrase.
+//! Auth method for logins with a passphrase.
 
 use bulkhead_sdk::call::Context;
 use bulkhead_sdk::table::{Field, Row, write};

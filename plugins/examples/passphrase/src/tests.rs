@@ -1,4 +1,4 @@
-//! The auth method on the test bed.
+//! Tests of the auth method on the test bed.
 
 use super::Passphrase;
 use bulkhead_sdk::testbed::AuthBed;
