@@ -1,9 +1,9 @@
-//! Ending every lease below a path: for operators, and for mounts that go.
+//! Ending every lease below a path, for operators and for mounts being disabled or moved.
 //!
-//! All leases are made due first ([`Leases::queue_below`]), and due work ends them. A waiting
-//! caller only watches, so nothing is lost if the client goes away. Leases being made meanwhile do
-//! not slip through: a reservation that was made due can no longer be confirmed, so its call fails
-//! and undoes it. Later calls are kept out by policies, or by the mount no longer serving.
+//! All leases are made due first ([`Leases::queue_below`]), and due work ends the leases. A waiting
+//! caller only watches, so nothing is lost if the client goes away. A lease in the making does not
+//! slip through: a due reservation can no longer be confirmed, so the call fails and undoes the
+//! reservation. Later calls are refused by policies, or because the mount no longer serves.
 
 use super::due_now::OnFailure;
 use super::record::{LEASE_SPACES, LeaseRecord};
@@ -30,7 +30,7 @@ impl Below<'_> {
 
 impl Leases {
     /// Refuses if due work is suspended, because then nothing would end the leases (decision H39).
-    /// Call it before writing anything that relies on their end.
+    /// Callers must check this before any write that relies on the end of leases.
     ///
     /// # Errors
     /// 503 if due work is suspended.
@@ -45,14 +45,14 @@ impl Leases {
         ))
     }
 
-    /// Makes the leases due and waits until each was tried once or its target failed to answer
-    /// often enough. A failing lease does not hold up the others. Due work ends the leases, so the
-    /// caller must not hold anything that due work on the mount waits for.
+    /// Makes the leases due and waits until each was tried once or its target is known not to
+    /// answer. A failing lease does not hold up the others. Due work ends the leases, so the caller
+    /// must hold nothing for which due work on the mount waits.
     ///
     /// # Errors
-    /// The number of leases that stayed and the first reason: 400 after a refusal, 502 if the
-    /// failure may pass. The store's failure. 503 if the service is being sealed, and as
-    /// [`assert_ends_work`](Self::assert_ends_work).
+    /// The number of remaining leases and the first reason: 400 after a refusal, 502 if the failure
+    /// may pass, 500 after an internal failure. The store's failure. 503 if the service is being
+    /// sealed, and as [`assert_ends_work`](Self::assert_ends_work).
     pub(crate) async fn end_below(
         &self,
         which: &[Below<'_>],
@@ -77,8 +77,8 @@ impl Leases {
         left.outcome()
     }
 
-    /// Makes the leases due now, reservations first: a reservation that is confirmed before it is
-    /// reached is a lease by then.
+    /// Makes the leases due now, reservations first: a reservation confirmed in between is found as
+    /// a lease afterwards.
     ///
     /// # Errors
     /// The store's failure. The leases reached so far are due.
@@ -99,8 +99,8 @@ impl Leases {
     }
 
     /// Waits until due work has tried to end the lease and returns the failure, if any. Does not
-    /// wait for a lease that was made since, because its end was not asked for, nor for a lease
-    /// whose target does not answer.
+    /// wait for a lease made since, because no caller asked for its end, nor for a lease with a
+    /// silent target.
     async fn await_attempt(&self, address: &Address) -> Result<Option<Failure>, Failure> {
         loop {
             let freed = self.claims.freed();
@@ -152,7 +152,8 @@ impl Left {
 
     fn outcome(self) -> Result<(), Failure> {
         let Some(first) = self.first else { return Ok(()) };
-        // The status only tells whether to retry: "not found" from a target is not about our path.
+        // The status only tells if a retry may help: "not found" from a target is not about our
+        // path.
         let kind = if backoff::may_pass(first.kind) || first.kind == Kind::Internal {
             first.kind
         } else {

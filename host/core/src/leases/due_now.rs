@@ -1,8 +1,8 @@
 //! Making leases due now: the first step in ending many leases.
 //!
-//! Prevents work on many leases from dying half-way, with its client, its disk or its process, and
-//! losing the request to end the rest. Due work ends every lease that is due, even if the caller
-//! goes away: oldest first, and with the usual limit per lane.
+//! Prevents a failure of the client, the disk or the process from losing a request to end many
+//! leases half-way. Due work ends every due lease, even if the caller goes away: oldest first, and
+//! with the usual limit per lane.
 
 use super::record::{End, LeaseRecord, Opened, put, read_tolerantly};
 use super::table::Leases;
@@ -10,10 +10,10 @@ use crate::log::cause;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::{Failure, Kind};
 
-/// Maximum number of reservations that are made due in one commit at start.
+/// Maximum number of reservations made due per commit at start.
 const UNDONE: u32 = 500;
 
-/// The fate of a lease that its plugin does not end, and of a lease whose record does not open.
+/// The fate of a lease after a failed revocation, and of a lease with an unreadable record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnFailure {
     /// The lease stays, with its next attempt scheduled.
@@ -23,7 +23,7 @@ pub(crate) enum OnFailure {
 }
 
 impl Leases {
-    /// Makes leases or reservations due because their end was asked for. Skips those that are gone.
+    /// Makes leases or reservations due at the request of a caller. Skips missing records.
     ///
     /// # Errors
     /// The store's failure.
@@ -44,8 +44,8 @@ impl Leases {
     }
 
     /// Changes leases or reservations of one kind with `change` and makes them due now, in one
-    /// commit unless conflicts split it. A record that cannot be read is logged and treated as
-    /// `unreadable` says, so that it does not hold up the others.
+    /// commit, or in several commits after conflicts. An unreadable record is logged and treated as
+    /// `unreadable` says, and does not hold up the others.
     ///
     /// # Errors
     /// The store's failure.
@@ -98,12 +98,12 @@ impl Leases {
         }
     }
 
-    /// Makes the leases that `token` owns due now. A lease that cannot be read is logged and left,
-    /// so that it does not hold up the others.
+    /// Makes the leases of the owner `token` due now. An unreadable lease is logged and left, and
+    /// does not hold up the others.
     pub(crate) async fn end_owned(&self, token: &str) -> Result<(), Failure> {
         let mut scan = self.store.scan_owned(Space::Lease, token);
         while let Some(page) = scan.page().await? {
-            // Without its owner, the lease is not found here again.
+            // Without an owner, the lease is not found here again.
             let orphaned = |lease| LeaseRecord {
                 token: String::new(),
                 reason: Some(End::TokenEnded),

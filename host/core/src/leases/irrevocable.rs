@@ -1,7 +1,7 @@
-//! Irrevocable leases: their plugin refused to end them so often that an operator has to look
-//! (decision P13).
+//! Irrevocable leases: the plugin refused the end so often that an operator has to look (decision
+//! P13).
 //!
-//! The owner column marks these rows, so counting them does not scan other leases.
+//! The owner column marks these rows, so counting does not scan other leases.
 
 use super::record::{IRREVOCABLE, LEASE_SPACES, Opened, read_tolerantly};
 use super::table::Leases;
@@ -64,7 +64,7 @@ impl Leases {
 
 /// An irrevocable lease.
 pub(crate) struct Irrevocable {
-    /// Lease id, with which the lease can be revoked.
+    /// Lease id, usable for the revocation.
     pub(crate) id: String,
     /// Reason of the last failure, at most 240 characters.
     pub(crate) error: String,

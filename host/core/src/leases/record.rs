@@ -68,17 +68,17 @@ pub(crate) struct LeaseRecord {
     pub(crate) last_renewal: Option<u64>,
     /// Reason for the end, once decided.
     pub(crate) reason: Option<End>,
-    /// Failed attempts to end it.
+    /// Number of failed attempts.
     pub(crate) attempts: u32,
     /// Attempts that the plugin refused for good, rather than left unanswered.
     pub(crate) refusals: u32,
     /// The last failure, already scrubbed, and the code of its kind; empty before any failure.
     pub(crate) error: String,
     pub(crate) error_code: String,
-    /// The next attempt is the last: the lease goes even if that attempt fails.
+    /// The next attempt is the last: the lease goes even if the attempt fails.
     pub(crate) forced: bool,
-    /// Own names of the database plugins that the creating call had reached; the lease's end needs
-    /// them. Empty in leases of earlier releases.
+    /// Own names of the database plugins reached by the creating call; the end of the lease needs
+    /// these plugins. Empty in leases of earlier releases.
     #[serde(default)]
     pub(crate) plugins: BTreeSet<String>,
 }
@@ -90,7 +90,7 @@ impl LeaseRecord {
         Self::from_bytes(&record.body).map_err(|unreadable| unreadable.of("the record of a lease"))
     }
 
-    /// Returns the lease as its plugin sees it.
+    /// Returns the lease in the types of the contract.
     pub(crate) fn for_plugin(&self) -> contract::Lease {
         contract::Lease {
             tag: self.tag.clone(),
@@ -102,27 +102,27 @@ impl LeaseRecord {
     }
 
     /// Returns the index columns: due time, lane and owning token. An irrevocable lease is ending
-    /// even if its token lives on, so its owner column holds [`IRREVOCABLE`] instead.
+    /// even while the token lives, so the owner column holds [`IRREVOCABLE`] instead.
     fn index(&self, due: u64) -> Index {
         let owner = if self.is_irrevocable() { IRREVOCABLE } else { &self.token };
         Index { due: Some(due), lane: self.full_lane(), owner: owner.to_owned() }
     }
 
-    /// Returns the lane, distinct from the lanes of other mounts. A lease that is given up has a
-    /// lane of its own that never rests: it is tried once, even if the target does not answer.
+    /// Returns the lane, distinct from the lanes of other mounts. A given-up lease has a separate
+    /// lane without pauses, and is therefore tried once even if the target does not answer.
     pub(crate) fn full_lane(&self) -> String {
         let beside = if self.forced { "given up/" } else { "" };
         format!("{}/{beside}{}", self.mount, self.lane)
     }
 
-    /// Returns whether the plugin refused the end so often that an operator has to help. Such a
-    /// lease is tried once a day.
+    /// Returns true if the plugin refused the end too often, so that an operator has to help. Such
+    /// a lease is tried once a day.
     pub(crate) fn is_irrevocable(&self) -> bool {
         self.refusals >= MOST_REFUSALS
     }
 
-    /// Returns why the lease is not tried now: its last failure, or the target does not answer
-    /// others.
+    /// Returns the reason for which the lease is not tried now: the last failure, or a silent
+    /// target.
     pub(super) fn unanswered(&self) -> Failure {
         if self.attempts > 0 {
             return self.failure();

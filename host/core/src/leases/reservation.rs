@@ -19,7 +19,7 @@ const SUFFIX: usize = 24;
 pub(crate) struct LeaseContext<'a> {
     pub(crate) store: &'a Store,
     pub(crate) mount: &'a Mount,
-    /// The request's path, with which the lease id begins.
+    /// The request's path, the first part of the lease id.
     pub(crate) path: &'a str,
     /// The caller: its token owns the leases and bounds their lifetime.
     pub(crate) caller: &'a Caller,
@@ -34,7 +34,7 @@ impl LeaseContext<'_> {
     }
 }
 
-/// A reservation that a call made.
+/// A reservation made by a call.
 pub(crate) struct Reserved {
     pub(crate) tag: String,
     pub(crate) address: Address,
@@ -59,15 +59,15 @@ impl Reserved {
         self.address.key.split_once('/').map_or("", |(_mount, handle)| handle)
     }
 
-    /// Writes the reservation again, with the data that its end needs from now on.
+    /// Writes the reservation again, with new data for the end.
     pub(crate) fn amend(&mut self, unit: &mut Unit, internal: String) -> Result<(), Failure> {
         self.record.internal = internal;
         put(unit, &self.address, &self.record, self.due)
     }
 }
 
-/// Writes a reservation into the call's unit of work. `plugins` are the database plugins that the
-/// call has reached so far.
+/// Writes a reservation into the call's unit of work. `plugins` are the database plugins reached by
+/// the call so far.
 pub(crate) fn reserve(
     page: &LeaseContext<'_>,
     claims: &Arc<Claims>,
@@ -113,29 +113,30 @@ fn blank(
     })
 }
 
-/// Returns the failure for a reservation that is gone or whose end was asked for.
+/// Returns the failure for a missing or ending reservation.
 pub(crate) fn ended_meanwhile() -> Failure {
     // The credential was ended, or is being ended.
     Failure::new(Kind::Unavailable, "the reservation ended while the request ran; try again")
 }
 
-/// Returns whether the call may still hand out its reservation at `address`. It may not if due work
-/// was quicker because clocks jumped, or if everything below its path was revoked meanwhile.
+/// Returns true if the call may still hand out the reservation at `address`. The answer is false if
+/// due work was quicker because clocks jumped, or if everything below the path was revoked
+/// meanwhile.
 pub(crate) async fn is_reserved(unit: &mut Unit, address: &Address) -> Result<bool, Failure> {
     Ok(read(unit, address).await?.is_some_and(|record| record.reason.is_none()))
 }
 
-/// Removes the lease with that handle, which another call of `mount` issued, or its reservation.
-/// Reads nothing: a renewal or revocation under way finds at its commit that the lease is gone.
+/// Removes the lease or reservation with the handle `handle`, issued by another call of `mount`.
+/// Reads nothing: a concurrent renewal or revocation finds the lease missing at its commit.
 pub(crate) fn end_issued(unit: &mut Unit, mount: &str, handle: &str) {
     for space in LEASE_SPACES {
         unit.delete(Address::new(space, format!("{mount}/{handle}")));
     }
 }
 
-/// Ends reservations that their call did not confirm. A withdrawn reservation is deleted; any other
-/// becomes due now and is written from memory even if it is gone from the store, because ending a
-/// credential twice does no harm.
+/// Ends unconfirmed reservations. A withdrawn reservation is deleted; any other becomes due now and
+/// is written from memory even if the store has no such row, because ending a credential twice does
+/// no harm.
 pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<(), Failure> {
     let mut unit = store.begin();
     for one in reserved {
@@ -152,7 +153,7 @@ pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<()
 }
 
 /// Turns the answered secret into a lease, in the call's unit of work, and deletes the reservation
-/// that the secret names. `ttl` is in seconds and already capped.
+/// named by the secret. `ttl` is in seconds and already capped.
 pub(crate) fn confirm(
     page: &LeaseContext<'_>,
     unit: &mut Unit,

@@ -53,7 +53,7 @@ impl Leases {
         Some(address(&self.store, Space::Lease, &holder.uuid, below, id))
     }
 
-    /// Finds the lease with the id, or the reservation whose end is still owed.
+    /// Finds the lease with the id, or the reservation if the lease has not been confirmed.
     pub(crate) async fn find(
         &self,
         unit: &mut Unit,

@@ -1,9 +1,10 @@
-//! Tidying the lease book: finds leases that nothing would end any more. No crash of ours leaves
-//! such leases, but a restored or damaged data directory may.
+//! Tidying the lease book: finds leases without any pending end. A crash leaves no such leases, but
+//! a restored or damaged data directory may contain some.
 //!
-//! Repairs: a lease whose token is gone ends as with its token; a lease without a due time becomes
-//! due at its end; a lease whose mount is gone is given up, because no plugin can end it. A lease
-//! that does not open is only logged: it needs `revoke-force` or a backup.
+//! Repairs: a lease with a missing token ends like the leases of an ended token; a lease without a
+//! due time becomes due at its end; a lease with a missing mount is given up, because no plugin can
+//! end the lease. An unreadable lease is only logged: the operator needs `revoke-force` or a
+//! backup.
 
 use super::record::{End, LEASE_SPACES, LeaseRecord, Opened, put, read_tolerantly};
 use super::table::Leases;
@@ -59,9 +60,9 @@ impl Leases {
         Ok(())
     }
 
-    /// Returns the stored mounts, whether they serve or not; `None` if any of them cannot be read.
-    /// Read in a separate unit, because a writing commit could not assert so many records. A mount
-    /// that is enabled or moved meanwhile is served.
+    /// Returns all stored mounts, serving or not; `None` if a mount cannot be read. Read in a
+    /// separate unit, because a writing commit could not assert so many records. A mount enabled or
+    /// moved since then is found among the serving mounts.
     async fn stored_mounts(&self) -> Result<Option<BTreeSet<String>>, Failure> {
         mounts::stored_uuids(&mut self.store.begin()).await
     }
@@ -117,7 +118,7 @@ impl Leases {
         Ok(())
     }
 
-    /// Returns whether the mount neither serves nor is stored. A mount may be stored without
+    /// Returns true if the mount neither serves nor is stored. A mount may be stored without
     /// serving.
     fn mount_is_gone(&self, stored: Option<&BTreeSet<String>>, lease: &LeaseRecord) -> bool {
         let is_served = self.mounts.by_uuid(&lease.mount).is_some();
@@ -132,7 +133,7 @@ impl Leases {
         match tokens::read(unit, &lease.token).await {
             Ok(token) => Ok(!token.is_some_and(|token| token.is_alive(self.store.now()))),
             Err(unreadable) => {
-                // The token may be restored; until then its leases end at their time.
+                // The token may be restored; until then the leases of the token end at their time.
                 self.log.line("error", "token-unreadable", &[cause(&unreadable)]);
                 Ok(false)
             }
