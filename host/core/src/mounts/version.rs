@@ -12,7 +12,7 @@ pub(crate) struct Selection {
     /// Semantic version; empty if the operator left the choice to the server.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) plugin_version: String,
-    /// Whether `plugin_version` counts although another version is pinned.
+    /// True if `plugin_version` overrides a pinned version.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) override_pinned_version: bool,
 }
@@ -27,15 +27,15 @@ impl Selection {
 /// A swap to carry out.
 #[derive(Clone, Debug)]
 pub(crate) struct Swap {
-    /// The version that is to serve; empty for a plugin of this binary.
+    /// The new version; empty for a plugin of this binary.
     pub(crate) version: String,
-    /// The choice that is stored with the version.
+    /// The choice to store with the version.
     pub(crate) selection: Selection,
-    /// The rollback that the swap is; `None` for a swap that an operator asks for.
+    /// The rollback carried out by the swap; `None` for a swap at an operator's request.
     pub(crate) rollback: Option<Rollback>,
 }
 
-/// The time after a swap in which the version before comes back if the new version fails.
+/// The time after a swap in which a failure of the new version brings the version before back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Probation {
@@ -46,9 +46,9 @@ pub(crate) struct Probation {
     pub(crate) plugin_probation: u64,
 }
 
-/// Seconds of probation unless the operator tunes another length.
+/// Default length of the probation, in seconds.
 const USUAL_PROBATION: u64 = 60;
-/// Longest probation, in seconds: one day.
+/// Maximum length of the probation, in seconds: one day.
 const LONGEST_PROBATION: u64 = 86_400;
 
 impl Default for Probation {
@@ -58,7 +58,7 @@ impl Default for Probation {
 }
 
 impl Probation {
-    /// Refuses a length that is no use.
+    /// Refuses a length out of range.
     ///
     /// # Errors
     /// 400 with the range.
@@ -74,7 +74,8 @@ impl Probation {
     }
 }
 
-/// Whether a version that fails in its probation is replaced by the version before.
+/// The reaction to a failure of a new version during its probation: rollback to the version before,
+/// or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RollbackMode {
@@ -84,7 +85,7 @@ pub(crate) enum RollbackMode {
 }
 
 impl RollbackMode {
-    /// The word of the API.
+    /// Returns the word of the API.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -119,7 +120,7 @@ pub(crate) struct VersionBefore {
     pub(crate) until: u64,
 }
 
-/// The last automatic rollback of a mount, which the next swap forgets.
+/// The last automatic rollback of a mount. The next swap deletes this record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rollback {
     /// The version that failed.
@@ -127,7 +128,7 @@ pub(crate) struct Rollback {
     pub(crate) to: String,
     /// Milliseconds of store time.
     pub(crate) time: u64,
-    /// Whether the version before serves again.
+    /// True if the version before serves again.
     pub(crate) is_done: bool,
     /// Cause of the rollback, or of its failure.
     pub(crate) reason: String,

@@ -26,7 +26,7 @@ pub(super) struct PermittedRequest<'a> {
     pub(super) permit: Permit,
     pub(super) folded: Folded,
     pub(super) creates: bool,
-    /// Whether this is the first attempt, and not a retry after a conflict.
+    /// True for the first attempt, false for a retry after a conflict.
     pub(super) is_first: bool,
     /// Start of the first attempt: a deadline belongs to the request, not to an attempt.
     pub(super) began: Instant,
