@@ -9,10 +9,10 @@ use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::secret::Secret;
 
-/// Creates the token `root_token`, and mounts all plugins that are not mounted yet.
+/// Stores the token `root_token`, and mounts all plugins that are not mounted yet.
 ///
 /// # Errors
-/// The store's failure.
+/// 400 if `root_token` was revoked before; the store's failure.
 pub(crate) async fn provision_dev(core: &Core, root_token: &Secret) -> Result<(), Failure> {
     tokens::ensure_root(&core.store, root_token).await?;
     for (kind, name) in core.catalog.official_mountable() {

@@ -24,7 +24,7 @@ impl Selection {
     }
 }
 
-/// A swap to carry out.
+/// A swap to be carried out.
 #[derive(Clone, Debug)]
 pub(crate) struct Swap {
     /// The new version; empty for a plugin of this binary.

@@ -18,7 +18,7 @@ use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::fields;
 use serde_json::{Map, Value};
 
-/// Headers that no component receives, because each can carry a credential.
+/// Headers that `passthrough_request_headers` must not name, because each can carry a credential.
 const TOKEN_HEADERS: [&str; 6] = [
     "authorization",
     "cookie",
