@@ -77,7 +77,7 @@ impl Service {
     ///
     /// # Errors
     /// The reason that keeps the service from starting, in words for the operator: a directory in
-    /// use or of another owner, an audit device that cannot be opened.
+    /// use or with a foreign database, an audit device that cannot be opened.
     pub async fn start(settings: Settings) -> Result<Arc<Self>, Failure> {
         let directory = DataDirectory::hold(Options::at(&settings.directory)).await?;
         audit::check(&settings.audit).await?;
