@@ -171,5 +171,9 @@ fn a_component_is_what_the_caller_says_or_it_is_refused_with_both() {
         refused(&world, name, &probe, "cannot be the name");
     }
     refused(&world, "secret/database", &probe, "built in");
+    // Mounts that were enabled under an alias would be served by the upload.
+    for alias in ["secret/kubernetes", "secret/ad", "auth/azure", "auth/gcp"] {
+        refused(&world, alias, &probe, "built in");
+    }
     refused(&world, "database/postgresql-database-plugin", &probe, "built in");
 }

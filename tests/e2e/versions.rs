@@ -423,3 +423,23 @@ fn a_mount_without_rollback_keeps_the_version_that_crashes() {
     root.write("sys/plugins/reload/backend", &json!({ "mounts": ["third"] })).expect(200);
     root.read("third/acts").expect(200);
 }
+
+#[test]
+fn a_probation_goes_on_after_a_restart() {
+    let (mut server, operators) = open();
+    let root = operators.root(&server);
+    for version in ["1.0.0", "2.0.0"] {
+        root.upload(HOSTILE, &hostile(version, 2)).expect(204);
+    }
+    enable(&root, "hostile", "1.0.0");
+    swap(&root, "2.0.0").expect(204);
+    server.kill();
+    server.start_again();
+    operators.unseal(&server);
+    let root = operators.root(&server);
+    assert_eq!(versions(&root), both("2.0.0"));
+    until_true("the version before serves again", SOON, || {
+        root.attempt("GET", "third/panic", b"").unwrap();
+        versions(&root) == both("1.0.0")
+    });
+}

@@ -71,7 +71,7 @@ impl EnginePlugin {
         description.reads_schema_up_to.unwrap_or_default().max(description.schema)
     }
 
-    /// A secrets engine, or an auth method.
+    /// Returns the type: secrets engine or auth method.
     pub(crate) fn kind(&self) -> PluginType {
         PluginType::of_world(self.engine.world())
     }

@@ -108,8 +108,7 @@ impl Catalog {
         version: &str,
     ) -> Result<Arc<EnginePlugin>, Failure> {
         let plugins = self.read();
-        let named = plugins.mountable.get(&(kind, name.to_owned()));
-        let versions = named.or_else(|| plugins.called(kind, name));
+        let versions = plugins.named(kind, name);
         if let Some(plugin) = versions.and_then(|versions| versions.select(version)) {
             return Ok(Arc::clone(plugin));
         }
@@ -186,14 +185,13 @@ impl Catalog {
         Err(Failure::new(Kind::NotFound, message))
     }
 
-    /// Returns true if `name` is a plugin of this binary. For database plugins, `name` may be an
-    /// alias.
+    /// Returns true if `name` is a plugin of this binary or an alias of such a plugin. Otherwise an
+    /// upload under the alias would take over the mounts that were enabled under the alias.
     pub(crate) fn is_official(&self, kind: PluginType, name: &str) -> bool {
         let plugins = self.read();
         let maker = match kind {
             PluginType::Auth | PluginType::Secret => {
-                let found = plugins.mountable.get(&(kind, name.to_owned()));
-                found.and_then(PluginVersions::maker)
+                plugins.named(kind, name).and_then(PluginVersions::maker)
             }
             PluginType::Database => {
                 plugins.database_plugins.get(name).map(|plugin| plugin.identity().maker)
@@ -202,14 +200,12 @@ impl Catalog {
         maker == Some(Maker::Official)
     }
 
-    /// Returns the name of the plugin that is registered under `name`. For database plugins, `name`
-    /// may be an alias.
+    /// Returns the own name of the plugin with that name or alias.
     pub(super) fn owner_of(&self, kind: PluginType, name: &str) -> Option<String> {
         let plugins = self.read();
         match kind {
             PluginType::Auth | PluginType::Secret => {
-                let found = plugins.mountable.get(&(kind, name.to_owned()));
-                let newest = found.and_then(PluginVersions::newest);
+                let newest = plugins.named(kind, name).and_then(PluginVersions::newest);
                 newest.map(|plugin| plugin.engine.identity().name.clone())
             }
             PluginType::Database => {
@@ -234,6 +230,12 @@ impl Catalog {
 }
 
 impl Plugins {
+    /// Returns the plugin that has the name or, if no plugin has the name, the alias.
+    fn named(&self, kind: PluginType, name: &str) -> Option<&PluginVersions> {
+        let own = self.mountable.get(&(kind, name.to_owned()));
+        own.or_else(|| self.called(kind, name))
+    }
+
     /// Returns the plugin that has the alias.
     fn called(&self, kind: PluginType, alias: &str) -> Option<&PluginVersions> {
         let mut of_kind = self.mountable.iter().filter(|((known, _), _)| *known == kind);
