@@ -33,4 +33,5 @@ pub(crate) use record::{
 pub(crate) use rights::usual;
 pub(crate) use settings::{Settings, TokenType, Visibility};
 pub(crate) use table::{Entrance, Mounts};
+pub(crate) use unavailable::UnavailableMount;
 pub(crate) use version::{Rollback, RollbackMode, Swap, VersionBefore};

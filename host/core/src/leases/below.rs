@@ -77,6 +77,19 @@ impl Leases {
         left.outcome()
     }
 
+    /// Returns whether there is a lease or a reservation.
+    ///
+    /// # Errors
+    /// The store's failure.
+    pub(crate) async fn has_any_below(&self, below: &Below<'_>) -> Result<bool, Failure> {
+        for space in LEASE_SPACES {
+            if below.scan(&self.store, space).page().await?.is_some_and(|page| !page.is_empty()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Makes the leases due now, reservations first: a reservation confirmed in between is found as
     /// a lease afterwards.
     ///

@@ -47,7 +47,12 @@ pub(crate) async fn apply_mount_change(core: &Arc<Core>, change: Change) -> Resu
 async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failure> {
     let (owner, uuid, swap) = (Arc::clone(core), uuid.to_owned(), swap.clone());
     // In a task of its own, so that the swap completes even if the client disconnects.
-    let work = async move { swap::swap(&owner, &uuid, &swap).await };
+    let work = async move {
+        match owner.mounts.unavailable_by_uuid(&uuid) {
+            Some(_) => revive::revive(&owner, &uuid, &swap).await,
+            None => swap::swap(&owner, &uuid, &swap).await,
+        }
+    };
     let swapped = in_background(core, work)?.await;
     swapped.unwrap_or_else(|_| Err(Failure::internal("the swap ended early"))).map_err(|failure| {
         Failure {
@@ -75,7 +80,7 @@ pub(crate) async fn apply_catalog_change(
             core.catalog.insert(plugin);
             if kind != PluginType::Database {
                 core.mounts.renew(kind, &name, &core.catalog)?;
-                revive::revive(core, kind, &name).await;
+                revive::revive_all(core, kind, &name).await;
             }
         }
         catalog::Change::Removed(kind, name, version) => {

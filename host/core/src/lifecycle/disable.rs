@@ -5,11 +5,11 @@
 //! again. Each step is stored before the step is taken, so that another process can go on after a
 //! crash.
 
-use super::ending::{end_all, in_background};
+use super::ending::{end_all, end_unavailable, in_background};
 use super::erase::erase;
 use crate::core::Core;
 use crate::log::cause;
-use crate::mounts::{Mount, MountRecord, Phase, put_phase};
+use crate::mounts::{MountRecord, Phase, put_phase};
 use crate::sealing::sealed;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
@@ -26,17 +26,14 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// again. 400 while the mount is being moved. 503 if due work is suspended; nothing was begun. 503
 /// if the store fails; the removal then goes on at the next call and at the next unsealing.
 pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Failure> {
-    let Some(mount) = core.mounts.at(path) else {
-        if let Some(waits) = core.mounts.unavailable_at(path.as_str()) {
-            return Err(waits);
-        }
+    let Some(record) = core.mounts.record_at(path) else {
         // Reports a record that cannot be opened, because its data would stay forever.
         return MountRecord::read(&mut core.store.begin(), path).await.map(drop);
     };
     // Checked before waiting for the claim: a move may take long and ends at another path.
-    check_stays(&mount)?;
+    check_stays(&record)?;
     // In a task of its own, so that the removal goes on if the client disconnects.
-    let done = in_background(core, remove(Arc::clone(core), mount))?;
+    let done = in_background(core, remove(Arc::clone(core), record))?;
     let Ok(done) = tokio::time::timeout(PATIENCE, done).await else {
         return Err(Failure::new(
             Kind::TimedOut,
@@ -52,30 +49,30 @@ pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Fa
 }
 
 /// Resumes the removal of a mount, and logs a failure.
-pub(super) async fn resume_removal(core: Arc<Core>, mount: Arc<Mount>) {
-    let path = mount.record.path.to_string();
-    if let Err(failure) = remove(Arc::clone(&core), mount).await {
+pub(super) async fn resume_removal(core: Arc<Core>, record: MountRecord) {
+    let path = record.path.to_string();
+    if let Err(failure) = remove(Arc::clone(&core), record).await {
         core.log.line("error", "mount-stays", &[("mount", path), cause(&failure)]);
     }
 }
 
 /// Removes the mount `found`, but no mount that was enabled at its path since.
-async fn remove(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
-    let path = found.record.path.clone();
+async fn remove(core: Arc<Core>, found: MountRecord) -> Result<(), Failure> {
+    let path = found.path.clone();
     // Removals run one after the other: the second finds no mount, or tries again.
-    let claim = core.claims.claim_in_turn(&found.record.address()).await;
-    let mount = core.mounts.by_uuid(&found.record.uuid).filter(|mount| mount.record.path == path);
-    let Some(mount) = mount else { return Ok(()) };
-    check_stays(&mount)?;
-    if mount.record.phase == Phase::Erasing {
-        return erase(core, mount, claim).await;
+    let claim = core.claims.claim_in_turn(&found.address()).await;
+    let record = core.mounts.record_of(&found.uuid).filter(|record| record.path == path);
+    let Some(record) = record else { return Ok(()) };
+    check_stays(&record)?;
+    if record.phase == Phase::Erasing {
+        return erase(core, record, claim).await;
     }
     // Checked before the phase is stored, which would otherwise have to be reverted.
     core.leases.assert_ends_work()?;
-    match empty(&core, &mount).await {
-        Ok(mount) => {
+    match empty(&core, &record).await {
+        Ok(record) => {
             core.log.line("info", "mount-disabled", &[("mount", path.to_string())]);
-            erase(core, mount, claim).await
+            erase(core, record, claim).await
         }
         // Interrupted by sealing: the removal goes on after the next unsealing. A lease whose end
         // was interrupted fails with a message of its own.
@@ -88,8 +85,8 @@ async fn remove(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
 }
 
 /// Refuses to remove a mount that is being moved.
-fn check_stays(mount: &Mount) -> Result<(), Failure> {
-    let MountRecord { path, phase, .. } = &mount.record;
+fn check_stays(record: &MountRecord) -> Result<(), Failure> {
+    let MountRecord { path, phase, .. } = record;
     match phase {
         Phase::Moving { to, .. } => Err(Failure::invalid(format!(
             "{path} is being moved to {to}; wait for its end, then disable it there"
@@ -98,17 +95,18 @@ fn check_stays(mount: &Mount) -> Result<(), Failure> {
     }
 }
 
-/// Ends all requests and leases of the mount, and stores the decision to erase it.
-async fn empty(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<Arc<Mount>, Failure> {
-    let path = &mount.record.path;
+/// Ends all requests and leases of the mount, and stores the decision to erase it. Of an unavailable
+/// mount, leases cannot be ended, so the mount stays if there is a lease.
+async fn empty(core: &Arc<Core>, record: &MountRecord) -> Result<MountRecord, Failure> {
+    let path = &record.path;
     let may = |phase: &Phase| matches!(phase, Phase::Serving | Phase::Ending);
     store_phase(core, path, Phase::Ending, may).await?;
-    let ended = end_all(core, mount).await;
+    let ended = match core.mounts.by_uuid(&record.uuid) {
+        Some(mount) => end_all(core, &mount).await,
+        None => end_unavailable(core, &record.uuid).await,
+    };
     ended.map_err(|failure| if failure == sealed() { failure } else { stays(path, failure) })?;
-    store_phase(core, path, Phase::Erasing, |phase| *phase == Phase::Ending).await?;
-    core.mounts
-        .at(path)
-        .ok_or_else(|| Failure::internal("a mount that is being removed was gone too early"))
+    store_phase(core, path, Phase::Erasing, |phase| *phase == Phase::Ending).await
 }
 
 /// Returns the failure to end a lease, with its consequence for the mount and the remedy.
@@ -137,7 +135,8 @@ async fn store_phase(
     path: &MountPath,
     next: Phase,
     may: impl Fn(&Phase) -> bool,
-) -> Result<(), Failure> {
+) -> Result<MountRecord, Failure> {
     let record = put_phase(&core.store, path, next, may).await?;
-    core.mounts.update(record, &core.catalog)
+    core.mounts.update(record.clone(), &core.catalog)?;
+    Ok(record)
 }

@@ -4,7 +4,7 @@
 use crate::core::Core;
 use crate::leases::{Below, OnFailure};
 use crate::log::cause;
-use crate::mounts::Mount;
+use crate::mounts::{Mount, MountRecord};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +30,18 @@ pub(super) async fn end_all(core: &Arc<Core>, mount: &Mount) -> Result<(), Failu
     })
 }
 
+/// Ends all tokens of logins of an unavailable mount. The leases of such a mount cannot be ended, so
+/// the function changes nothing if there is a lease or a reservation.
+///
+/// # Errors
+/// 503 with the reason for which the mount is unavailable, if there is a lease.
+pub(super) async fn end_unavailable(core: &Arc<Core>, uuid: &str) -> Result<(), Failure> {
+    if core.leases.has_any_below(&Below { mount: uuid, below: "" }).await? {
+        return Err(core.mounts.missing(uuid));
+    }
+    core.tokens.end_logins_of(uuid).await
+}
+
 /// Runs `work` in a task of its own. The task continues without its caller, and sealing waits for
 /// the task.
 ///
@@ -49,8 +61,8 @@ pub(super) fn in_background<T: Send + 'static>(
 
 /// Logs a failure and waits for the next attempt. Returns `false` if the service is being sealed,
 /// so that there is no next attempt.
-pub(super) async fn pause(core: &Core, mount: &Mount, event: &str, why: Failure) -> bool {
-    core.log.line("warn", event, &[("mount", mount.record.path.to_string()), cause(&why)]);
+pub(super) async fn pause(core: &Core, record: &MountRecord, event: &str, why: Failure) -> bool {
+    core.log.line("warn", event, &[("mount", record.path.to_string()), cause(&why)]);
     tokio::select! {
         () = tokio::time::sleep(PAUSE) => true,
         () = core.sealing.begun() => false,

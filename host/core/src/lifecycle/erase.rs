@@ -9,7 +9,7 @@ use crate::background::Claim;
 use crate::core::Core;
 use crate::identity;
 use crate::log::cause;
-use crate::mounts::{Closed, Mount};
+use crate::mounts::{Closed, MountRecord};
 use crate::tokens;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
@@ -23,9 +23,10 @@ const PAGE: u32 = 500;
 /// A mount whose rows are being deleted.
 struct Erasing {
     core: Arc<Core>,
-    mount: Arc<Mount>,
-    /// No due work runs on the mount; due rows wait for the end of the erasure.
-    _work: Closed,
+    record: MountRecord,
+    /// No due work runs on the mount; due rows wait for the end of the erasure. `None` for an
+    /// unavailable mount, whose due work waits for its plugin.
+    _work: Option<Closed>,
     _claim: Claim,
 }
 
@@ -33,15 +34,22 @@ struct Erasing {
 ///
 /// # Errors
 /// 503 if not all rows could be deleted; the deletion then goes on in the background.
-pub(super) async fn erase(core: Arc<Core>, mount: Arc<Mount>, claim: Claim) -> Result<(), Failure> {
-    let work = mount.close_work().await;
-    core.sandbox.close_mount(&mount.record.uuid);
-    let erasing = Erasing { core, mount, _work: work, _claim: claim };
+pub(super) async fn erase(
+    core: Arc<Core>,
+    record: MountRecord,
+    claim: Claim,
+) -> Result<(), Failure> {
+    let work = match core.mounts.by_uuid(&record.uuid) {
+        Some(mount) => Some(mount.close_work().await),
+        None => None,
+    };
+    core.sandbox.close_mount(&record.uuid);
+    let erasing = Erasing { core, record, _work: work, _claim: claim };
     let Err(failure) = erasing.once().await else {
         erasing.give_back_space();
         return Ok(());
     };
-    let (path, why) = (&erasing.mount.record.path, &failure.message);
+    let (path, why) = (&erasing.record.path, &failure.message);
     let told = format!(
         "{path} is gone, and its data is still being deleted: {why}; that goes on by itself"
     );
@@ -53,7 +61,7 @@ pub(super) async fn erase(core: Arc<Core>, mount: Arc<Mount>, claim: Claim) -> R
 
 impl Erasing {
     async fn until_done(self, mut failure: Failure) {
-        while pause(&self.core, &self.mount, "mount-erase-delayed", failure).await {
+        while pause(&self.core, &self.record, "mount-erase-delayed", failure).await {
             match self.once().await {
                 Ok(()) => return self.give_back_space(),
                 Err(again) => failure = again,
@@ -62,7 +70,7 @@ impl Erasing {
     }
 
     async fn once(&self) -> Result<(), Failure> {
-        let record = &self.mount.record;
+        let record = &self.record;
         for space in SPACES {
             self.space(space).await?;
         }
@@ -75,7 +83,7 @@ impl Erasing {
         unit.delete(record.address());
         unit.commit().await?;
         self.core.claims.forget_lanes(&record.uuid);
-        self.core.mounts.forget(&self.mount);
+        self.core.mounts.forget(record);
         Ok(())
     }
 
@@ -95,7 +103,7 @@ impl Erasing {
     }
 
     async fn space(&self, space: Space) -> Result<(), Failure> {
-        let prefix = format!("{}/", self.mount.record.uuid);
+        let prefix = format!("{}/", self.record.uuid);
         loop {
             let keys = self.core.store.begin().keys(space, &prefix, "", PAGE).await?;
             if keys.is_empty() {

@@ -6,10 +6,10 @@
 //! same commits.
 
 use super::attempts::lost_a_race;
-use super::ending::{end_all, in_background, pause};
+use super::ending::{end_all, end_unavailable, in_background, pause};
 use crate::core::Core;
 use crate::log::cause;
-use crate::mounts::{Class, Mount, MountRecord, Mounts, Phase, target};
+use crate::mounts::{Class, MountRecord, Mounts, Phase, target};
 use crate::random;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -158,18 +158,21 @@ pub(crate) fn carry_out(core: &Arc<Core>, uuid: &str) {
 }
 
 async fn carry_out_move(core: Arc<Core>, uuid: String) {
-    let Some(mount) = core.mounts.by_uuid(&uuid) else { return };
-    let _claim = core.claims.claim_in_turn(&mount.record.address()).await;
-    let ended = end_all(&core, &mount).await;
+    let Some(record) = core.mounts.record_of(&uuid) else { return };
+    let _claim = core.claims.claim_in_turn(&record.address()).await;
+    let ended = match core.mounts.by_uuid(&uuid) {
+        Some(mount) => end_all(&core, &mount).await,
+        None => end_unavailable(&core, &uuid).await,
+    };
     if ended.is_err() && core.sealing.has_begun() {
         // Interrupted by sealing, which is no failure of the move: the next unsealing goes on. A
         // lease whose end was interrupted fails with a separate message.
         return;
     }
-    while let Err(failure) = arrive(&core, &mount, ended.as_ref().err()).await {
+    while let Err(failure) = arrive(&core, &record.path, ended.as_ref().err()).await {
         // A record changed concurrently. Neither path is served until this is stored.
         let goes_on = lost_a_race(&failure) && !core.sealing.has_begun();
-        if !goes_on && !pause(&core, &mount, "move-delayed", failure).await {
+        if !goes_on && !pause(&core, &record, "move-delayed", failure).await {
             return;
         }
     }
@@ -177,9 +180,13 @@ async fn carry_out_move(core: Arc<Core>, uuid: String) {
 
 /// Stores the path at which the mount serves from now on: the target, or the source if a lease
 /// could not be ended.
-async fn arrive(core: &Arc<Core>, mount: &Mount, failed: Option<&Failure>) -> Result<(), Failure> {
+async fn arrive(
+    core: &Arc<Core>,
+    from: &MountPath,
+    failed: Option<&Failure>,
+) -> Result<(), Failure> {
     let mut unit = core.store.begin();
-    let Some(mut record) = MountRecord::read(&mut unit, &mount.record.path).await? else {
+    let Some(mut record) = MountRecord::read(&mut unit, from).await? else {
         return Ok(());
     };
     let Phase::Moving { to, migration: id } = record.phase.clone() else { return Ok(()) };
@@ -201,11 +208,8 @@ async fn arrive(core: &Arc<Core>, mount: &Mount, failed: Option<&Failure>) -> Re
         Migration { status, error, ..migration }.put(&mut unit, &id)?;
     }
     unit.commit().await?;
-    let pairs = [
-        ("mount", mount.record.path.to_string()),
-        ("to", to.to_string()),
-        ("status", status.word().to_owned()),
-    ];
+    let pairs =
+        [("mount", from.to_string()), ("to", to.to_string()), ("status", status.word().to_owned())];
     core.log.line("info", "mount-moved", &pairs);
     core.mounts.update(record, &core.catalog)
 }

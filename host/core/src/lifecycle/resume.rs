@@ -4,7 +4,7 @@ use super::ending::in_background;
 use super::leave_groups::let_members_leave;
 use super::{disable, remount, swap};
 use crate::core::Core;
-use crate::mounts::Phase;
+use crate::mounts::{Mount, Phase, UnavailableMount};
 use std::sync::Arc;
 
 /// Resumes the removal and the moves of mounts, the probation of new plugin versions, and the
@@ -12,14 +12,30 @@ use std::sync::Arc;
 pub(crate) fn resume(core: &Arc<Core>) {
     let_members_leave(core);
     for mount in core.mounts.all() {
-        match mount.record.phase {
-            Phase::Serving => swap::watch_probation(core, &mount.record.uuid),
-            Phase::Moving { .. } => remount::carry_out(core, &mount.record.uuid),
+        resume_mount(core, mount);
+    }
+    for UnavailableMount { record, .. } in core.mounts.unavailable() {
+        match record.phase {
+            Phase::Serving => {}
+            Phase::Moving { .. } => remount::carry_out(core, &record.uuid),
             Phase::Ending | Phase::Erasing => {
-                let work = disable::resume_removal(Arc::clone(core), mount);
-                // If the service is being sealed, the removal goes on at the next unsealing.
+                let work = disable::resume_removal(Arc::clone(core), record);
+                // If the service is sealed again at once, the next unsealing goes on.
                 drop(in_background(core, work));
             }
+        }
+    }
+}
+
+/// Continues the work that an earlier process left at a mount.
+pub(super) fn resume_mount(core: &Arc<Core>, mount: Arc<Mount>) {
+    match mount.record.phase {
+        Phase::Serving => swap::watch_probation(core, &mount.record.uuid),
+        Phase::Moving { .. } => remount::carry_out(core, &mount.record.uuid),
+        Phase::Ending | Phase::Erasing => {
+            let work = disable::resume_removal(Arc::clone(core), mount.record.clone());
+            // If the service is sealed again at once, the next unsealing goes on.
+            drop(in_background(core, work));
         }
     }
 }

@@ -1,28 +1,74 @@
-//! Reviving mounts whose missing plugin is available again.
+//! Reviving unavailable mounts: their plugin was registered again, or the operator chose another
+//! version.
+//!
+//! Prevents a request that reads data of an older schema: the data are migrated before the mount is
+//! served. A mount that cannot be revived stays unavailable, with the new reason.
 
-use super::migrate::migrate;
+use super::resume::resume_mount;
+use super::swap::{self, PutVersion};
 use crate::catalog::PluginType;
 use crate::core::Core;
 use crate::log::cause;
+use crate::mounts::{Class, MountRecord, Mounts, Swap, UnavailableMount};
+use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 
-/// Serves the mounts that waited for the plugin, each after the migration of its data. A mount that
-/// fails continues to wait.
-pub(crate) async fn revive(core: &Arc<Core>, kind: PluginType, name: &str) {
-    for record in core.mounts.take_unavailable(kind, name) {
+/// Serves the unavailable mounts of a plugin, each in its own version. Mounts of other versions stay
+/// unavailable.
+pub(super) async fn revive_all(core: &Arc<Core>, kind: PluginType, name: &str) {
+    for UnavailableMount { record, .. } in core.mounts.unavailable_of(kind, name) {
         let path = record.path.to_string();
-        let served = core.mounts.serve(record.clone(), &core.catalog);
-        let migrated = match served.map(|()| core.mounts.by_uuid(&record.uuid)) {
-            Ok(Some(mount)) => migrate(core, &mount).await,
-            Ok(None) => Ok(()),
-            Err(failure) => Err(failure),
-        };
-        match migrated {
-            Ok(()) => core.log.line("info", "mount-has-its-plugin", &[("mount", path)]),
-            Err(failure) => {
-                core.log.line("error", "mount-without-plugin", &[("mount", path), cause(&failure)]);
-                core.mounts.set_unavailable(record, failure.message);
+        let swap = match version_of(core, &record) {
+            Ok(version) => {
+                let selection = record.settings.selection.clone();
+                Swap { version, selection, rollback: None }
             }
+            Err(failure) => {
+                core.mounts.set_unavailable(record, failure.message);
+                continue;
+            }
+        };
+        if let Err(failure) = revive(core, &record.uuid, &swap).await {
+            let pairs = [("mount", path), cause(&failure)];
+            core.log.line("error", "mount-without-plugin", &pairs);
+            core.mounts.set_unavailable(record, failure.message);
         }
     }
+}
+
+/// Returns the version that a mount waits for. A mount of an earlier release waits for any version.
+///
+/// # Errors
+/// As [`Catalog::select`](crate::catalog::Catalog::select).
+fn version_of(core: &Core, record: &MountRecord) -> Result<String, Failure> {
+    let kind = Class::of(&record.path).plugin_type();
+    Ok(core.catalog.select(kind, &record.kind, &record.version)?.recorded_version())
+}
+
+/// Lets a version serve the unavailable mount `uuid`.
+///
+/// # Errors
+/// The reason for which the mount stays unavailable: 400 for a version that is not in the catalog or
+/// cannot read the stored data, the failure of the migration, 503 for a change that is under way.
+pub(super) async fn revive(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failure> {
+    let gone = || Failure::invalid("the mount was disabled or moved meanwhile");
+    let known = core.mounts.unavailable_by_uuid(uuid).ok_or_else(gone)?.record;
+    let Some(claim) = core.claims.claim(&known.address()) else {
+        let message = "another change of the mount is under way; try again";
+        return Err(Failure::new(Kind::Unavailable, message));
+    };
+    let known = core.mounts.unavailable_by_uuid(uuid).ok_or_else(gone)?.record;
+    let record = MountRecord { version: swap.version.clone(), ..known };
+    let after = Mounts::prepare(record, &core.catalog)?;
+    swap::check_schema(&after.record, &after.plugin)?;
+    let put = PutVersion { swap, way_back: None, may_be: |_| true };
+    let stored = swap::store_version(core, &claim, &after, &put).await?;
+    let path = stored.path.to_string();
+    core.mounts.serve(stored, &core.catalog)?;
+    drop(claim);
+    core.log.line("info", "mount-has-its-plugin", &[("mount", path)]);
+    if let Some(mount) = core.mounts.by_uuid(uuid) {
+        resume_mount(core, mount);
+    }
+    Ok(())
 }

@@ -68,7 +68,8 @@ async fn exchange(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<Exchange,
     let is_migrated = needs_migration(&after);
     let began = Instant::now();
     let paused = if is_migrated { Some(pause(&before).await?) } else { None };
-    let stored = store_version(core, &claim, (&before, &after, swap)).await?;
+    let put = PutVersion { swap, way_back: way_back(core, &before, swap), may_be: is_serving };
+    let stored = store_version(core, &claim, &after, &put).await?;
     core.mounts.update(stored, &core.catalog)?;
     drop(paused);
     if is_same {
@@ -122,18 +123,33 @@ async fn pause(mount: &Mount) -> Result<[crate::mounts::Paused; 2], Failure> {
     })
 }
 
+/// The change of a mount's record that a swap stores.
+pub(super) struct PutVersion<'a> {
+    pub(super) swap: &'a Swap,
+    pub(super) way_back: Option<VersionBefore>,
+    /// Whether the mount may be in that phase.
+    pub(super) may_be: fn(&Phase) -> bool,
+}
+
+fn is_serving(phase: &Phase) -> bool {
+    *phase == Phase::Serving
+}
+
 /// Stores that the version of `after` serves the mount, with the migrated data. Returns the record
 /// as it is stored.
-async fn store_version(
+///
+/// # Errors
+/// The failure of the migration; 400 if the mount was disabled or moved.
+pub(super) async fn store_version(
     core: &Arc<Core>,
     claim: &Claim,
-    (before, after, swap): (&Mount, &Arc<Mount>, &Swap),
+    after: &Arc<Mount>,
+    put: &PutVersion<'_>,
 ) -> Result<MountRecord, Failure> {
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(after, &permit);
     let work = BackgroundServices::for_caller(core, after);
     let mut attempts = Attempts::for_caller(core, work.deadline());
-    let way_back = way_back(core, before, swap);
     let stored = loop {
         let unit = attempts.begin(after.begin(&core.store)).whole();
         let migrated = match needs_migration(after) {
@@ -141,7 +157,7 @@ async fn store_version(
             false => Ok(unit),
         };
         let stored = match migrated {
-            Ok(unit) => put_version(unit, after, (swap, &way_back)).await,
+            Ok(unit) => put.commit(unit, after).await,
             Err(failure) => Err(failure),
         };
         if !attempts.continue_after(&stored).await {
@@ -166,35 +182,36 @@ fn way_back(core: &Core, before: &Mount, swap: &Swap) -> Option<VersionBefore> {
     })
 }
 
-/// Commits the unit with the record of the mount, as other requests have changed it by now.
-async fn put_version(
-    mut unit: Unit,
-    after: &Mount,
-    (swap, way_back): (&Swap, &Option<VersionBefore>),
-) -> Result<MountRecord, Failure> {
-    let path = &after.record.path;
-    let mut record = read_serving(&mut unit, &after.record).await?.ok_or_else(|| {
-        Failure::invalid(format!("the mount at {path} was disabled or moved meanwhile"))
-    })?;
-    if record.version != swap.version {
-        record.before_swap.clone_from(way_back);
-        record.rollback.clone_from(&swap.rollback);
+impl PutVersion<'_> {
+    /// Commits the unit with the record of the mount, as other requests have changed it by now.
+    async fn commit(&self, mut unit: Unit, after: &Mount) -> Result<MountRecord, Failure> {
+        let path = &after.record.path;
+        let found = read_stored(&mut unit, &after.record, self.may_be).await?;
+        let mut record = found.ok_or_else(|| {
+            Failure::invalid(format!("the mount at {path} was disabled or moved meanwhile"))
+        })?;
+        if record.version != self.swap.version {
+            record.before_swap.clone_from(&self.way_back);
+            record.rollback.clone_from(&self.swap.rollback);
+        }
+        record.version.clone_from(&self.swap.version);
+        record.settings.selection.clone_from(&self.swap.selection);
+        record.schema = record.schema.max(after.plugin.engine.description().schema);
+        record.put(&mut unit)?;
+        unit.commit().await?;
+        Ok(record)
     }
-    record.version.clone_from(&swap.version);
-    record.settings.selection.clone_from(&swap.selection);
-    record.schema = record.schema.max(after.plugin.engine.description().schema);
-    record.put(&mut unit)?;
-    unit.commit().await?;
-    Ok(record)
 }
 
-/// Returns the stored record of a mount that serves; `None` if the mount was disabled or moved.
-async fn read_serving(
+/// Returns the stored record of a mount; `None` if the mount was moved, or is in a phase in which
+/// the mount may not be.
+async fn read_stored(
     unit: &mut Unit,
     known: &MountRecord,
+    may_be: fn(&Phase) -> bool,
 ) -> Result<Option<MountRecord>, Failure> {
     let found = MountRecord::read(unit, &known.path).await?;
-    Ok(found.filter(|record| record.uuid == known.uuid && record.phase == Phase::Serving))
+    Ok(found.filter(|record| record.uuid == known.uuid && may_be(&record.phase)))
 }
 
 /// Watches the version of the mount until its probation ends, in a task of its own, and brings the
@@ -267,7 +284,9 @@ async fn store_rollback(
     rollback: Rollback,
 ) -> Result<(), Failure> {
     let mut unit = core.store.begin();
-    let Some(mut record) = read_serving(&mut unit, &mount.record).await? else { return Ok(()) };
+    let Some(mut record) = read_stored(&mut unit, &mount.record, is_serving).await? else {
+        return Ok(());
+    };
     record.rollback = Some(rollback);
     record.put(&mut unit)?;
     unit.commit().await?;

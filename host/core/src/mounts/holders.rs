@@ -2,11 +2,9 @@
 //! not.
 
 use super::record::MountRecord;
-use super::table::{Mounts, key};
+use super::table::Mounts;
 use super::unavailable::UnavailableMount;
-use crate::catalog::PluginType;
 use bulkhead_wire::failure::Failure;
-use std::sync::Arc;
 
 /// A mount as the holder of leases, whether its plugin is available or not.
 pub(crate) struct Holder {
@@ -42,15 +40,6 @@ impl Mounts {
         holders
     }
 
-    /// Marks a mount as unavailable.
-    pub(crate) fn set_unavailable(&self, record: MountRecord, why: String) {
-        let mut table = self.write();
-        if let Some(mount) = table.by_uuid.get(&record.uuid).map(Arc::clone) {
-            table.remove(&mount);
-        }
-        table.unavailable.insert(key(&record.path).to_owned(), UnavailableMount { record, why });
-    }
-
     /// Returns the failure of requests below `path`, if the mount at the path is unavailable.
     pub(crate) fn unavailable_at(&self, path: &str) -> Option<Failure> {
         let table = self.read();
@@ -75,22 +64,6 @@ impl Mounts {
             .values()
             .find(|mount| mount.record.uuid == uuid)
             .map(UnavailableMount::failure)
-    }
-
-    /// Removes and returns the unavailable mounts of this plugin.
-    pub(crate) fn take_unavailable(&self, kind: PluginType, name: &str) -> Vec<MountRecord> {
-        let mut table = self.write();
-        let found: Vec<String> = table
-            .unavailable
-            .iter()
-            .filter(|(_, one)| one.record.is_of(kind, name))
-            .map(|(path, _)| path.clone())
-            .collect();
-        found
-            .iter()
-            .filter_map(|path| table.unavailable.remove(path))
-            .map(|one| one.record)
-            .collect()
     }
 }
 

@@ -68,6 +68,11 @@ pub(crate) struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
+    /// Returns the state of a mount that waits for `version` of its plugin.
+    pub(crate) fn none(version: &'a str) -> Self {
+        Self { version, digest: "", is_official: false, usual: &[], ceiling: None }
+    }
+
     /// Describes an engine behind a mount; `usual` is the list of grants without an operator's
     /// choice.
     pub(crate) fn of(engine: &'a Engine, usual: &'a [Grant]) -> Self {

@@ -123,7 +123,21 @@ impl Mounts {
         self.read().by_path.values().map(Arc::clone).collect()
     }
 
-    /// Every mount of a plugin, in the order of paths and in any phase.
+    /// Returns the record of the mount `uuid`, whether its plugin is available or not.
+    pub(crate) fn record_of(&self, uuid: &str) -> Option<MountRecord> {
+        let serving = self.by_uuid(uuid).map(|mount| mount.record.clone());
+        serving.or_else(|| self.unavailable_by_uuid(uuid).map(|mount| mount.record))
+    }
+
+    /// Returns the record of the mount at exactly that path, whether its plugin is available or not.
+    pub(crate) fn record_at(&self, path: &MountPath) -> Option<MountRecord> {
+        let table = self.read();
+        let serving = table.by_path.get(key(path)).map(|mount| &mount.record);
+        let unavailable = || table.unavailable.get(key(path)).map(|mount| &mount.record);
+        serving.or_else(unavailable).cloned()
+    }
+
+    /// Returns every mount of a plugin, in the order of paths and in any phase.
     pub(crate) fn of_plugin(&self, kind: PluginType, name: &str) -> Vec<Arc<Mount>> {
         self.all().into_iter().filter(|mount| mount.record.is_of(kind, name)).collect()
     }
@@ -181,14 +195,19 @@ impl Mounts {
     /// Adds a mount to the table, after its record was committed.
     pub(crate) fn serve(&self, record: MountRecord, catalog: &Catalog) -> Result<(), Failure> {
         let mount = Mount::new(record, catalog, None)?;
-        self.write().insert(mount);
+        let mut table = self.write();
+        table.remove_unavailable(&mount.record);
+        table.insert(mount);
         Ok(())
     }
 
     /// Replaces a mount by a newer record. A removed mount does not come back.
     pub(crate) fn update(&self, record: MountRecord, catalog: &Catalog) -> Result<(), Failure> {
         let mut table = self.write();
-        let Some(before) = table.by_uuid.get(&record.uuid).map(Arc::clone) else { return Ok(()) };
+        let Some(before) = table.by_uuid.get(&record.uuid).map(Arc::clone) else {
+            table.update_unavailable(record);
+            return Ok(());
+        };
         if before.record.revision < record.revision {
             let mount = Mount::new(record, catalog, Some(&before))?;
             table.remove(&before);
@@ -210,6 +229,14 @@ impl Mounts {
         Mount::new(record, catalog, Some(before))
     }
 
+    /// Returns the mount of `record`, which requests do not reach yet.
+    ///
+    /// # Errors
+    /// As [`Catalog::select`].
+    pub(crate) fn prepare(record: MountRecord, catalog: &Catalog) -> Result<Arc<Mount>, Failure> {
+        Mount::new(record, catalog, None)
+    }
+
     /// Applies the plugin's new catalog entry to all its mounts.
     pub(crate) fn renew(
         &self,
@@ -226,8 +253,11 @@ impl Mounts {
     }
 
     /// Removes a mount from the table, after its record was deleted.
-    pub(crate) fn forget(&self, mount: &Mount) {
-        self.write().remove(mount);
+    pub(crate) fn forget(&self, record: &MountRecord) {
+        let mut table = self.write();
+        table.by_path.remove(key(&record.path));
+        table.by_uuid.remove(&record.uuid);
+        table.remove_unavailable(record);
     }
 
     pub(crate) fn update_builtin(&self, which: Builtin, record: MountRecord) {
@@ -255,6 +285,23 @@ impl Table {
     fn insert(&mut self, mount: Arc<Mount>) {
         self.by_path.insert(key(&mount.record.path).to_owned(), Arc::clone(&mount));
         self.by_uuid.insert(mount.record.uuid.clone(), mount);
+    }
+
+    /// Replaces the record of an unavailable mount by a newer record, which may name another path.
+    fn update_unavailable(&mut self, record: MountRecord) {
+        let found = self.unavailable.iter().find(|(_, mount)| mount.record.uuid == record.uuid);
+        let Some((path, mount)) = found else { return };
+        if mount.record.revision < record.revision {
+            let (path, why) = (path.clone(), mount.why.clone());
+            self.unavailable.remove(&path);
+            let at = key(&record.path).to_owned();
+            self.unavailable.insert(at, UnavailableMount { record, why });
+        }
+    }
+
+    /// Forgets an unavailable mount.
+    fn remove_unavailable(&mut self, record: &MountRecord) {
+        self.unavailable.retain(|_, mount| mount.record.uuid != record.uuid);
     }
 
     pub(super) fn remove(&mut self, mount: &Mount) {

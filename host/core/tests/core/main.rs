@@ -40,4 +40,5 @@ mod second_opinion;
 mod stored;
 mod strangers;
 mod tokens;
+mod unavailable;
 mod uploads;

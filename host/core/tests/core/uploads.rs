@@ -13,7 +13,7 @@ use std::sync::Arc;
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
 
 /// A service without plugins of its own.
-async fn bare(directory: PathBuf) -> Bed {
+pub(crate) async fn bare(directory: PathBuf) -> Bed {
     Bed::with(directory, Vec::new(), AuditSettings::default()).await.unwrap()
 }
 
@@ -38,14 +38,14 @@ async fn counted(name: &str) -> Bed {
 }
 
 /// Writes into the store of a directory that nobody holds, as whoever has its key could.
-async fn tamper(directory: &Path, change: impl AsyncFnOnce(&Arc<Store>)) {
+pub(crate) async fn tamper(directory: &Path, change: impl AsyncFnOnce(&Arc<Store>)) {
     let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
     let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
     change(&store).await;
     store.close().await;
 }
 
-async fn keys(store: &Arc<Store>, prefix: &str) -> Vec<String> {
+pub(crate) async fn keys(store: &Arc<Store>, prefix: &str) -> Vec<String> {
     store.begin().keys(Space::Blob, prefix, "", u32::MAX).await.unwrap()
 }
 
@@ -74,7 +74,7 @@ async fn ring(store: &Arc<Store>) {
     unit.commit().await.unwrap();
 }
 
-async fn flip(store: &Arc<Store>, key: &str) {
+pub(crate) async fn flip(store: &Arc<Store>, key: &str) {
     let mut changed = body(store, key).await;
     let middle = changed.len() / 2;
     changed[middle] ^= 1;

@@ -21,6 +21,7 @@ pub(super) fn info(record: &MountRecord, running: Running<'_>) -> Map<String, Va
         ("running_plugin_version", json!(running.version)),
         ("running_sha256", json!(running.digest)),
         ("deprecation_status", json!("supported")),
+        ("unavailable_reason", json!("")),
         ("plugin_rollback_state", rollback_state(record)),
         ("config", Value::Object(config(record, running, own))),
     ];

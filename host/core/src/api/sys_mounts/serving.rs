@@ -3,7 +3,7 @@
 use super::info;
 use crate::core::Core;
 use crate::lifetimes::Lifetimes;
-use crate::mounts::{Builtin, Class, Mount, MountRecord, Phase, Running};
+use crate::mounts::{Builtin, Class, Mount, MountRecord, Phase, Running, UnavailableMount};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub(crate) enum Serving {
     Mount(Arc<Mount>),
     Builtin(Builtin, Arc<MountRecord>),
+    Unavailable(Box<UnavailableMount>),
 }
 
 /// Returns the serving mounts of a class, with the built-in parts of the server.
@@ -24,7 +25,14 @@ pub(crate) fn serving(core: &Core, class: Class) -> Vec<Serving> {
         .into_iter()
         .filter(|mount| mount.record.phase == Phase::Serving)
         .map(Serving::Mount);
-    builtins.chain(mounts).filter(|one| Class::of(&one.record().path) == class).collect()
+    let unavailable = core.mounts.unavailable().into_iter();
+    let unavailable = unavailable.filter(|mount| mount.record.phase == Phase::Serving);
+    let unavailable = unavailable.map(|mount| Serving::Unavailable(Box::new(mount)));
+    builtins
+        .chain(mounts)
+        .chain(unavailable)
+        .filter(|one| Class::of(&one.record().path) == class)
+        .collect()
 }
 
 impl Serving {
@@ -42,6 +50,7 @@ impl Serving {
         match self {
             Self::Mount(mount) => &mount.record,
             Self::Builtin(_, record) => record,
+            Self::Unavailable(mount) => &mount.record,
         }
     }
 
@@ -49,6 +58,7 @@ impl Serving {
         match self {
             Self::Mount(mount) => mount.running(),
             Self::Builtin(..) => Builtin::running(),
+            Self::Unavailable(mount) => Running::none(&mount.record.version),
         }
     }
 
@@ -59,7 +69,12 @@ impl Serving {
 
     /// Returns the object of decision H13.
     pub(crate) fn info(&self) -> Map<String, Value> {
-        info::info(self.record(), self.running())
+        let mut info = info::info(self.record(), self.running());
+        if let Self::Unavailable(mount) = self {
+            info.insert("deprecation_status".to_owned(), "unavailable".into());
+            info.insert("unavailable_reason".to_owned(), mount.why.clone().into());
+        }
+        info
     }
 }
 

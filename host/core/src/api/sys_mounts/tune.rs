@@ -37,7 +37,7 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
     let path = &serving.record().path;
     let builtin = match &serving {
         Serving::Builtin(which, _) => Some(*which),
-        Serving::Mount(_) => None,
+        Serving::Mount(_) | Serving::Unavailable(_) => None,
     };
     // Read from the store, so that the later of two concurrent changes conflicts and runs again.
     let stored = match builtin {
@@ -49,6 +49,14 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
         .ok_or_else(|| absent(class, path.listed()))?;
     let values = settings::said(fields.all(), &request.fields);
     let wanted = wanted_plugin(core, class, &record, &values)?.filter(|_| builtin.is_none());
+    if let (Serving::Unavailable(mount), None) = (&serving, &wanted) {
+        let failure = mount.failure();
+        let message = format!(
+            "{}; give plugin_version to let another version serve the mount",
+            failure.message
+        );
+        return Err(Failure { message, ..failure });
+    }
     let usual = wanted.as_ref().map(|plugin| mounts::usual(&plugin.engine)).unwrap_or_default();
     let running = match &wanted {
         Some(plugin) => Running::of(&plugin.engine, &usual),
@@ -62,7 +70,8 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
         // The swap after the commit stores the choice, so that a failed swap changes nothing.
         let selection = mem::replace(&mut record.settings.selection, selected_before);
         let version = plugin.recorded_version();
-        if version == record.version && selection == record.settings.selection {
+        let is_served = matches!(serving, Serving::Mount(_));
+        if is_served && version == record.version && selection == record.settings.selection {
             let number = &plugin.engine.identity().version;
             warnings.push(format!("version {number} serves the mount already"));
             return None;
