@@ -17,6 +17,7 @@ mod settings;
 mod table;
 mod unavailable;
 mod version;
+mod waiting;
 
 pub(crate) use breaker::Pass;
 pub(crate) use builtin::Builtin;

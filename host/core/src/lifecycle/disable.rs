@@ -95,8 +95,8 @@ fn check_stays(record: &MountRecord) -> Result<(), Failure> {
     }
 }
 
-/// Ends all requests and leases of the mount, and stores the decision to erase it. Of an unavailable
-/// mount, leases cannot be ended, so the mount stays if there is a lease.
+/// Ends all requests and leases of the mount, and stores the decision to erase it. The leases of an
+/// unavailable mount cannot be ended, so such a mount stays if there is a lease.
 async fn empty(core: &Arc<Core>, record: &MountRecord) -> Result<MountRecord, Failure> {
     let path = &record.path;
     let may = |phase: &Phase| matches!(phase, Phase::Serving | Phase::Ending);

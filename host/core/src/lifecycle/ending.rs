@@ -30,8 +30,8 @@ pub(super) async fn end_all(core: &Arc<Core>, mount: &Mount) -> Result<(), Failu
     })
 }
 
-/// Ends all tokens of logins of an unavailable mount. The leases of such a mount cannot be ended, so
-/// the function changes nothing if there is a lease or a reservation.
+/// Ends all tokens of logins of an unavailable mount. Changes nothing if there is a lease or a
+/// reservation, because the leases of such a mount cannot be ended.
 ///
 /// # Errors
 /// 503 with the reason for which the mount is unavailable, if there is a lease.

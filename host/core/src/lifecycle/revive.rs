@@ -13,8 +13,8 @@ use crate::mounts::{Class, MountRecord, Mounts, Swap, UnavailableMount};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 
-/// Serves the unavailable mounts of a plugin, each in its own version. Mounts of other versions stay
-/// unavailable.
+/// Serves the unavailable mounts of a plugin, each in its own version. A mount whose version is not
+/// there stays unavailable.
 pub(super) async fn revive_all(core: &Arc<Core>, kind: PluginType, name: &str) {
     for UnavailableMount { record, .. } in core.mounts.unavailable_of(kind, name) {
         let path = record.path.to_string();
@@ -48,8 +48,8 @@ fn version_of(core: &Core, record: &MountRecord) -> Result<String, Failure> {
 /// Lets a version serve the unavailable mount `uuid`.
 ///
 /// # Errors
-/// The reason for which the mount stays unavailable: 400 for a version that is not in the catalog or
-/// cannot read the stored data, the failure of the migration, 503 for a change that is under way.
+/// The reason for which the mount stays unavailable: 400 for a version that is not in the catalog
+/// or cannot read the stored data, the failure of the migration, 503 for a change under way.
 pub(super) async fn revive(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failure> {
     let gone = || Failure::invalid("the mount was disabled or moved meanwhile");
     let known = core.mounts.unavailable_by_uuid(uuid).ok_or_else(gone)?.record;

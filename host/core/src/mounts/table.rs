@@ -129,7 +129,8 @@ impl Mounts {
         serving.or_else(|| self.unavailable_by_uuid(uuid).map(|mount| mount.record))
     }
 
-    /// Returns the record of the mount at exactly that path, whether its plugin is available or not.
+    /// Returns the record of the mount at exactly that path, whether its plugin is available or
+    /// not.
     pub(crate) fn record_at(&self, path: &MountPath) -> Option<MountRecord> {
         let table = self.read();
         let serving = table.by_path.get(key(path)).map(|mount| &mount.record);

@@ -49,14 +49,7 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
         .ok_or_else(|| absent(class, path.listed()))?;
     let values = settings::said(fields.all(), &request.fields);
     let wanted = wanted_plugin(core, class, &record, &values)?.filter(|_| builtin.is_none());
-    if let (Serving::Unavailable(mount), None) = (&serving, &wanted) {
-        let failure = mount.failure();
-        let message = format!(
-            "{}; give plugin_version to let another version serve the mount",
-            failure.message
-        );
-        return Err(Failure { message, ..failure });
-    }
+    check_has_plugin(&serving, wanted.is_some())?;
     let usual = wanted.as_ref().map(|plugin| mounts::usual(&plugin.engine)).unwrap_or_default();
     let running = match &wanted {
         Some(plugin) => Running::of(&plugin.engine, &usual),
@@ -93,6 +86,21 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
     };
     let reply = Reply::from(Body::Nothing).with_warnings(warnings);
     Ok(reply.after_commit(AfterCommit::Mounts(change)))
+}
+
+/// Refuses other settings for an unavailable mount unless the request names a version.
+///
+/// # Errors
+/// 503 with the reason for which the mount is unavailable, and the remedy.
+fn check_has_plugin(serving: &Serving, names_version: bool) -> Result<(), Failure> {
+    match serving {
+        Serving::Unavailable(mount) if !names_version => {
+            let failure = mount.failure();
+            let remedy = "give plugin_version to let another version serve the mount";
+            Err(Failure { message: format!("{}; {remedy}", failure.message), ..failure })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the version of the plugin that `values` ask for.
