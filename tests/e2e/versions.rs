@@ -443,3 +443,47 @@ fn a_probation_goes_on_after_a_restart() {
         versions(&root) == both("1.0.0")
     });
 }
+
+/// The hostile guest in that version. A call that loops has nine seconds instead of one.
+fn patient(version: &str) -> Vec<u8> {
+    with_text(hostile(version, 2), ",\"deadline\":1", ",\"deadline\":9")
+}
+
+#[test]
+fn a_version_that_loops_is_replaced_before_its_calls_reach_their_deadline() {
+    let world = World::empty();
+    let root = &world.root;
+    for version in ["1.0.0", "2.0.0"] {
+        root.upload(HOSTILE, &patient(version)).expect(204);
+    }
+    enable(root, "hostile", "1.0.0");
+    swap(root, "2.0.0").expect(204);
+    let looped = root.attempt("GET", "third/endless-loop", b"").unwrap();
+    assert!(looped.errors().contains("computed for more than 1 s"), "{looped:?}");
+    until_true("the version before serves again", SOON, || {
+        root.attempt("GET", "third/endless-loop", b"").unwrap();
+        versions(root) == both("1.0.0")
+    });
+    root.read("third/acts").expect(200);
+}
+
+#[test]
+fn a_version_that_passed_its_probation_is_held_to_no_shorter_time() {
+    let world = World::empty();
+    let root = &world.root;
+    for version in ["1.0.0", "2.0.0"] {
+        root.upload(HOSTILE, &patient(version)).expect(204);
+    }
+    enable(root, "hostile", "1.0.0");
+    let tuned = json!({
+        "plugin_version": "2.0.0",
+        "plugin_probation": "1s",
+        "add_grants": ["limit:deadline=3s"],
+    });
+    root.write("sys/mounts/third/tune", &tuned).expect(204);
+    until_true("the probation is over", SOON, || {
+        let looped = root.attempt("GET", "third/endless-loop", b"").unwrap();
+        looped.errors().contains("ran past its deadline")
+    });
+    assert_eq!(versions(root), both("2.0.0"));
+}

@@ -27,6 +27,12 @@ pub(crate) struct CallContext {
 }
 
 impl CallContext {
+    /// Returns whether the call computed for longer than its mount's limit.
+    pub(crate) fn computes_too_long(&self) -> bool {
+        let computed = || (*self.tree).as_ref().computed();
+        self.compartment.limits().computing.is_some_and(|limit| computed() > limit)
+    }
+
     /// Returns the time left until the deadline.
     pub(crate) fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())

@@ -88,6 +88,11 @@ impl CpuMeter {
         .await
     }
 
+    /// Returns the time that the guests of the call computed.
+    pub(crate) fn computed(&self) -> Duration {
+        self.lock().computed()
+    }
+
     /// Waits for a permit before the first instruction if calls of the mount computed for long
     /// recently.
     pub(crate) async fn admit(&self, permits: &CpuPermits, compartment: &Compartment) {

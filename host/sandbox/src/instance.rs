@@ -31,6 +31,9 @@ pub(crate) fn new_store(state: CallState) -> Store<CallState> {
             return Ok(UpdateDeadline::Interrupt);
         }
         *is_computing = true;
+        if context.computes_too_long() {
+            return Ok(UpdateDeadline::Interrupt);
+        }
         let permits = &resources.process.cpu_permits;
         Ok(cpu_permits::on_epoch(&context.tree, &context.compartment, permits))
     });

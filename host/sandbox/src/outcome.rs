@@ -176,6 +176,13 @@ fn cut_by_seal(state: &CallState) -> Failure {
 
 fn past_deadline(state: &CallState) -> Failure {
     let title = state.plugin.title();
-    let message = format!("{title} ran past its deadline and was stopped");
+    let message = match state.limits().computing {
+        Some(limit) if state.context.computes_too_long() => format!(
+            "{title} computed for more than {} s, the most for a version on probation, and was \
+             stopped",
+            limit.as_secs()
+        ),
+        _ => format!("{title} ran past its deadline and was stopped"),
+    };
     Failure::new(Kind::TimedOut, message).recordable()
 }

@@ -19,7 +19,7 @@ use crate::mounts::{
     Mount, MountRecord, Mounts, Phase, Rollback, RollbackMode, Swap, VersionBefore,
 };
 use crate::permit::Permit;
-use bulkhead_store::Unit;
+use bulkhead_store::{StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +27,9 @@ use tokio::time::{Instant, timeout};
 
 /// Longest wait for requests and due work in flight before a migration.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Number of times that a change of a record is tried against other changes of the mount.
+const TURNS: u32 = 16;
+
 /// Carries out a swap of the mount `uuid`, and watches the new version in its probation.
 ///
 /// # Errors
@@ -221,18 +224,29 @@ pub(super) fn watch_probation(core: &Arc<Core>, uuid: &str) {
     let Some(mount) = core.mounts.by_uuid(uuid) else { return };
     let Some(before) = mount.record.before_swap.clone() else { return };
     let left = Duration::from_millis(before.until.saturating_sub(core.store.now()));
-    if left.is_zero() {
-        return;
-    }
     mount.begin_probation(left);
     let core = Arc::clone(core);
     tokio::spawn(async move {
         tokio::select! {
             () = mount.breaker_opens() => roll_back(&core, &mount, before).await,
-            () = tokio::time::sleep(left) => {}
+            () = tokio::time::sleep(left) => pass_probation(&core, &mount).await,
             () = core.sealing.begun() => {}
         }
     });
+}
+
+/// Stores that the version passed its probation, which lifts the limits of the probation.
+async fn pass_probation(core: &Core, mount: &Mount) {
+    let version = mount.record.version.clone();
+    let passed = change_record(core, mount, |record| {
+        if record.version == version {
+            record.before_swap = None;
+        }
+    });
+    if let Err(failure) = passed.await {
+        let pairs = [("mount", mount.record.path.to_string()), cause(&failure)];
+        core.log.line("warn", "end-of-probation-not-stored", &pairs);
+    }
 }
 
 /// Brings the version before back, unless the mount was swapped again since.
@@ -271,24 +285,33 @@ async fn roll_back(core: &Arc<Core>, mount: &Mount, before: VersionBefore) {
     rollback.reason =
         format!("{}; the version before cannot serve: {}", rollback.reason, failure.message);
     core.log.line("error", "plugin-not-rolled-back", &pairs(&rollback));
-    if let Err(failure) = store_rollback(core, mount, rollback).await {
+    let failed = change_record(core, mount, |record| record.rollback = Some(rollback.clone()));
+    if let Err(failure) = failed.await {
         let pairs = [("mount", mount.record.path.to_string()), cause(&failure)];
         core.log.line("warn", "rollback-state-not-stored", &pairs);
     }
 }
 
-/// Stores the state of a rollback that failed, for the operator to read.
-async fn store_rollback(
-    core: &Arc<Core>,
+/// Stores a change of the record of a mount that serves. Does nothing if the mount was disabled or
+/// moved.
+async fn change_record(
+    core: &Core,
     mount: &Mount,
-    rollback: Rollback,
+    change: impl Fn(&mut MountRecord),
 ) -> Result<(), Failure> {
-    let mut unit = core.store.begin();
-    let Some(mut record) = read_stored(&mut unit, &mount.record, is_serving).await? else {
-        return Ok(());
-    };
-    record.rollback = Some(rollback);
-    record.put(&mut unit)?;
-    unit.commit().await?;
-    core.mounts.update(record, &core.catalog)
+    let mut attempts = 1;
+    loop {
+        let mut unit = core.store.begin();
+        let found = read_stored(&mut unit, &mount.record, is_serving).await?;
+        let Some(mut record) = found else { return Ok(()) };
+        change(&mut record);
+        record.put(&mut unit)?;
+        match unit.commit().await {
+            Err(StoreFault::Conflict) if attempts < TURNS => attempts += 1,
+            committed => {
+                committed?;
+                return core.mounts.update(record, &core.catalog);
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ use super::gate::{Closed, Gate, Paused};
 use super::instance_reuse;
 use super::record::{MountRecord, Phase};
 use super::rights::{rights, usual};
+use super::version::COMPUTING_ON_PROBATION;
 use crate::catalog::{Catalog, EnginePlugin};
 use crate::lifetimes::Lifetimes;
 use crate::log::Log;
@@ -98,7 +99,8 @@ impl Mount {
     ) -> Result<Arc<Self>, Failure> {
         let kind = Class::of(&record.path).plugin_type();
         let plugin = catalog.select(kind, &record.kind, &record.version)?;
-        let (grants, limits) = rights(&record, &plugin);
+        let (grants, mut limits) = rights(&record, &plugin);
+        limits.computing = record.before_swap.as_ref().map(|_| COMPUTING_ON_PROBATION);
         let usual = usual(&plugin.engine);
         let compartment = match before {
             Some(before) => before.compartment.under(limits),

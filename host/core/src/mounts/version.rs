@@ -4,6 +4,7 @@
 use crate::catalog::VersionChoice;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The operator's choice of a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +47,8 @@ pub(crate) struct Probation {
     pub(crate) plugin_probation: u64,
 }
 
+/// Maximum time that a call may compute while the version of its plugin is on probation.
+pub(super) const COMPUTING_ON_PROBATION: Duration = Duration::from_secs(1);
 /// Default length of the probation, in seconds.
 const USUAL_PROBATION: u64 = 60;
 /// Maximum length of the probation, in seconds: one day.

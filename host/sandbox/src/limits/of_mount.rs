@@ -13,6 +13,9 @@ pub struct Limits {
     /// Maximum time of a call, if shorter than the time of its route or of the server; `None`: only
     /// their times apply.
     pub deadline: Option<Duration>,
+    /// Time that a call may compute. No grant sets it: core limits a version on probation, so that a
+    /// version that loops is found before the deadline of its calls.
+    pub computing: Option<Duration>,
     /// Maximum bytes of all linear memories of a call's instance, together.
     pub memory_bytes: usize,
     /// Maximum number of host calls of a call.
@@ -52,6 +55,7 @@ impl Limits {
     /// The maximum that any mount can be granted.
     pub const CEILING: Self = Self {
         deadline: Some(Duration::from_secs(3_600)),
+        computing: None,
         memory_bytes: MEMORY_CEILING_BYTES,
         host_calls: 1_000_000,
         host_bytes: 256 << 20,
@@ -74,6 +78,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             deadline: None,
+            computing: None,
             memory_bytes: 64 << 20,
             host_calls: 100_000,
             host_bytes: 64 << 20,
