@@ -26,3 +26,4 @@ mod recovery;
 mod rotations;
 mod scheduler;
 mod stage;
+mod versions;

@@ -139,10 +139,23 @@ impl Client {
     /// As [`Client::send`].
     #[track_caller]
     pub fn upload(&self, path: &str, component: &[u8]) -> Answer {
-        let answer = self.exchange("POST", path, component, Some("application/wasm"));
+        let answer = self.attempt_upload(path, component);
         let answer = answer.unwrap_or_else(|why| panic!("uploading to {path}: no answer: {why}"));
         assert!(STATUSES.contains(&answer.status), "{answer:?}");
         answer
+    }
+
+    /// As [`Client::upload`], to a server that may die while the component is registered, or answer
+    /// 500.
+    ///
+    /// # Errors
+    /// The reason for which no whole answer came.
+    ///
+    /// # Panics
+    /// As [`Client::attempt`].
+    #[track_caller]
+    pub fn attempt_upload(&self, path: &str, component: &[u8]) -> Result<Answer, String> {
+        self.exchange("POST", path, component, Some("application/wasm"))
     }
 
     /// Anything, with a body that need not be JSON.

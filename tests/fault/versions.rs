@@ -1,0 +1,185 @@
+//! The server dies in each write of a registration and of swaps, or meets an error there:
+//! afterwards the component is in the catalog and can be mounted, or can be registered again;
+//! exactly one version serves each mount, and the data of the mount are whole.
+
+use crate::injected::{Injected, Troubled, answered, write};
+use crate::points;
+use bulkhead_tests::paths::{Folder, fault_binary, guest, with_text};
+use bulkhead_tests::{Bulkhead, Client};
+use serde_json::json;
+use std::path::Path;
+use std::process::Command;
+
+const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
+const NOTES: &str = "sys/plugins/catalog/secret/notes";
+
+/// A mount that is swapped.
+struct Swapped {
+    path: &'static str,
+    kind: &'static str,
+    old: &'static str,
+    new: &'static str,
+}
+
+/// The newer version migrates the data.
+const MIGRATED: Swapped = Swapped { path: "migrated", kind: "hostile", old: "1.0.0", new: "2.0.0" };
+/// Both versions read the same schema.
+const EXCHANGED: Swapped = Swapped { path: "exchanged", kind: "notes", old: "0.1.0", new: "0.2.0" };
+
+/// The version of the hostile guest that migrates the data of its version before.
+fn newer_hostile() -> Vec<u8> {
+    let text = "\"version\":\"2.0.0\",\"schema\":3";
+    with_text(guest("hostile"), "\"version\":\"1.0.0\",\"schema\":2", text)
+}
+
+impl Swapped {
+    /// Mounts the version at the path.
+    #[track_caller]
+    fn enable(&self, root: &Client, path: &str, version: &str) {
+        let fields = json!({ "type": self.kind, "config": { "plugin_version": version } });
+        root.write(&format!("sys/mounts/{path}"), &fields).expect(204);
+    }
+
+    /// Asks for the newer version.
+    fn swap(&self, root: &Client) -> Result<(), Troubled> {
+        let fields = json!({ "plugin_version": self.new });
+        let tuned = write(root, &format!("sys/mounts/{}/tune", self.path), &fields)?;
+        assert!(tuned.status < 300, "{tuned:?}");
+        Ok(())
+    }
+
+    /// Returns true if the newer version serves, false if the older version does.
+    #[track_caller]
+    fn is_swapped(&self, root: &Client) -> bool {
+        let mount = root.read(&format!("sys/mounts/{}", self.path)).expect(200);
+        let running = mount.text("running_plugin_version");
+        assert!([self.old, self.new].contains(&running), "{mount:?}");
+        assert_eq!(mount.text("plugin_version"), running, "asked and running version");
+        running == self.new
+    }
+}
+
+/// A server that was stopped, with whose data lives begin, so that components are compiled once.
+struct Template {
+    server: Bulkhead,
+    newer: Vec<u8>,
+}
+
+impl Template {
+    fn prepared() -> Self {
+        let mut server = Bulkhead::prepared(fault_binary(), Folder::new("versions"));
+        server.start_again();
+        let root = server.root();
+        root.upload(HOSTILE, &guest("hostile")).expect(204);
+        root.upload(NOTES, &guest("notes")).expect(204);
+        root.upload(NOTES, &with_text(guest("notes"), "notes0.1.0", "notes0.2.0")).expect(204);
+        for mount in [MIGRATED, EXCHANGED] {
+            mount.enable(&root, mount.path, mount.old);
+        }
+        root.write("exchanged/notes/milk", &json!({ "text": "two bottles" })).expect(204);
+        assert!(server.stop(), "{}", server.printed());
+        Self { server, newer: newer_hostile() }
+    }
+
+    /// A server that has not started yet, with a copy of the data.
+    fn copied(&self) -> Bulkhead {
+        let data = Folder::new("versions");
+        copy(self.server.data(), data.path());
+        Bulkhead::prepared(fault_binary(), data)
+    }
+
+    /// A version is registered, and two mounts are swapped. Counts the steps that were answered.
+    fn live(&self, root: &Client, steps: &mut u32) -> Result<(), Troubled> {
+        let registered = answered(root.attempt_upload(HOSTILE, &self.newer))?;
+        assert_eq!(registered.status, 204, "{registered:?}");
+        *steps += 1;
+        for mount in [MIGRATED, EXCHANGED] {
+            mount.swap(root)?;
+            *steps += 1;
+        }
+        Ok(())
+    }
+
+    /// Asserts of a server that is back what must hold after so many answered steps, and finishes
+    /// the life.
+    fn check(&self, root: &Client, steps: u32) {
+        let seen = [is_registered(root), MIGRATED.is_swapped(root), EXCHANGED.is_swapped(root)];
+        for (step, is_seen) in (0..).zip(seen) {
+            assert!(is_seen || step >= steps, "step {step} was answered: {seen:?}");
+            assert!(!is_seen || step <= steps, "step {step} did not begin: {seen:?}");
+        }
+        check_data(root);
+        if !is_registered(root) {
+            let fields = json!({ "type": "hostile", "config": { "plugin_version": MIGRATED.new } });
+            root.write("sys/mounts/fresh", &fields).expect(400);
+            root.upload(HOSTILE, &self.newer).expect(204);
+        }
+        MIGRATED.enable(root, "fresh", MIGRATED.new);
+        root.read("fresh/acts").expect(200);
+        for mount in [MIGRATED, EXCHANGED] {
+            assert!(mount.swap(root).is_ok(), "{} can be swapped after the fault", mount.path);
+            assert!(mount.is_swapped(root));
+        }
+        check_data(root);
+    }
+}
+
+/// Copies the content of a folder into another folder.
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status();
+    assert!(copied.expect("cp can be started").success(), "{} is copied", from.display());
+}
+
+/// Returns true if the newer version of the hostile guest is in the catalog, where it is usable.
+#[track_caller]
+fn is_registered(root: &Client) -> bool {
+    let found = root.read(&format!("{HOSTILE}?version={}", MIGRATED.new));
+    if found.status == 404 {
+        return false;
+    }
+    assert_eq!(found.clone().expect(200).text("deprecation_status"), "supported", "{found:?}");
+    true
+}
+
+/// The data of both mounts are those of the versions that serve the mounts, and whole.
+#[track_caller]
+fn check_data(root: &Client) {
+    let acts = root.read("migrated/acts").expect(200);
+    assert_eq!(acts.body["data"]["migrated"], json!(MIGRATED.is_swapped(root)));
+    assert_eq!(root.read("exchanged/notes/milk").expect(200).text("text"), "two bottles");
+}
+
+#[test]
+fn a_server_that_dies_at_any_point_serves_one_version_with_whole_data() {
+    every_point("abort");
+}
+
+#[test]
+fn a_server_in_which_any_point_fails_serves_one_version_with_whole_data() {
+    every_point("fail");
+}
+
+fn every_point(fault: &str) {
+    let template = Template::prepared();
+    let first = points::passed_by(fault, |environment| {
+        let mut server = template.copied();
+        server.start_with(environment).expect("without a fault the server starts");
+        server
+    });
+    points::every_behind("versions", fault, first, |number| live(&template, fault, number));
+}
+
+/// One life with its fault. `false` where it was over before the fault came.
+fn live(template: &Template, fault: &str, number: u32) -> bool {
+    let fault = Injected::at(fault, number);
+    let mut server = template.copied();
+    if server.start_with(&fault.environment()).is_err() {
+        return true;
+    }
+    let mut steps = 0;
+    let lived = template.live(&server.root(), &mut steps);
+    let came = fault.end(&mut server, &lived);
+    server.start_again();
+    template.check(&server.root(), steps);
+    came
+}
