@@ -1,0 +1,284 @@
+//! Requests of a mount while the mount is swapped from version to version, and many mounts.
+//!
+//! A hundred swaps under a steady load: most of them of one mount between two versions that read
+//! one schema, the others with a migration, each of a mount of its own, because a migration leads
+//! one way. A stall is the longest answer: sixteen connections ask in turns, so that requests are
+//! always under way. The same load without a swap comes first, and says how long answers take on
+//! this machine. Then 64 clients enable mounts, and the server starts with those mounts.
+
+mod figures;
+mod load;
+
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::paths::{guest, in_version, target, with_text};
+use figures::{micros, quantile};
+use load::Connection;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Requests a second.
+const RATE: u32 = 2_000;
+const CONNECTIONS: u32 = 16;
+const EXCHANGES: usize = 80;
+const MIGRATIONS: usize = 20;
+/// Time from swap to swap, and before the first swap and after the last swap of a load.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Longest wait of a request, at most.
+const STALL_GOAL: Duration = Duration::from_millis(50);
+
+const MOUNTS: u32 = 5_000;
+const CLIENTS: u32 = 64;
+/// Mounts enabled a second, at least.
+const ENABLED_GOAL: f64 = 500.0;
+/// Start with all mounts, at most.
+const START_GOAL: Duration = Duration::from_secs(2);
+
+const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
+const PROBE: &str = "sys/plugins/catalog/secret/probe";
+const VERSIONS: [&str; 2] = ["1.0.0", "2.0.0"];
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
+    let mut server = Bulkhead::start_in(target().join("bench-versions"));
+    configure(&server);
+    let address = server.address();
+    // The first requests compile and fill what later requests use.
+    runtime.block_on(loaded(address, "exchanged/note/visits", async || wait(5 * PAUSE).await));
+    let quiet = runtime.block_on(loaded(address, "exchanged/note/visits", async || {
+        wait(PAUSE * u32::try_from(EXCHANGES).expect("few")).await;
+    }));
+    let exchanged = runtime.block_on(exchanges(address));
+    let migrated = runtime.block_on(migrations(address));
+    println!("a mount under {RATE} requests a second that read a record");
+    let swaps = json!({
+        "quiet": report("without a swap", quiet),
+        "exchanged": report(&format!("{EXCHANGES} swaps within one schema"), exchanged),
+        "migrated": report(&format!("{MIGRATIONS} swaps with a migration"), migrated),
+        "stall_goal_us": micros(STALL_GOAL),
+    });
+    let mounts = many_mounts(&runtime, &mut server);
+    figures::save("versions", json!({ "swaps": swaps, "mounts": mounts }));
+}
+
+/// Two versions of the probe with one schema, and two versions of the hostile guest with two
+/// schemas; a mount of the former, and mounts of the latter.
+fn configure(server: &Bulkhead) {
+    let root = server.root();
+    let hostile = |version: &str, schema: u32| {
+        let text = format!("\"version\":\"{version}\",\"schema\":{schema}");
+        with_text(guest("hostile"), "\"version\":\"1.0.0\",\"schema\":2", &text)
+    };
+    root.upload(PROBE, &guest("probe")).expect(204);
+    root.upload(PROBE, &in_version("probe", VERSIONS[1])).expect(204);
+    root.upload(HOSTILE, &hostile(VERSIONS[0], 2)).expect(204);
+    root.upload(HOSTILE, &hostile(VERSIONS[1], 3)).expect(204);
+    let enable = |path: &str, kind: &str| {
+        let fields = json!({ "type": kind, "config": { "plugin_version": VERSIONS[0] } });
+        root.write(&format!("sys/mounts/{path}"), &fields).expect(204);
+    };
+    enable("exchanged", "probe");
+    root.write("exchanged/count/visits", &json!({})).expect(204);
+    (0..MIGRATIONS).for_each(|number| enable(&format!("migrated-{number}"), "hostile"));
+}
+
+async fn wait(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// The outcome of a load.
+#[derive(Default)]
+struct Outcome {
+    /// From each request to its answer.
+    times: Vec<Duration>,
+    /// Requests without a success.
+    failed: u32,
+    /// The answers of failed requests.
+    reasons: Vec<String>,
+    /// Swaps, each from request to answer.
+    swaps: Vec<Duration>,
+    /// How long the load went on.
+    lasted: Duration,
+}
+
+impl Outcome {
+    fn add(&mut self, other: Self) {
+        self.times.extend(other.times);
+        self.failed += other.failed;
+        self.reasons.extend(other.reasons);
+        self.swaps.extend(other.swaps);
+        self.lasted += other.lasted;
+    }
+}
+
+/// Swaps one mount to and fro.
+async fn exchanges(address: SocketAddr) -> Outcome {
+    let mut swaps = Vec::new();
+    let mut outcome = loaded(address, "exchanged/note/visits", async || {
+        wait(PAUSE).await;
+        for round in 0..EXCHANGES {
+            swaps.push(swap(address, "exchanged", VERSIONS[(round + 1) % 2]).await);
+            wait(PAUSE).await;
+        }
+    })
+    .await;
+    outcome.swaps = swaps;
+    outcome
+}
+
+/// Swaps one mount after the other to the version that migrates, each under the load.
+async fn migrations(address: SocketAddr) -> Outcome {
+    let mut all = Outcome::default();
+    for number in 0..MIGRATIONS {
+        let path = format!("migrated-{number}");
+        let mut took = Duration::ZERO;
+        let mut one = loaded(address, &format!("{path}/acts"), async || {
+            wait(PAUSE).await;
+            took = swap(address, &path, VERSIONS[1]).await;
+            wait(PAUSE).await;
+        })
+        .await;
+        one.swaps.push(took);
+        all.add(one);
+    }
+    all
+}
+
+/// How long the swap took.
+async fn swap(address: SocketAddr, path: &str, version: &str) -> Duration {
+    let mut connection = Connection::open(address).await;
+    let body = json!({ "plugin_version": version }).to_string();
+    let request = load::post(&format!("sys/mounts/{path}/tune"), ROOT, &body);
+    let began = Instant::now();
+    connection.exchange(&request).await;
+    began.elapsed()
+}
+
+/// Asks for the path at [`RATE`] while `other` goes on.
+async fn loaded(address: SocketAddr, path: &str, other: impl AsyncFnOnce()) -> Outcome {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let request = load::get(path, ROOT);
+    let began = Instant::now();
+    let asking: Vec<_> = (0..CONNECTIONS)
+        .map(|place| {
+            let first = began + Duration::from_secs(1) * place / RATE;
+            tokio::spawn(ask(address, request.clone(), first, Arc::clone(&is_over)))
+        })
+        .collect();
+    other().await;
+    is_over.store(true, Ordering::Relaxed);
+    let mut outcome = Outcome::default();
+    for one in asking {
+        outcome.add(one.await.expect("no client failed"));
+    }
+    outcome.lasted = began.elapsed();
+    outcome
+}
+
+/// One connection's share of the load.
+async fn ask(
+    address: SocketAddr,
+    request: Vec<u8>,
+    first: Instant,
+    is_over: Arc<AtomicBool>,
+) -> Outcome {
+    let (mut connection, mut outcome) = (Connection::open(address).await, Outcome::default());
+    let mut due = first;
+    while !is_over.load(Ordering::Relaxed) {
+        tokio::time::sleep_until(due.into()).await;
+        let began = Instant::now();
+        let answer = connection.attempt(&request).await;
+        if !answer.starts_with("HTTP/1.1 200 ") {
+            outcome.failed += 1;
+            outcome.reasons.push(answer.to_owned());
+        }
+        outcome.times.push(began.elapsed());
+        due += Duration::from_secs(1) * CONNECTIONS / RATE;
+    }
+    outcome
+}
+
+fn report(name: &str, mut outcome: Outcome) -> Value {
+    #[allow(clippy::cast_precision_loss, reason = "a few thousand requests")]
+    let per_second = outcome.times.len() as f64 / outcome.lasted.as_secs_f64();
+    let [p50, p99, longest] =
+        [0.5, 0.99, 1.0].map(|share| micros(quantile(&mut outcome.times, share)));
+    let held = match outcome.failed == 0 && longest <= micros(STALL_GOAL) {
+        true => "held",
+        false => "MISSED",
+    };
+    let swap = (!outcome.swaps.is_empty())
+        .then(|| [0.5, 1.0].map(|share| micros(quantile(&mut outcome.swaps, share))));
+    println!(
+        "  {name:32} {per_second:>6.0} requests/s, {} failed (0); p50 {p50} us, p99 {p99} us, \
+         longest {longest} us (50 ms): {held}",
+        outcome.failed
+    );
+    if let Some([p50, longest]) = swap {
+        println!("  {:32} a swap took p50 {p50} us, at most {longest} us", "");
+    }
+    outcome.reasons.iter().take(3).for_each(|reason| println!("    {reason}"));
+    json!({
+        "requests": outcome.times.len(), "per_second": per_second, "failed": outcome.failed,
+        "p50_us": p50, "p99_us": p99, "longest_us": longest, "swap_us": swap,
+    })
+}
+
+/// Enables many mounts, and starts with them.
+fn many_mounts(runtime: &tokio::runtime::Runtime, server: &mut Bulkhead) -> Value {
+    let before = started(server);
+    let took = runtime.block_on(enabled(server.address()));
+    let per_second = f64::from(MOUNTS) / took.as_secs_f64();
+    let after = started(server);
+    let held = |is_held| if is_held { "held" } else { "MISSED" };
+    println!(
+        "{CLIENTS} clients enable {MOUNTS} mounts: {per_second:.0} a second (500): {}",
+        held(per_second >= ENABLED_GOAL)
+    );
+    println!(
+        "a start with these mounts {after:?} (2 s): {}; before {before:?}",
+        held(after <= START_GOAL)
+    );
+    json!({
+        "mounts": MOUNTS, "clients": CLIENTS, "enabled_per_second": per_second,
+        "start_us": micros(after), "start_before_us": micros(before),
+    })
+}
+
+/// How long the clients take to enable all mounts.
+async fn enabled(address: SocketAddr) -> Duration {
+    let next = Arc::new(AtomicU32::new(0));
+    let began = Instant::now();
+    let clients: Vec<_> =
+        (0..CLIENTS).map(|_| tokio::spawn(enable(address, Arc::clone(&next)))).collect();
+    for client in clients {
+        client.await.expect("no client failed");
+    }
+    began.elapsed()
+}
+
+async fn enable(address: SocketAddr, next: Arc<AtomicU32>) {
+    let mut connection = Connection::open(address).await;
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= MOUNTS {
+            return;
+        }
+        let path = format!("sys/mounts/many-{number}");
+        connection.exchange(&load::post(&path, ROOT, r#"{"type":"probe"}"#)).await;
+    }
+}
+
+/// How long a start takes, from the process to its listener.
+fn started(server: &mut Bulkhead) -> Duration {
+    assert!(server.stop(), "{}", server.printed());
+    let began = Instant::now();
+    server.start_again();
+    began.elapsed()
+}
