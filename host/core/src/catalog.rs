@@ -6,6 +6,7 @@
 //! stays in the catalog with the reason if loading fails, and does not keep the service from
 //! starting.
 
+mod builds;
 mod bytes;
 mod choice;
 mod entry;

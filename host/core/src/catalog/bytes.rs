@@ -4,6 +4,7 @@
 //! The pieces are written before the row with their digest, so a reader of the row finds all
 //! pieces.
 
+use super::builds::Builds;
 use bulkhead_sandbox::compiled::{AuthenticCode, BUILD};
 use bulkhead_sandbox::component::digest;
 use bulkhead_store::{Address, Index, Space, Store, StoreFault};
@@ -99,15 +100,17 @@ pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<StoredCo
 }
 
 /// Deletes the stored bytes of components other than `kept`, after a removal or an interrupted
-/// upload, and the code from other builds.
+/// upload, and the code from other builds than this one and the one before.
 pub(super) async fn sweep(store: &Arc<Store>, kept: &BTreeSet<String>) -> Result<(), Failure> {
+    let builds = Builds::note(store).await?;
     let mut scan = store.scan(Space::Blob, "");
     while let Some(page) = scan.page().await? {
         let is_kept = |address: &Address| {
             let mut parts = address.key.split('/');
             let (kind, digest, build) =
                 (parts.next(), parts.next().unwrap_or_default(), parts.next());
-            kept.contains(digest) && (kind == Some("wasm") || build == Some(BUILD))
+            let is_of_kept_build = || builds.keep(build.unwrap_or_default());
+            kept.contains(digest) && (kind == Some("wasm") || is_of_kept_build())
         };
         let mut unit = store.begin();
         page.into_iter()

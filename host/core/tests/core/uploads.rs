@@ -136,6 +136,45 @@ async fn code_that_is_not_what_was_compiled_is_never_loaded_but_made_again() {
     std::fs::remove_dir_all(directory).unwrap();
 }
 
+/// Renames the rows of compiled code of one build, and notes that another build opened the store.
+async fn as_built_by(store: &Arc<Store>, build: &str) {
+    for key in [keys(store, "made/").await, keys(store, "code/").await].concat() {
+        let mut parts: Vec<&str> = key.split('/').collect();
+        parts[2] = build;
+        let bytes = body(store, &key).await;
+        put(store, &parts.join("/"), bytes).await;
+    }
+    let mut unit = store.begin();
+    let row = json!({"present": build}).to_string().into_bytes();
+    unit.put(Address::new(Space::Core, "compiler-builds"), row, Index::default());
+    unit.commit().await.unwrap();
+}
+
+/// The builds that have compiled code in the store.
+async fn builds(store: &Arc<Store>) -> std::collections::BTreeSet<String> {
+    let keys = [keys(store, "made/").await, keys(store, "code/").await].concat();
+    keys.iter().map(|key| key.split('/').nth(2).unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_of_the_build_before_stays_for_a_rollback_and_older_code_goes() {
+    let directory = counted("builds").await.stop().await;
+    tamper(&directory, async |store| {
+        as_built_by(store, "older").await;
+        as_built_by(store, "before").await;
+        assert_eq!(builds(store).await.len(), 3);
+    })
+    .await;
+    let directory = bare(directory).await.stop().await;
+    tamper(&directory, async |store| {
+        let left = builds(store).await;
+        assert!(left.contains("before") && !left.contains("older"), "{left:?}");
+        assert_eq!(left.len(), 2, "{left:?}");
+    })
+    .await;
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_served() {
     let bed = counted("stranded").await;
