@@ -2,9 +2,9 @@
 //! of operators.
 //!
 //! The catalog asks a component for its description only when the digest is new, and stores the
-//! answer; later starts read the stored description and run no plugin code. An uploaded plugin
-//! stays in the catalog with the reason if loading fails, and does not keep the service from
-//! starting.
+//! answer; later starts read the stored description and run no plugin code. The machine code of an
+//! uploaded plugin is loaded before its first call. An uploaded plugin stays in the catalog with
+//! the reason if loading fails, and does not keep the service from starting.
 
 mod builds;
 mod bytes;
@@ -12,6 +12,8 @@ mod choice;
 mod entry;
 mod listing;
 mod load;
+mod loading;
+mod missing;
 mod official;
 mod pin;
 mod plugin;
@@ -24,9 +26,10 @@ mod versions;
 
 pub(crate) use entry::{PluginType, address};
 pub(crate) use listing::Listed;
+pub(crate) use loading::Compilation;
 pub use official::Official;
 pub(crate) use pin::{Pin, VersionChoice};
-pub(crate) use plugin::{Change, EnginePlugin, PluginLoader};
+pub(crate) use plugin::{Change, EnginePlugin, Plugin, PluginLoader};
 pub(crate) use registration::{Registered, Upload};
 pub(crate) use reloads::{Reload, Reloads};
 pub(crate) use table::Catalog;

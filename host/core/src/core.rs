@@ -5,13 +5,13 @@
 
 use crate::audit::Audit;
 use crate::background::{Background, Claims};
-use crate::catalog::{Catalog, PluginLoader, Reloads};
+use crate::catalog::{Catalog, Plugin, PluginLoader, Reloads};
 use crate::identity::Standing;
 use crate::leases::Leases;
 use crate::lifetimes::Lifetimes;
 use crate::lockouts::Lockouts;
 use crate::log::{Log, cause};
-use crate::mounts::{Builtin, Mounts};
+use crate::mounts::{Builtin, Mount, Mounts};
 use crate::oidc::Provider;
 use crate::paging::Listings;
 use crate::parking::Parking;
@@ -158,6 +158,18 @@ impl Core {
             compiler: &self.process.compiler,
             log: &self.log,
         }
+    }
+
+    /// Loads the code of a mount's plugin before the first call.
+    ///
+    /// # Errors
+    /// 503 while the code is being compiled, or if the store cannot be read.
+    pub(crate) async fn load_plugin(&self, mount: &Mount) -> Result<(), Failure> {
+        if mount.plugin.engine.is_linked() {
+            return Ok(());
+        }
+        let plugin = Plugin::Engine(Arc::clone(&mount.plugin));
+        Box::pin(self.catalog.load_code(self.loader(), &plugin)).await
     }
 
     /// Requests a seal of the service after the current request is answered.

@@ -1,6 +1,7 @@
 //! Core services for a plugin call: the sandbox's `HostServices`, created for each call.
 
 use crate::background::guards::{self, Guards};
+use crate::catalog::Plugin;
 use crate::core::Core;
 use crate::identity::{self, Viewer};
 use crate::leases::{self, LeaseContext, Reserved};
@@ -152,6 +153,11 @@ impl HostServices for CallServices {
         let plugin = self.core.catalog.database_plugin(name, version)?;
         sync::lock(&self.plugins).insert(asked, Arc::clone(&plugin));
         Ok(plugin)
+    }
+
+    async fn load_database_plugin(&self, plugin: &Arc<DatabasePlugin>) -> Result<(), Failure> {
+        let plugin = Plugin::Database(Arc::clone(plugin));
+        self.core.catalog.load_code(self.core.loader(), &plugin).await
     }
 
     fn reserve(&self, unit: &mut Unit, asked: Reservation) -> Result<String, Failure> {
@@ -327,10 +333,11 @@ impl BackgroundServices {
     /// Waits for the instance slots of a call that may reach a database plugin.
     ///
     /// # Errors
-    /// `unavailable`, which may pass: no slots became free before the deadline, or the component
-    /// rests after crashes.
+    /// `unavailable`, which may pass: no slots became free before the deadline, the component rests
+    /// after crashes, or its code is being compiled.
     pub(crate) async fn enter(&self, priority: Priority) -> Result<Admitted<'_>, Failure> {
         let CallServices { core, mount, .. } = &*self.services;
+        core.load_plugin(mount).await?;
         let pass = mount.may_call()?;
         let wanted = SlotRequest {
             compartment: &mount.compartment,

@@ -7,6 +7,7 @@
 
 mod after_commit;
 mod attempts;
+mod compile_missing;
 mod deregister;
 mod disable;
 mod due_work;

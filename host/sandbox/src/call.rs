@@ -18,15 +18,16 @@ use crate::host_services::HostServices;
 use crate::instance::Live;
 use crate::instance_cache::{InstanceCache, Reuse};
 use crate::limits::{self, Exceeded, Limits};
-use crate::load::{Engine, OfWorld};
+use crate::load::{Engine, EntryPoint, Exports};
 use crate::outcome::{self, Cause, Ended, Entered};
 use crate::secrets::SecretSet;
 use crate::state::CallState;
+use crate::structure::World;
 use bulkhead_store::Unit;
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use tokio::time::Instant;
-use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower};
+use wasmtime::component::{ComponentNamedList, Lift, Lower};
 
 /// Permissions and deadline of a call, and the source of the instance.
 #[derive(Clone)]
@@ -77,20 +78,20 @@ impl Engine {
         let (tree, compartment) = (Arc::clone(&scope.tree), Arc::clone(&scope.compartment));
         tree.secrets.hear(call);
         let grants = Arc::clone(&scope.grants);
-        let entered = match self.exports.of_world {
-            OfWorld::SecretsEngine { .. } => {
-                let export = self.exports.handle;
-                OfEither::Engine(self.enter::<_, types::Answer>(scope, unit, export, (call,)))
+        let entered = match self.entry_point(|exports| Some(exports.handle)) {
+            None => OfEither::Neither(Box::new(unit)),
+            Some(entry) if self.world() == World::AuthMethod => {
+                OfEither::AuthMethod(self.enter::<_, AuthAnswer>(scope, unit, entry, (call,)))
             }
-            OfWorld::AuthMethod { .. } => {
-                let export = self.exports.handle;
-                OfEither::AuthMethod(self.enter::<_, AuthAnswer>(scope, unit, export, (call,)))
+            Some(entry) => {
+                OfEither::Engine(self.enter::<_, types::Answer>(scope, unit, entry, (call,)))
             }
         };
         async move {
             let done = match entered {
                 OfEither::Engine(entered) => entered.await.and_then(|said| Ok(said.into())),
                 OfEither::AuthMethod(entered) => entered.await.and_then(|said| Ok(said.into())),
+                OfEither::Neither(unit) => self.cannot_enter(*unit),
             };
             done.and_then(|answer| {
                 let limits = compartment.limits();
@@ -108,7 +109,9 @@ impl Engine {
         unit: Unit,
         request: &contract::RawRequest,
     ) -> Done<contract::RawReply> {
-        let Some(serve) = self.exports.serve else { return self.of_another_world(unit) };
+        let Some(serve) = self.entry_point(|exports| exports.serve) else {
+            return self.cannot_enter(unit);
+        };
         let (compartment, grants) = (Arc::clone(&scope.compartment), Arc::clone(&scope.grants));
         let served = self.enter(scope, unit, serve, (request,)).await;
         served.and_then(|reply: contract::RawReply| {
@@ -129,7 +132,10 @@ impl Engine {
         key: &str,
         attempt: u32,
     ) -> Done<()> {
-        self.enter(scope, unit, self.exports.wake, (context, key, attempt)).await
+        let Some(wake) = self.entry_point(|exports| Some(exports.wake)) else {
+            return self.cannot_enter(unit);
+        };
+        self.enter(scope, unit, wake, (context, key, attempt)).await
     }
 
     /// Migrates stored data from schema `from` to the component's schema.
@@ -140,7 +146,10 @@ impl Engine {
         context: &Context,
         from: u32,
     ) -> Done<()> {
-        self.enter(scope, unit, self.exports.migrate, (context, from)).await
+        let Some(migrate) = self.entry_point(|exports| Some(exports.migrate)) else {
+            return self.cannot_enter(unit);
+        };
+        self.enter(scope, unit, migrate, (context, from)).await
     }
 
     /// Renews a lease.
@@ -152,8 +161,8 @@ impl Engine {
         lease: &Lease,
         increment: u64,
     ) -> Done<Renewal> {
-        let OfWorld::SecretsEngine { renew, .. } = self.exports.of_world else {
-            return self.of_another_world(unit);
+        let Some(renew) = self.entry_point(Exports::renew) else {
+            return self.cannot_enter(unit);
         };
         self.enter(scope, unit, renew, (context, lease, increment)).await
     }
@@ -167,8 +176,8 @@ impl Engine {
         lease: &Lease,
         reason: &str,
     ) -> Done<()> {
-        let OfWorld::SecretsEngine { revoke, .. } = self.exports.of_world else {
-            return self.of_another_world(unit);
+        let Some(revoke) = self.entry_point(Exports::revoke) else {
+            return self.cannot_enter(unit);
         };
         self.enter(scope, unit, revoke, (context, lease, reason)).await
     }
@@ -182,8 +191,8 @@ impl Engine {
         held: &HeldLogin,
         increment: u64,
     ) -> Done<Login> {
-        let OfWorld::AuthMethod { renew_login, .. } = self.exports.of_world else {
-            return self.of_another_world(unit);
+        let Some(renew_login) = self.entry_point(Exports::renew_login) else {
+            return self.cannot_enter(unit);
         };
         let (compartment, grants) = (Arc::clone(&scope.compartment), Arc::clone(&scope.grants));
         let renewed = self.enter(scope, unit, renew_login, (context, held, increment)).await;
@@ -204,17 +213,22 @@ impl Engine {
         unit: Unit,
         call: &Call,
     ) -> Done<Option<String>> {
-        let OfWorld::AuthMethod { alias_lookahead, .. } = self.exports.of_world else {
-            return self.of_another_world(unit);
+        let Some(alias_lookahead) = self.entry_point(Exports::alias_lookahead) else {
+            return self.cannot_enter(unit);
         };
         scope.tree.secrets.hear(call);
         self.enter(scope, unit, alias_lookahead, (call,)).await
     }
 
-    /// Ends a call that no component of this world serves, before an instance was entered.
-    fn of_another_world<T>(&self, unit: Unit) -> Done<T> {
-        let message = format!("{} is of a world without this call", self.identity.title());
-        Done { unit, result: Err(Failure::internal(message)), ended: Ended::Refused }
+    /// Ends a call before an instance was entered: components of this world do not serve it, or
+    /// the code is not linked.
+    fn cannot_enter<T>(&self, unit: Unit) -> Done<T> {
+        let title = self.identity.title();
+        let failure = match self.is_linked() {
+            true => Failure::internal(format!("{title} is of a world without this call")),
+            false => Failure::new(Kind::Unavailable, format!("{title} is not loaded yet")),
+        };
+        Done { unit, result: Err(failure), ended: Ended::Refused }
     }
 
     /// Enters an instance through one export. Only the types of that export are checked: checking
@@ -226,7 +240,7 @@ impl Engine {
         &'a self,
         scope: Scope,
         unit: Unit,
-        export: ComponentExportIndex,
+        entry: EntryPoint<'a>,
         parameters: P,
     ) -> impl Future<Output = Done<T>> + Send + 'a
     where
@@ -234,7 +248,7 @@ impl Engine {
         T: Lift + Send + Sync + 'static,
     {
         let tree = Arc::clone(&scope.tree);
-        let call = self.call(scope, unit, export, parameters);
+        let call = self.call(scope, unit, entry, parameters);
         // The measured time includes the work after the guest's last instruction: freeing much
         // memory takes time, too.
         async move { tree.cpu_meter.measure(call).await }
@@ -244,7 +258,7 @@ impl Engine {
         &'a self,
         scope: Scope,
         unit: Unit,
-        export: ComponentExportIndex,
+        entry: EntryPoint<'a>,
         parameters: P,
     ) -> impl Future<Output = Done<T>> + Send + 'a
     where
@@ -265,10 +279,10 @@ impl Engine {
             let work = Box::pin(async {
                 let permits = &self.sandbox.resources.process.cpu_permits;
                 tree.cpu_meter.admit(permits, &compartment).await;
-                let instance = live.instance(&self.pre).await?;
+                let instance = live.instance(entry.pre).await?;
                 let function = instance.get_typed_func::<P, (Result<T, contract::Failure>,)>(
                     &mut live.store,
-                    export,
+                    entry.export,
                 )?;
                 let (result,) = function.call_async(&mut live.store, parameters).await?;
                 Ok(result)
@@ -287,10 +301,12 @@ impl Engine {
     }
 }
 
-/// Either of two futures, because the two worlds have different answer types.
+/// Either of two futures, because the two worlds have different answer types; or the unit of a call
+/// that enters no component.
 enum OfEither<E, A> {
     Engine(E),
     AuthMethod(A),
+    Neither(Box<Unit>),
 }
 
 impl<T> Done<T> {

@@ -27,6 +27,8 @@ const TURN: Duration = Duration::from_secs(20);
 /// Maximum wall-clock time of a compilation. `TURN` and `TIME` together stay below the 90 s of a
 /// request.
 const TIME: Duration = Duration::from_secs(60);
+/// Maximum wall-clock time of a compilation for which no caller waits.
+const BACKGROUND_TIME: Duration = Duration::from_secs(1_800);
 /// Maximum length of the child's answer, in bytes: its first line and the code.
 const CODE_BYTES: usize = 64 << 20;
 /// Maximum length of the first line of the child's answer, in bytes.
@@ -74,13 +76,27 @@ impl Compiler {
         let Ok(Ok(_permit)) = tokio::time::timeout(TURN, self.one_at_a_time.acquire()).await else {
             return Err(try_again("another component is being compiled"));
         };
+        self.run(wasm, TIME).await
+    }
+
+    /// Compiles a stored component, for which no caller waits: after any other compilation, and as
+    /// long as a busy machine takes.
+    ///
+    /// # Errors
+    /// The errors of [`Compiler::compile`].
+    pub async fn compile_stored(&self, wasm: Arc<Vec<u8>>) -> Result<Compiled, Failure> {
+        let _permit = self.one_at_a_time.acquire().await;
+        self.run(wasm, BACKGROUND_TIME).await
+    }
+
+    async fn run(&self, wasm: Arc<Vec<u8>>, time: Duration) -> Result<Compiled, Failure> {
         let mut child = Running::start(&self.program)?;
         let (input, output) = child.pipes()?;
         // One thread for each direction, because the two processes could otherwise wait for each
         // other.
         drop(spawn_blocking(move || feed(input, &wasm)));
         let reading = spawn_blocking(move || drain(output));
-        let answered = within(TIME, reading).await?;
+        let answered = within(time, reading).await?;
         if answered.len() > CODE_BYTES {
             return Err(Failure::invalid(
                 "the component compiles to more than 64MiB of code; make it smaller",

@@ -8,19 +8,19 @@ use crate::grants::{Ask, Dials};
 use crate::identity::Identity;
 use bulkhead_wire::description::DatabaseDescription;
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// A database plugin, ready to be called by engines.
+/// A database plugin. Calls by engines need its linked code.
 pub struct DatabasePlugin {
     identity: Arc<Identity>,
     description: DatabaseDescription,
     description_text: String,
     ceiling: Option<Arc<[Ask]>>,
-    linked: Box<dyn Any + Send + Sync>,
+    linked: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl DatabasePlugin {
-    /// Makes the plugin with the code `linked`.
+    /// Makes the plugin without its code.
     ///
     /// # Errors
     /// If the description cannot be written as JSON.
@@ -28,11 +28,21 @@ impl DatabasePlugin {
         identity: Arc<Identity>,
         description: DatabaseDescription,
         ceiling: Option<Arc<[Ask]>>,
-        linked: impl Any + Send + Sync,
     ) -> Result<Self, String> {
         let description_text =
             serde_json::to_string(&description).map_err(|error| error.to_string())?;
-        Ok(Self { identity, description, description_text, ceiling, linked: Box::new(linked) })
+        Ok(Self { identity, description, description_text, ceiling, linked: OnceLock::new() })
+    }
+
+    /// Sets the plugin's linked code, unless code was linked before.
+    pub(crate) fn set_linked(&self, linked: impl Any + Send + Sync) {
+        self.linked.get_or_init(|| Box::new(linked));
+    }
+
+    /// Returns true if the code is linked, which calls need.
+    #[must_use]
+    pub fn is_linked(&self) -> bool {
+        self.linked.get().is_some()
     }
 
     /// Returns the plugin's own description.
@@ -69,8 +79,8 @@ impl DatabasePlugin {
         Dials { maker, asks, ceiling: self.ceiling() }
     }
 
-    /// Returns the code, linked as an `L`; `None` if it was linked as another type.
+    /// Returns the code, linked as an `L`; `None` if it is not linked, or as another type.
     pub(crate) fn linked<L: 'static>(&self) -> Option<&L> {
-        self.linked.downcast_ref()
+        self.linked.get()?.downcast_ref()
     }
 }

@@ -59,6 +59,10 @@ impl HostServices for Detached {
         Err(must_be_pure())
     }
 
+    async fn load_database_plugin(&self, _plugin: &Arc<DatabasePlugin>) -> Result<(), Failure> {
+        Err(must_be_pure())
+    }
+
     fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<String, Failure> {
         Err(must_be_pure())
     }

@@ -109,6 +109,12 @@ pub trait HostServices: Send + Sync {
     /// `not-found`, with a list of the known plugins.
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure>;
 
+    /// Loads the code of a database plugin that is about to be called first.
+    ///
+    /// # Errors
+    /// `unavailable` while the code is being compiled, or if the store does not answer.
+    async fn load_database_plugin(&self, plugin: &Arc<DatabasePlugin>) -> Result<(), Failure>;
+
     /// Writes a reservation into the call's unit of work. Returns the handle by which later calls
     /// of the mount end the lease.
     ///

@@ -1,6 +1,10 @@
 //! Loads a component's code as a secrets engine, an auth method or a database plugin.
+//!
+//! A component whose description is stored can be known without its code: listings, mounts and
+//! routes need only the description. The code is linked before the first call.
 
 use crate::bindings::{auth_method, database_plugin, raw_engine, secrets_engine};
+use crate::compiled::AuthenticCode;
 use crate::component::{self, Artefact};
 use crate::database_plugin::DatabasePlugin;
 use crate::describe;
@@ -12,18 +16,32 @@ use crate::sandbox::Sandbox;
 use crate::state::CallState;
 use crate::structure::{World, interface_name};
 use bulkhead_wire::description::{DatabaseDescription, Description};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 
-/// A mountable component, either a secrets engine or an auth method, ready to be called.
+/// A mountable component, either a secrets engine or an auth method. Calls need its linked code.
 pub struct Engine {
     pub(crate) sandbox: Arc<Sandbox>,
-    pub(crate) pre: InstancePre<CallState>,
-    pub(crate) exports: Exports,
     pub(crate) identity: Arc<Identity>,
+    world: World,
     description: Description,
     ceiling: Option<Arc<[Ask]>>,
+    linked: OnceLock<Linked>,
 }
+
+/// The machine code of a component, linked with the imports of its world.
+struct Linked {
+    pre: InstancePre<CallState>,
+    exports: Exports,
+}
+
+/// The code and the export that a call enters.
+pub(crate) struct EntryPoint<'a> {
+    pub(crate) pre: &'a InstancePre<CallState>,
+    pub(crate) export: ComponentExportIndex,
+}
+
+type DatabasePre = database_plugin::DatabasePluginPre<CallState>;
 
 /// Positions of the component's exports, looked up once.
 pub(crate) struct Exports {
@@ -31,18 +49,46 @@ pub(crate) struct Exports {
     pub(crate) migrate: ComponentExportIndex,
     pub(crate) handle: ComponentExportIndex,
     pub(crate) wake: ComponentExportIndex,
-    pub(crate) of_world: OfWorld,
+    of_world: OfWorld,
     /// `serve` of `raw`, if the component exports it.
     pub(crate) serve: Option<ComponentExportIndex>,
 }
 
 /// The exports that exist in only one of the two worlds.
-pub(crate) enum OfWorld {
+enum OfWorld {
     SecretsEngine { renew: ComponentExportIndex, revoke: ComponentExportIndex },
     AuthMethod { renew_login: ComponentExportIndex, alias_lookahead: ComponentExportIndex },
 }
 
 impl Exports {
+    pub(crate) fn renew(&self) -> Option<ComponentExportIndex> {
+        match self.of_world {
+            OfWorld::SecretsEngine { renew, .. } => Some(renew),
+            OfWorld::AuthMethod { .. } => None,
+        }
+    }
+
+    pub(crate) fn revoke(&self) -> Option<ComponentExportIndex> {
+        match self.of_world {
+            OfWorld::SecretsEngine { revoke, .. } => Some(revoke),
+            OfWorld::AuthMethod { .. } => None,
+        }
+    }
+
+    pub(crate) fn renew_login(&self) -> Option<ComponentExportIndex> {
+        match self.of_world {
+            OfWorld::AuthMethod { renew_login, .. } => Some(renew_login),
+            OfWorld::SecretsEngine { .. } => None,
+        }
+    }
+
+    pub(crate) fn alias_lookahead(&self) -> Option<ComponentExportIndex> {
+        match self.of_world {
+            OfWorld::AuthMethod { alias_lookahead, .. } => Some(alias_lookahead),
+            OfWorld::SecretsEngine { .. } => None,
+        }
+    }
+
     fn of(component: &Component, world: World) -> Result<Self, String> {
         let find = |interface: &str, function: &str| {
             let instance = component.get_export_index(None, interface);
@@ -81,38 +127,88 @@ impl Engine {
         artefact: Artefact<'_>,
         known: Option<Description>,
     ) -> Result<Self, String> {
-        let component = component::load_code(&sandbox.resources.process.engine, artefact)?;
-        let (world, pre) = link_mountable(sandbox, &component)?;
-        let exports = Exports::of(&component, world)?;
+        let (world, linked) = Linked::of(sandbox, artefact)?;
         let digest = artefact.digest();
         let description: Description = match known {
             Some(description) => description,
             None => {
-                let said = describe::mountable(&sandbox.resources, &pre, exports.describe, &digest)
-                    .await?;
+                let describe = linked.exports.describe;
+                let said =
+                    describe::mountable(&sandbox.resources, &linked.pre, describe, &digest).await?;
                 component::parse_description(&said)?
             }
         };
         check_kind(&description.kind, world.word())?;
-        check_raw(&description, &exports)?;
+        check_raw(&description, &linked.exports)?;
         let identity = identity(&description.name, &description.version, digest, artefact.maker());
-        Ok(Self {
-            sandbox: Arc::clone(sandbox),
-            pre,
-            exports,
-            identity,
-            description,
-            ceiling: artefact.ceiling(),
-        })
+        let (sandbox, linked) = (Arc::clone(sandbox), OnceLock::from(linked));
+        let ceiling = artefact.ceiling();
+        Ok(Self { sandbox, identity, world, description, ceiling, linked })
+    }
+
+    /// Makes an uploaded component of `world` by its stored description, without its code.
+    ///
+    /// # Errors
+    /// If the description is for another world.
+    pub fn known(
+        sandbox: &Arc<Sandbox>,
+        (digest, ceiling): (&str, Option<&[Ask]>),
+        (world, description): (World, Description),
+    ) -> Result<Self, String> {
+        check_kind(&description.kind, world.word())?;
+        let (name, version) = (&description.name, &description.version);
+        let identity = identity(name, version, digest.to_owned(), Maker::Uploaded);
+        let (sandbox, ceiling) = (Arc::clone(sandbox), ceiling.map(Arc::from));
+        Ok(Self { sandbox, identity, world, description, ceiling, linked: OnceLock::new() })
+    }
+
+    /// Links the code of the component. Code that was linked before stays.
+    ///
+    /// # Errors
+    /// The errors of [`Engine::check_code`].
+    pub fn link(&self, code: &AuthenticCode) -> Result<(), String> {
+        let linked = self.fitting(code)?;
+        self.linked.get_or_init(|| linked);
+        Ok(())
+    }
+
+    /// Checks that code fits the component, and drops the code.
+    ///
+    /// # Errors
+    /// If the code is for another processor or build, or fits neither the contract nor the
+    /// description.
+    pub fn check_code(&self, code: &AuthenticCode) -> Result<(), String> {
+        self.fitting(code).map(drop)
+    }
+
+    fn fitting(&self, code: &AuthenticCode) -> Result<Linked, String> {
+        let artefact =
+            Artefact::Uploaded { digest: &self.identity.digest, code, ceiling: self.ceiling() };
+        let (world, linked) = Linked::of(&self.sandbox, artefact)?;
+        check_kind(self.world.word(), world.word())?;
+        check_raw(&self.description, &linked.exports)?;
+        Ok(linked)
+    }
+
+    /// Returns true if the code is linked, which calls need.
+    #[must_use]
+    pub fn is_linked(&self) -> bool {
+        self.linked.get().is_some()
+    }
+
+    /// Returns the code with the export that `choose` picks; `None` without code or export.
+    pub(crate) fn entry_point(
+        &self,
+        choose: impl FnOnce(&Exports) -> Option<ComponentExportIndex>,
+    ) -> Option<EntryPoint<'_>> {
+        let Linked { pre, exports } = self.linked.get()?;
+        Some(EntryPoint { pre, export: choose(exports)? })
     }
 
     /// Returns the component's world: a secrets engine or an auth method.
     #[must_use]
     pub fn world(&self) -> World {
-        match self.exports.of_world {
-            OfWorld::SecretsEngine { .. } => World::SecretsEngine,
-            OfWorld::AuthMethod { .. } => World::AuthMethod,
-        }
+        self.world
     }
 
     /// Returns reuse of this component's instances for the mount with this uuid. The instances live
@@ -143,6 +239,15 @@ impl Engine {
     }
 }
 
+impl Linked {
+    fn of(sandbox: &Sandbox, artefact: Artefact<'_>) -> Result<(World, Self), String> {
+        let component = component::load_code(&sandbox.resources.process.engine, artefact)?;
+        let (world, pre) = link_mountable(sandbox, &component)?;
+        let exports = Exports::of(&component, world)?;
+        Ok((world, Self { pre, exports }))
+    }
+}
+
 impl DatabasePlugin {
     /// Loads a database plugin, as [`Engine::load`] does.
     ///
@@ -153,10 +258,7 @@ impl DatabasePlugin {
         artefact: Artefact<'_>,
         known: Option<DatabaseDescription>,
     ) -> Result<Self, String> {
-        let component = component::load_code(&sandbox.resources.process.engine, artefact)?;
-        let linked = link(&component, &sandbox.runtime.linkers.database_plugins)?;
-        let pre = database_plugin::DatabasePluginPre::new(linked)
-            .map_err(|error| format!("the component is not a database plugin: {error:#}"))?;
+        let pre = link_database_plugin(sandbox, artefact)?;
         let digest = artefact.digest();
         let description: DatabaseDescription = match known {
             Some(description) => description,
@@ -167,8 +269,53 @@ impl DatabasePlugin {
         };
         check_kind(&description.kind, "database-plugin")?;
         let identity = identity(&description.name, &description.version, digest, artefact.maker());
-        Self::new(identity, description, artefact.ceiling(), pre)
+        let plugin = Self::new(identity, description, artefact.ceiling())?;
+        plugin.set_linked(pre);
+        Ok(plugin)
     }
+
+    /// Makes an uploaded database plugin by its stored description, without its code.
+    ///
+    /// # Errors
+    /// If the description is for another world, or cannot be written as JSON.
+    pub fn known(
+        (digest, ceiling): (&str, Option<&[Ask]>),
+        description: DatabaseDescription,
+    ) -> Result<Self, String> {
+        check_kind(&description.kind, World::DatabasePlugin.word())?;
+        let (name, version) = (&description.name, &description.version);
+        let identity = identity(name, version, digest.to_owned(), Maker::Uploaded);
+        Self::new(identity, description, ceiling.map(Arc::from))
+    }
+
+    /// Links the code of the plugin. Code that was linked before stays.
+    ///
+    /// # Errors
+    /// If the code is for another processor or build, or does not fit the contract.
+    pub fn link(&self, sandbox: &Sandbox, code: &AuthenticCode) -> Result<(), String> {
+        self.set_linked(self.fitting(sandbox, code)?);
+        Ok(())
+    }
+
+    /// Checks that code fits the plugin, and drops the code.
+    ///
+    /// # Errors
+    /// The errors of [`DatabasePlugin::link`].
+    pub fn check_code(&self, sandbox: &Sandbox, code: &AuthenticCode) -> Result<(), String> {
+        self.fitting(sandbox, code).map(drop)
+    }
+
+    fn fitting(&self, sandbox: &Sandbox, code: &AuthenticCode) -> Result<DatabasePre, String> {
+        let digest = &self.identity().digest;
+        link_database_plugin(sandbox, Artefact::Uploaded { digest, code, ceiling: self.ceiling() })
+    }
+}
+
+fn link_database_plugin(sandbox: &Sandbox, artefact: Artefact<'_>) -> Result<DatabasePre, String> {
+    let component = component::load_code(&sandbox.resources.process.engine, artefact)?;
+    let linked = link(&component, &sandbox.runtime.linkers.database_plugins)?;
+    DatabasePre::new(linked)
+        .map_err(|error| format!("the component is not a database plugin: {error:#}"))
 }
 
 fn check_kind(kind: &str, expected: &str) -> Result<(), String> {

@@ -84,6 +84,14 @@ pub(super) enum StoredCode {
     NotAuthentic,
 }
 
+/// Reports whether this build has compiled the component before. The code itself is not read.
+pub(super) async fn has_code(store: &Arc<Store>, digest: &str) -> Result<bool, Failure> {
+    match store.begin().get(&made(digest)).await {
+        Err(StoreFault::Damaged(_)) => Ok(false),
+        found => Ok(found?.is_some()),
+    }
+}
+
 /// Returns the code of a component, compiled by this build.
 pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<StoredCode, Failure> {
     let row = match store.begin().get(&made(digest)).await {

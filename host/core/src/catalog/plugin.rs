@@ -4,6 +4,7 @@ use super::entry::PluginType;
 use super::pin::Pin;
 use crate::log::Log;
 use bulkhead_sandbox::compile::Compiler;
+use bulkhead_sandbox::compiled::AuthenticCode;
 use bulkhead_sandbox::component::Identity;
 use bulkhead_sandbox::structure::World;
 use bulkhead_sandbox::{DatabasePlugin, Engine, Maker, Sandbox};
@@ -19,7 +20,8 @@ pub(crate) struct EnginePlugin {
     pub(crate) table: Table,
 }
 
-/// A loaded plugin.
+/// A plugin of the catalog. Calls need its linked code.
+#[derive(Clone)]
 pub(crate) enum Plugin {
     Engine(Arc<EnginePlugin>),
     Database(Arc<DatabasePlugin>),
@@ -91,6 +93,36 @@ fn check_marks(engine: &Engine, routes: &[Route]) -> Result<(), String> {
 }
 
 impl Plugin {
+    /// Reports whether the code is linked, which calls need.
+    pub(crate) fn is_linked(&self) -> bool {
+        match self {
+            Self::Engine(plugin) => plugin.engine.is_linked(),
+            Self::Database(plugin) => plugin.is_linked(),
+        }
+    }
+
+    /// Links the code of the plugin.
+    ///
+    /// # Errors
+    /// If the code does not fit the plugin.
+    pub(super) fn link(&self, sandbox: &Sandbox, code: &AuthenticCode) -> Result<(), String> {
+        match self {
+            Self::Engine(plugin) => plugin.engine.link(code),
+            Self::Database(plugin) => plugin.link(sandbox, code),
+        }
+    }
+
+    /// Checks that code fits the plugin, and drops the code.
+    ///
+    /// # Errors
+    /// As [`Plugin::link`].
+    pub(super) fn check_code(&self, sandbox: &Sandbox, code: &AuthenticCode) -> Result<(), String> {
+        match self {
+            Self::Engine(plugin) => plugin.engine.check_code(code),
+            Self::Database(plugin) => plugin.check_code(sandbox, code),
+        }
+    }
+
     pub(crate) fn kind(&self) -> PluginType {
         match self {
             Self::Engine(plugin) => plugin.kind(),

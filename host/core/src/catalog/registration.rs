@@ -62,12 +62,12 @@ impl Catalog {
         }
         let stored = Entry::all_of(unit, kind, name).await?;
         if let Some(found) = self.find_registered(&stored, &upload, &digest)? {
+            mend(loader, found, upload.wasm).await?;
             if upload.ceiling.is_none() || upload.ceiling == found.ceiling {
                 return Ok(Registered::default());
             }
             let entry = Entry { ceiling: upload.ceiling, ..found.clone() };
-            let plugin = uploaded::load(loader, &entry).await?;
-            return write_entry(unit, &entry, plugin);
+            return write_entry(unit, &entry, loader);
         }
         check_world(kind, world(upload.wasm).await?)?;
         let compiled = loader.compiler.compile(Arc::clone(upload.wasm)).await?;
@@ -79,7 +79,7 @@ impl Catalog {
         let entry =
             Entry { kind, name, version, digest, bytes, ceiling: upload.ceiling, description };
         store(loader, upload.wasm, &entry, &compiled).await?;
-        write_entry(unit, &entry, plugin)
+        write_entry(unit, &entry, loader)
     }
 
     /// Returns the entry of the same component, if there is a usable entry.
@@ -173,8 +173,14 @@ impl Catalog {
     }
 }
 
-/// Writes the row, after the stored bytes to which the row refers.
-fn write_entry(unit: &mut Unit, entry: &Entry, plugin: Plugin) -> Result<Registered, Failure> {
+/// Writes the row, after everything that it names. The plugin of the change has no code: its first
+/// call loads the code.
+fn write_entry(
+    unit: &mut Unit,
+    entry: &Entry,
+    loader: PluginLoader<'_>,
+) -> Result<Registered, Failure> {
+    let plugin = uploaded::describe(loader.sandbox, entry).map_err(Failure::internal)?;
     entry.put(unit)?;
     let warnings = rules::warnings(plugin.asks(), entry.ceiling.as_deref());
     Ok(Registered { change: Some(Change::Registered(plugin)), warnings })
@@ -223,6 +229,14 @@ fn other_version(asked: &str, version: &str) -> Failure {
     Failure::invalid(format!(
         "plugin version mismatch: the component says that it is {version}, and not {asked}"
     ))
+}
+
+/// Stores the component again where its stored bytes are damaged.
+async fn mend(loader: PluginLoader<'_>, entry: &Entry, wasm: &[u8]) -> Result<(), Failure> {
+    match bytes::wasm_of(loader.store, &entry.digest, entry.bytes).await? {
+        Some(_) => Ok(()),
+        None => bytes::put_wasm(loader.store, &entry.digest, wasm).await,
+    }
 }
 
 async fn store(

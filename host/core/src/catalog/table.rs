@@ -1,6 +1,7 @@
 //! The table of all plugins, by type and name.
 
 use super::entry::{self, Entry, PluginType};
+use super::missing::MissingCode;
 use super::pin::{Pins, VersionChoice};
 use super::plugin::{EnginePlugin, Plugin};
 use super::versions::PluginVersions;
@@ -17,6 +18,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub(crate) struct Catalog {
     plugins: RwLock<Plugins>,
     pub(super) pins: Pins,
+    pub(super) missing: MissingCode,
 }
 
 #[derive(Default)]

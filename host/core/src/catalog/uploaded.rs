@@ -1,18 +1,19 @@
-//! Loading uploaded plugins when the service opens, without running plugin code.
+//! Uploaded plugins when the service opens: known by their stored descriptions. Their machine code
+//! is neither read nor compiled before the service is open.
 //!
-//! Prevents running untrusted code, and a plugin that keeps the service sealed. Stored code without
-//! a valid tag is never loaded; the component, after a check of its digest, is compiled again. A
-//! plugin that fails to load is left out, with the reason.
+//! Prevents a plugin from keeping the service sealed: an entry that cannot be used is left out,
+//! with the reason.
 
-use super::bytes::{self, StoredCode};
+use super::bytes;
 use super::entry::{Entry, PREFIX, PluginType};
+use super::loading::unloadable;
 use super::plugin::{EnginePlugin, Plugin, PluginLoader};
 use super::table::Catalog;
 use crate::log::cause;
-use bulkhead_sandbox::compiled::AuthenticCode;
-use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine, Sandbox};
+use bulkhead_sandbox::structure::World;
+use bulkhead_sandbox::{DatabasePlugin, Engine, Sandbox};
 use bulkhead_store::{Address, Space, StoreFault};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::Failure;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -79,11 +80,13 @@ async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Resul
         loader.log.line("error", "plugin-left-out", &pairs);
         return Ok(());
     }
-    match load(loader, &entry).await {
-        Ok(plugin) => catalog.insert(plugin),
-        // The store could not be read: the next unsealing tries again. Any other failure concerns
-        // only this plugin.
-        Err(failure) if failure.kind == Kind::Unavailable => return Err(failure),
+    match describe(loader.sandbox, &entry).map_err(unloadable) {
+        Ok(plugin) => {
+            if !bytes::has_code(loader.store, &entry.digest).await? {
+                catalog.ask_for_code(loader, &plugin, "compiled-code-of-another-build");
+            }
+            catalog.insert(plugin);
+        }
         Err(failure) => {
             let version = ("version", entry.version.clone());
             let pairs = [("plugin", entry.name.clone()), version, cause(&failure)];
@@ -94,73 +97,24 @@ async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Resul
     Ok(())
 }
 
-/// Loads the plugin of an entry from the stored code or component.
+/// Returns the plugin of an entry by the description that it gave when it was registered, without
+/// its code.
 ///
 /// # Errors
-/// If code and component cannot be read or do not form the plugin.
-pub(super) async fn load(loader: PluginLoader<'_>, entry: &Entry) -> Result<Plugin, Failure> {
-    let event = match bytes::code_of(loader.store, &entry.digest).await? {
-        StoredCode::Authentic(code) => match load_described(loader.sandbox, entry, &code).await {
-            Ok(plugin) => return Ok(plugin),
-            // The code may come from another processor.
-            Err(_) => "compiled-code-does-not-fit",
-        },
-        StoredCode::Absent => "compiled-code-of-another-build",
-        StoredCode::NotAuthentic => "compiled-code-not-authentic",
-    };
-    loader.log.line(
-        "warn",
-        event,
-        &[("plugin", entry.name.clone()), ("sha256", entry.digest.clone())],
-    );
-    let wasm = bytes::wasm_of(loader.store, &entry.digest, entry.bytes).await?;
-    let missing =
-        "the bytes of its component are not those that were registered; register it again";
-    let wasm = wasm.ok_or_else(|| Failure::internal(missing))?;
-    let compiled =
-        loader.compiler.compile(Arc::new(wasm)).await.map_err(|failure| match failure.kind {
-            Kind::Unavailable => Failure { kind: Kind::Internal, ..failure },
-            _ => failure,
-        })?;
-    let plugin = load_described(loader.sandbox, entry, &compiled.code).await.map_err(unloadable)?;
-    if let Err(failure) = bytes::put_code(loader.store, &entry.digest, &compiled.code).await {
-        // The next start compiles the component again.
-        loader.log.line(
-            "warn",
-            "compiled-code-unstored",
-            &[("plugin", entry.name.clone()), cause(&failure)],
-        );
-    }
-    Ok(plugin)
-}
-
-/// Returns the failure to load a stored plugin. The reason tells only names, digests and the
-/// component's structure, and may be recorded.
-fn unloadable(why: String) -> Failure {
-    Failure::internal(why).recordable()
-}
-
-/// Loads the plugin with its stored description.
-async fn load_described(
-    sandbox: &Arc<Sandbox>,
-    entry: &Entry,
-    code: &AuthenticCode,
-) -> Result<Plugin, String> {
+/// If the stored description does not make a plugin.
+pub(super) fn describe(sandbox: &Arc<Sandbox>, entry: &Entry) -> Result<Plugin, String> {
     let unreadable =
         |error: serde_json::Error| format!("its stored description does not parse: {error}");
-    let artefact =
-        Artefact::Uploaded { digest: &entry.digest, code, ceiling: entry.ceiling.as_deref() };
-    match entry.kind {
-        PluginType::Auth | PluginType::Secret => {
-            let known = serde_json::from_value(entry.description.clone()).map_err(unreadable)?;
-            let engine = Engine::load(sandbox, artefact, Some(known)).await?;
-            Ok(Plugin::Engine(Arc::new(EnginePlugin::new(engine)?)))
-        }
+    let code = (entry.digest.as_str(), entry.ceiling.as_deref());
+    let world = match entry.kind {
+        PluginType::Auth => World::AuthMethod,
+        PluginType::Secret => World::SecretsEngine,
         PluginType::Database => {
             let known = serde_json::from_value(entry.description.clone()).map_err(unreadable)?;
-            Ok(Plugin::Database(Arc::new(
-                DatabasePlugin::load(sandbox, artefact, Some(known)).await?,
-            )))
+            return Ok(Plugin::Database(Arc::new(DatabasePlugin::known(code, known)?)));
         }
-    }
+    };
+    let known = serde_json::from_value(entry.description.clone()).map_err(unreadable)?;
+    let engine = Engine::known(sandbox, code, (world, known))?;
+    Ok(Plugin::Engine(Arc::new(EnginePlugin::new(engine)?)))
 }

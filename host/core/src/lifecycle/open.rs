@@ -1,5 +1,6 @@
 //! Opening and stopping the unsealed service.
 
+use super::compile_missing;
 use super::migrate::migrate_all;
 use super::resume::resume;
 use crate::audit::Audit;
@@ -48,9 +49,10 @@ pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc
     Ok(core)
 }
 
-/// Starts due work, and resumes the removal and the moves of mounts. Does nothing of this if due
-/// work is suspended.
+/// Starts the compilation of missing code and due work, and resumes the removal and the moves of
+/// mounts. Only the compilation is started if due work is suspended.
 pub(crate) fn begin_due_work(core: &Arc<Core>) {
+    compile_missing::begin(core);
     if core.background.is_suspended {
         let pairs = [
             ("effect", "no lease is ended and nothing is rotated by itself".to_owned()),

@@ -31,7 +31,12 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
         ))
         .recordable());
     };
-    if let Err(waits) = mount.may_wake() {
+    let may_wake = mount.may_wake();
+    let ready = match may_wake {
+        Ok(()) => core.load_plugin(&mount).await,
+        Err(waits) => Err(waits),
+    };
+    if let Err(waits) = ready {
         return put_off(core, claim, &timer, &waits).await;
     }
     let permit = Permit::for_due_work(claim);
@@ -68,8 +73,8 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     stored
 }
 
-/// Postpones a timer while the mount waits for its plugin or exceeds the write budget. The log told
-/// the operator before, and a postponement is no attempt.
+/// Postpones a timer while the mount waits for its plugin or the plugin's code, or exceeds the write
+/// budget. The log told the operator before, and a postponement is no attempt.
 async fn put_off(
     core: &Core,
     claim: &Claim,

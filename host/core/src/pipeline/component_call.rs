@@ -71,6 +71,7 @@ impl PermittedRequest<'_> {
         unit: Unit,
         effect: &mut Effect,
     ) -> Result<Settled, Failure> {
+        self.core.load_plugin(mount).await?;
         let pass = mount.may_call()?;
         let deadline = self.deadline(mount);
         let slots = if self.route.nested { 2 } else { 1 };

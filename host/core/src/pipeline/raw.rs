@@ -291,6 +291,7 @@ impl RawCall<'_> {
     async fn attempt(&self, turn: &Turn, effect: &mut Effect) -> Result<RawReply, Failure> {
         let Self { core, mount, .. } = *self;
         let unit = mount.begin(&core.store).in_turn(turn);
+        core.load_plugin(mount).await?;
         let pass = mount.may_call()?;
         let client = Client::of(self.request.remote.0);
         let wanted = SlotRequest {

@@ -81,11 +81,22 @@ pub(crate) async fn flip(store: &Arc<Store>, key: &str) {
     put(store, key, changed).await;
 }
 
+/// What was counted, once the code of the plugin is compiled.
+async fn note_once_compiled(bed: &Bed) -> Value {
+    let (status, answer) = bed.read("third/note/visits").await;
+    if status != 503 {
+        return answer["data"]["note"].clone();
+    }
+    assert!(error(&answer).contains("is being compiled; try again"), "{answer}");
+    bed.line("plugin-compiled").await;
+    bed.read("third/note/visits").await.1["data"]["note"].clone()
+}
+
 /// The service on what was left, which serves what was counted.
 async fn serves_after(directory: PathBuf, said: &str) -> PathBuf {
     let bed = bare(directory).await;
+    assert_eq!(note_once_compiled(&bed).await, 1);
     bed.line(said).await;
-    assert_eq!(bed.read("third/note/visits").await.1["data"]["note"], 1);
     let directory = bed.stop().await;
     let bed = bare(directory).await;
     assert_eq!(bed.read("third/note/visits").await.1["data"]["note"], 1);
@@ -134,6 +145,31 @@ async fn code_that_is_not_what_was_compiled_is_never_loaded_but_made_again() {
     .await;
     let directory = serves_after(directory, "compiled-code-of-another-build").await;
     std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_is_loaded_once_and_only_before_the_first_call() {
+    let directory = counted("idle").await.stop().await;
+    let bed = bare(directory).await;
+    let loads = || {
+        let lines = bed.log.0.lock().unwrap();
+        lines.iter().filter(|line| line.contains("plugin-loaded")).count()
+    };
+    assert_eq!(bed.read(PROBE).await.1["data"]["deprecation_status"], "supported");
+    let (_, mount) = bed.read("sys/mounts/third").await;
+    assert_eq!(mount["data"]["running_plugin_version"], "1.0.0", "{mount}");
+    assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
+    assert_eq!(bed.call(Verb::Delete, PROBE, json!({})).await.0, 400, "a mount uses it");
+    assert_eq!(loads(), 0, "known, mounted and refused without its code");
+    let read = || bed.read("third/note/visits");
+    for (status, answer) in
+        [tokio::join!(read(), read(), read())].map(|(a, b, c)| [a, b, c]).concat()
+    {
+        assert_eq!((status, &answer["data"]["note"]), (200, &json!(1)), "{answer}");
+    }
+    assert_eq!(bed.write("other/count/visits", json!({})).await.0, 204);
+    assert_eq!(loads(), 1, "first calls that come together load the code once");
+    bed.end().await;
 }
 
 /// Renames the rows of compiled code of one build, and notes that another build opened the store.
@@ -202,11 +238,7 @@ async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_s
 
     let bed = bare(directory).await;
     assert_eq!(upload(&bed, PROBE, probe().to_vec()).await.0, 204);
-    assert_eq!(
-        bed.read("third/note/visits").await.1["data"]["note"],
-        1,
-        "registered anew, it serves"
-    );
+    assert_eq!(note_once_compiled(&bed).await, 1, "registered anew, it serves");
     assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": lease})).await.0, 204);
     assert_eq!(bed.noted_of("third", "kept").await, "Requested");
     bed.end().await;

@@ -113,6 +113,10 @@ impl HostServices for NoServices {
         Err(Failure::internal("not measured"))
     }
 
+    async fn load_database_plugin(&self, _plugin: &Arc<DatabasePlugin>) -> Result<(), Failure> {
+        Err(Failure::absent())
+    }
+
     fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<String, Failure> {
         Err(Failure::internal("not measured"))
     }

@@ -226,6 +226,9 @@ impl Nested {
         check_name(&connection.name)?;
         let plugin =
             state.context.services.database_plugin(&connection.plugin, &connection.version)?;
+        if !plugin.is_linked() {
+            state.context.services.load_database_plugin(&plugin).await?;
+        }
         keep_settings_secret(state, &plugin, &connection.settings);
         let targets = targets(state, &plugin, connection).await?;
         let mut store = Self::store(state, &plugin, &targets);
@@ -266,7 +269,7 @@ impl Nested {
 
 /// Returns the plugin's code, linked for instances with the state of a call.
 fn linked(plugin: &DatabasePlugin) -> wasmtime::Result<&DatabasePluginPre<CallState>> {
-    plugin.linked().ok_or_else(|| format_err!("the database plugin is linked for another state"))
+    plugin.linked().ok_or_else(|| format_err!("the database plugin is not linked for this state"))
 }
 
 /// Refuses a connection name that is too long for pools and log lines.

@@ -171,6 +171,10 @@ impl HostServices for Passwords {
         Err(Failure::absent())
     }
 
+    async fn load_database_plugin(&self, _plugin: &Arc<DatabasePlugin>) -> Result<(), Failure> {
+        Err(Failure::absent())
+    }
+
     fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<String, Failure> {
         Err(Failure::absent())
     }
