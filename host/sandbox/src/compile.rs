@@ -3,32 +3,39 @@
 //! Prevents a component from using hours of processor time or all memory during its compilation.
 //! The kernel ends the child at its limits of processor time and memory (the server's
 //! `compile_worker.rs`). The wall-clock limit bounds only the caller's wait: a busy machine may
-//! leave the child without a processor, so the caller gets 503 and may retry. The limits do not
+//! leave the child without a processor, so the compilation goes on, and the caller who sends the
+//! component again gets its outcome. The limits do not
 //! protect against a fault of the compiler: the server loads the compiler's output. Only callers
 //! with `sudo` on the catalog reach this code.
 
 use crate::compiled::AuthenticCode;
-use crate::component::precompile;
+use crate::component::{digest, precompile};
 use crate::structure::{self, World};
 use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::sync;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinError, spawn_blocking};
 
 /// Command-line word that makes this program a compiler.
 pub const WORD: &str = "compile-component";
 /// Maximum wait of an upload for another compilation to end.
 const TURN: Duration = Duration::from_secs(20);
-/// Maximum wall-clock time of a compilation. `TURN` and `TIME` together stay below the 90 s of a
-/// request.
-const TIME: Duration = Duration::from_secs(60);
-/// Maximum wall-clock time of a compilation for which no caller waits.
-const BACKGROUND_TIME: Duration = Duration::from_secs(1_800);
+/// Maximum wait of an upload for its compilation. `TURN` and `WAIT` together stay below the 90 s of
+/// a request.
+const WAIT: Duration = Duration::from_secs(60);
+/// Maximum wall-clock time of a compilation, which a busy machine may leave without a processor.
+const TIME: Duration = Duration::from_secs(1_800);
+/// Time for which the outcome waits for the caller to send the component again.
+const KEPT: Duration = Duration::from_secs(600);
+/// Signal by which the kernel ends a process at its limit of processor time (signal(7)).
+const SIGXCPU: i32 = 24;
 /// Maximum length of the child's answer, in bytes: its first line and the code.
 const CODE_BYTES: usize = 64 << 20;
 /// Maximum length of the first line of the child's answer, in bytes.
@@ -37,10 +44,23 @@ const SAID_BYTES: usize = 64 << 10;
 /// Compiles one component at a time.
 pub struct Compiler {
     program: PathBuf,
-    one_at_a_time: Semaphore,
+    one_at_a_time: Arc<Semaphore>,
+    /// The last compilation of an upload, until its outcome was fetched.
+    last: Arc<Mutex<Option<Started>>>,
+}
+
+/// The outcome of a compilation; `None` while the compilation goes on.
+type Outcome = Option<Result<Compiled, Failure>>;
+
+/// A compilation that was started for an upload.
+#[derive(Clone)]
+struct Started {
+    digest: String,
+    outcome: watch::Receiver<Outcome>,
 }
 
 /// A compiled component.
+#[derive(Clone)]
 pub struct Compiled {
     /// The WIT world of the component.
     pub world: World,
@@ -63,20 +83,61 @@ impl Compiler {
     /// build would not load.
     #[must_use]
     pub fn new(program: PathBuf) -> Self {
-        Self { program, one_at_a_time: Semaphore::new(1) }
+        Self { program, one_at_a_time: Arc::new(Semaphore::new(1)), last: Arc::default() }
     }
 
-    /// Compiles `wasm`.
+    /// Compiles `wasm`, or waits for the compilation of the same bytes that goes on.
     ///
     /// # Errors
     /// 400 with the fault of the component, also if the compilation takes too much processor time
-    /// or memory; 503 while other components are compiled, or if the machine is too busy; 500 if
-    /// the child cannot be started.
+    /// or memory; 503 while other components are compiled, or if the machine is too busy: the
+    /// compilation then goes on; 500 if the child cannot be started.
     pub async fn compile(&self, wasm: Arc<Vec<u8>>) -> Result<Compiled, Failure> {
-        let Ok(Ok(_permit)) = tokio::time::timeout(TURN, self.one_at_a_time.acquire()).await else {
-            return Err(try_again("another component is being compiled"));
+        self.compile_within(WAIT, wasm).await
+    }
+
+    async fn compile_within(
+        &self,
+        wait: Duration,
+        wasm: Arc<Vec<u8>>,
+    ) -> Result<Compiled, Failure> {
+        let digest = digest(&wasm);
+        let going_on = sync::lock(&self.last).clone().filter(|last| last.digest == digest);
+        let mut started = match going_on {
+            Some(started) => started,
+            None => {
+                let turn = Arc::clone(&self.one_at_a_time).acquire_owned();
+                let Ok(Ok(turn)) = tokio::time::timeout(TURN, turn).await else {
+                    return Err(try_again("another component is being compiled"));
+                };
+                self.start(digest, wasm, turn)
+            }
         };
-        self.run(wasm, TIME).await
+        let ended = tokio::time::timeout(wait, started.outcome.wait_for(Option::is_some)).await;
+        let outcome = match ended {
+            Ok(Ok(outcome)) => outcome.clone(),
+            Ok(Err(_)) => None,
+            Err(_) => return Err(too_busy(wait)),
+        };
+        forget(&self.last, &started.digest);
+        outcome.unwrap_or_else(|| Err(Failure::internal("the compilation ended early")))
+    }
+
+    /// Starts a compilation that goes on when its caller does not wait.
+    fn start(&self, digest: String, wasm: Arc<Vec<u8>>, turn: OwnedSemaphorePermit) -> Started {
+        let (ended, outcome) = watch::channel(None);
+        let started = Started { digest: digest.clone(), outcome };
+        *sync::lock(&self.last) = Some(started.clone());
+        let (program, last) = (self.program.clone(), Arc::clone(&self.last));
+        tokio::spawn(async move {
+            let compiled = run(&program, wasm).await;
+            drop(turn);
+            // Nobody receives it if the caller is gone and another compilation was started.
+            let _ = ended.send(Some(compiled));
+            tokio::time::sleep(KEPT).await;
+            forget(&last, &digest);
+        });
+        started
     }
 
     /// Compiles a stored component, for which no caller waits: after any other compilation, and as
@@ -85,32 +146,41 @@ impl Compiler {
     /// # Errors
     /// The errors of [`Compiler::compile`].
     pub async fn compile_stored(&self, wasm: Arc<Vec<u8>>) -> Result<Compiled, Failure> {
-        let _permit = self.one_at_a_time.acquire().await;
-        self.run(wasm, BACKGROUND_TIME).await
+        let _turn = self.one_at_a_time.acquire().await;
+        run(&self.program, wasm).await
     }
+}
 
-    async fn run(&self, wasm: Arc<Vec<u8>>, time: Duration) -> Result<Compiled, Failure> {
-        let mut child = Running::start(&self.program)?;
-        let (input, output) = child.pipes()?;
-        // One thread for each direction, because the two processes could otherwise wait for each
-        // other.
-        drop(spawn_blocking(move || feed(input, &wasm)));
-        let reading = spawn_blocking(move || drain(output));
-        let answered = within(time, reading).await?;
-        if answered.len() > CODE_BYTES {
-            return Err(Failure::invalid(
-                "the component compiles to more than 64MiB of code; make it smaller",
-            ));
-        }
-        parse_answer(&answered).unwrap_or_else(|| Err(child.why_it_ended()))
+/// Drops the last compilation if it is of this component.
+fn forget(last: &Mutex<Option<Started>>, digest: &str) {
+    let mut last = sync::lock(last);
+    if last.as_ref().is_some_and(|started| started.digest == digest) {
+        *last = None;
     }
+}
+
+/// Compiles `wasm` in a child, which ends when this future is dropped.
+async fn run(program: &Path, wasm: Arc<Vec<u8>>) -> Result<Compiled, Failure> {
+    let mut child = Running::start(program)?;
+    let (input, output) = child.pipes()?;
+    // One thread for each direction, because the two processes could otherwise wait for each
+    // other.
+    drop(spawn_blocking(move || feed(input, &wasm)));
+    let reading = spawn_blocking(move || drain(output));
+    let answered = within(TIME, reading).await?;
+    if answered.len() > CODE_BYTES {
+        return Err(Failure::invalid(
+            "the component compiles to more than 64MiB of code; make it smaller",
+        ));
+    }
+    parse_answer(&answered).unwrap_or_else(|| Err(child.why_it_ended()))
 }
 
 /// The child. Dropping this value ends the child.
 struct Running(Child);
 
 impl Running {
-    fn start(program: &PathBuf) -> Result<Self, Failure> {
+    fn start(program: &Path) -> Result<Self, Failure> {
         let started = Command::new(program)
             .arg(WORD)
             .env_clear()
@@ -133,8 +203,16 @@ impl Running {
     /// Waits for the end of a child that gave no answer, and returns the failure for the caller of
     /// the upload.
     fn why_it_ended(mut self) -> Failure {
-        let status =
-            self.0.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let status = match self.0.wait() {
+            Ok(status) if status.signal() == Some(SIGXCPU) => {
+                return Failure::invalid(
+                    "the component takes more processor time to compile than the compiler may use; \
+                     make it smaller",
+                );
+            }
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
         Failure::invalid(format!(
             "the component cannot be compiled within the compiler's limits of processor time and \
              memory ({status}); make it smaller"
@@ -172,12 +250,16 @@ async fn within(
     match tokio::time::timeout(time, reading).await {
         Ok(Ok(Ok(answered))) => Ok(answered),
         Ok(_) => Err(Failure::internal("the compiler's answer cannot be read")),
-        Err(_) => Err(try_again(&format!(
-            "the component was not compiled within {} s, and the compiler has not used up its \
-             processor time: the machine is busy",
-            time.as_secs()
-        ))),
+        Err(_) => Err(too_busy(time)),
     }
+}
+
+fn too_busy(time: Duration) -> Failure {
+    try_again(&format!(
+        "the component was not compiled within {} s, and the compiler has not used up its \
+         processor time: the machine is busy",
+        time.as_secs()
+    ))
 }
 
 /// Parses the child's answer; `None` if the answer is incomplete.
@@ -223,53 +305,4 @@ fn compile_in_child(wasm: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::future::pending;
-
-    #[test]
-    fn a_refusal_reaches_the_author_and_no_code_follows_it() {
-        let mut answered = Vec::new();
-        worker(&b"no component"[..], &mut answered).unwrap();
-        let failure = parse_answer(&answered).unwrap().err().unwrap();
-        assert_eq!(failure.kind, Kind::InvalidRequest);
-        assert!(failure.message.contains("not WebAssembly"), "{failure:?}");
-    }
-
-    #[test]
-    fn an_answer_that_is_not_whole_is_none() {
-        let line = b"{\"compiled\":{\"world\":\"secrets-engine\",\"bytes\":4}}\n";
-        assert!(parse_answer(&[&line[..], b"code"].concat()).unwrap().is_ok());
-        for cut in [
-            &b""[..],
-            b"{}",
-            b"{}\n",
-            &line[..20],
-            &[&line[..], b"cod"].concat(),
-            &[&line[..], b"codes"].concat(),
-        ] {
-            assert!(parse_answer(cut).is_none(), "{}", String::from_utf8_lossy(cut));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_compiler_that_gets_no_processor_is_no_fault_of_the_component() {
-        let failed = within(Duration::ZERO, pending()).await.err().unwrap();
-        assert_eq!(failed.kind, Kind::Unavailable, "{failed:?}");
-        assert!(failed.message.contains("try again"), "{failed:?}");
-        assert!(failed.retry_after.is_some());
-    }
-
-    #[tokio::test]
-    async fn a_program_that_answers_nothing_is_no_compiler() {
-        let failed =
-            Compiler::new("/bin/false".into()).compile(Arc::default()).await.err().unwrap();
-        assert!(failed.message.contains("cannot be compiled"), "{failed:?}");
-        let failed = Compiler::new("/nonexistent/bulkhead".into())
-            .compile(Arc::default())
-            .await
-            .err()
-            .unwrap();
-        assert_eq!(failed.kind, Kind::Internal);
-    }
-}
+mod tests;

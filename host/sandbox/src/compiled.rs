@@ -7,6 +7,7 @@
 
 use crate::identity::digest as sha256;
 use bulkhead_store::Store;
+use std::sync::Arc;
 
 pub use crate::wasmtime_engine::BUILD;
 
@@ -14,7 +15,8 @@ pub use crate::wasmtime_engine::BUILD;
 const PURPOSE: &str = "compiled-code";
 
 /// Compiled code that our own compiler made, either just now or before the code was stored.
-pub struct AuthenticCode(Vec<u8>);
+#[derive(Clone)]
+pub struct AuthenticCode(Arc<Vec<u8>>);
 
 impl AuthenticCode {
     /// Accepts code from the store if `tag` is the tag of this code, for the component `digest`, by
@@ -25,12 +27,12 @@ impl AuthenticCode {
         let is_right =
             aws_lc_rs::constant_time::verify_slices_are_equal(right.as_bytes(), tag.as_bytes())
                 .is_ok();
-        is_right.then_some(Self(code))
+        is_right.then(|| Self(Arc::new(code)))
     }
 
     /// Accepts code that a child of this process has just made.
     pub(crate) fn just_compiled(code: Vec<u8>) -> Self {
-        Self(code)
+        Self(Arc::new(code))
     }
 
     /// Returns the tag to store with the code.

@@ -1,0 +1,110 @@
+//! Tests of the compiler of uploaded components.
+
+use super::*;
+use std::fs;
+use std::future::pending;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn a_refusal_reaches_the_author_and_no_code_follows_it() {
+    let mut answered = Vec::new();
+    worker(&b"no component"[..], &mut answered).unwrap();
+    let failure = parse_answer(&answered).unwrap().err().unwrap();
+    assert_eq!(failure.kind, Kind::InvalidRequest);
+    assert!(failure.message.contains("not WebAssembly"), "{failure:?}");
+}
+
+#[test]
+fn an_answer_that_is_not_whole_is_none() {
+    let line = b"{\"compiled\":{\"world\":\"secrets-engine\",\"bytes\":4}}\n";
+    assert!(parse_answer(&[&line[..], b"code"].concat()).unwrap().is_ok());
+    for cut in [
+        &b""[..],
+        b"{}",
+        b"{}\n",
+        &line[..20],
+        &[&line[..], b"cod"].concat(),
+        &[&line[..], b"codes"].concat(),
+    ] {
+        assert!(parse_answer(cut).is_none(), "{}", String::from_utf8_lossy(cut));
+    }
+}
+
+#[tokio::test]
+async fn a_compiler_that_gets_no_processor_is_no_fault_of_the_component() {
+    let failed = within(Duration::ZERO, pending()).await.err().unwrap();
+    assert_eq!(failed.kind, Kind::Unavailable, "{failed:?}");
+    assert!(failed.message.contains("try again"), "{failed:?}");
+    assert!(failed.retry_after.is_some());
+}
+
+#[tokio::test]
+async fn a_program_that_answers_nothing_is_no_compiler() {
+    let failed = Compiler::new("/bin/false".into()).compile(Arc::default()).await.err().unwrap();
+    assert!(failed.message.contains("cannot be compiled"), "{failed:?}");
+    let failed =
+        Compiler::new("/nonexistent/bulkhead".into()).compile(Arc::default()).await.err().unwrap();
+    assert_eq!(failed.kind, Kind::Internal);
+}
+
+/// A program that runs a shell script in the place of the compiler, in a directory of its own.
+struct Script(PathBuf);
+
+impl Script {
+    fn new(name: &str, lines: &str) -> Self {
+        let directory =
+            std::env::temp_dir().join(format!("compiler-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let lines = lines.replace("DIRECTORY", directory.to_str().unwrap());
+        let program = directory.join("program");
+        fs::write(&program, format!("#!/bin/sh\n{lines}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        Self(directory)
+    }
+
+    fn compiler(&self) -> Compiler {
+        Compiler::new(self.0.join("program"))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn a_compilation_that_loops_is_ended_by_its_limit_of_processor_time() {
+    let script = Script::new("loops", "ulimit -S -t 1; while :; do :; done");
+    let failed = script.compiler().compile(Arc::default()).await.err().unwrap();
+    assert_eq!(failed.kind, Kind::InvalidRequest);
+    assert!(failed.message.contains("more processor time"), "{failed:?}");
+}
+
+#[tokio::test]
+async fn who_sends_a_component_again_gets_the_compilation_that_went_on() {
+    let answer = r#"{"compiled":{"world":"secrets-engine","bytes":4}}"#;
+    let lines = format!(
+        "echo x >> DIRECTORY/starts; cat > /dev/null; read go < DIRECTORY/go; \
+         printf '{answer}\\ncode'"
+    );
+    let script = Script::new("waits", &lines);
+    let made = Command::new("mkfifo").arg(script.file("go")).status().unwrap();
+    assert!(made.success());
+    let (compiler, wasm) = (script.compiler(), Arc::new(b"wasm".to_vec()));
+    let wait = Duration::from_millis(50);
+    let late = compiler.compile_within(wait, Arc::clone(&wasm)).await.err().unwrap();
+    assert_eq!((late.kind, late.retry_after.is_some()), (Kind::Unavailable, true), "{late:?}");
+    let again = compiler.compile(Arc::clone(&wasm));
+    let go = script.file("go");
+    let released = spawn_blocking(move || fs::write(go, "go\n"));
+    assert_eq!(again.await.ok().unwrap().code.bytes(), b"code");
+    released.await.unwrap().unwrap();
+    let starts = fs::read_to_string(script.file("starts")).unwrap();
+    assert_eq!(starts, "x\n", "it was compiled once");
+    assert!(sync::lock(&compiler.last).is_none(), "the outcome is fetched once");
+}
