@@ -1,15 +1,15 @@
 //! Components that are not ours: uploaded, mounted, called, kept, and removed.
 
 use crate::world::{World, with};
-use bulkhead_tests::Client;
-use bulkhead_tests::operators::open;
+use bulkhead_tests::operators::{Operators, open};
 use bulkhead_tests::paths::{guest, plugin, target, with_text};
 use bulkhead_tests::wait::until;
+use bulkhead_tests::{Bulkhead, Client};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where the probe is registered.
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
@@ -285,4 +285,32 @@ fn the_command_line_registers_lists_shows_and_deregisters() {
     let (code, out, _) = run(&["plugin", "deregister", "probe"]);
     assert_eq!((code, out.as_str()), (Some(0), "deregistered the secret plugin probe\n"));
     assert_eq!(run(&["plugin", "info", "probe"]).0, Some(1));
+}
+
+#[test]
+fn idle_mounts_of_an_uploaded_component_cost_little_memory_and_no_time_at_the_start() {
+    const MOUNTS: u64 = 1_000;
+    let (mut server, operators) = open();
+    operators.root(&server).upload(PROBE, &guest("probe")).expect(204);
+    let (_, before) = opened_again(&mut server, &operators);
+    let root = operators.root(&server);
+    for mount in 0..MOUNTS {
+        root.write(&format!("sys/mounts/idle{mount}"), &json!({ "type": "probe" })).expect(204);
+    }
+    let (opening, after) = opened_again(&mut server, &operators);
+    let each = after.saturating_sub(before) / MOUNTS;
+    assert!(each <= 16 << 10, "{each} bytes for each idle mount");
+    assert!(opening < Duration::from_secs(2), "the service opens in {opening:?}");
+    assert!(!server.printed().contains("plugin-loaded"), "{}", server.printed());
+    operators.root(&server).write("idle77/count/x", &json!({})).expect(204);
+    assert!(server.printed().contains("plugin-loaded"), "{}", server.printed());
+}
+
+/// Starts the server again. Returns the time that its opening took, and its memory then.
+fn opened_again(server: &mut Bulkhead, operators: &Operators) -> (Duration, u64) {
+    server.kill();
+    server.start_again();
+    let began = Instant::now();
+    operators.unseal(server);
+    (began.elapsed(), server.memory())
 }
