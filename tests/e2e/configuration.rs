@@ -144,7 +144,7 @@ fn a_wrong_file_is_refused_by_line_whether_it_is_checked_or_served() {
         ("storage \"sqlite\" { path = \"/elsewhere\" }", 3, "line 2"),
         ("max_lease_ttl = \"1h\"\ndefault_lease_ttl = \"2h\"", 4, "longer than max_lease_ttl"),
         ("reported_version = \"latest\"", 3, "semantic version"),
-        ("plugin_directory = \"/plugins\"", 3, "leave it out"),
+        ("plugin_directory = \"plugins\"", 3, "begin it with /"),
         ("allow_api_audit = true", 3, "audit_directory"),
         ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"0755\"\n}", 5, "executed"),
     ] {

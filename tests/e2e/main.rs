@@ -32,6 +32,8 @@ mod many_addresses;
 mod mounts;
 mod mysql;
 mod outbound;
+mod plugin_signatures;
+mod plugin_sources;
 mod pooled_sessions;
 mod postgres;
 mod processes;

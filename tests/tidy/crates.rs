@@ -13,7 +13,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("host/crypto", &["wire", "fuzz"]),
     ("host/sandbox", &["store", "crypto", "wire", "fuzz"]),
     ("host/core", &["sandbox", "store", "crypto", "wire", "fuzz"]),
-    ("host/cli", &["wire"]),
+    ("host/cli", &["crypto", "wire"]),
     ("host/server", &["core", "sandbox", "store", "cli", "wire", "fuzz"]),
     // Cryptography for its test bed alone: a component asks the host.
     ("plugins/sdk", &["crypto", "wire", "fuzz"]),

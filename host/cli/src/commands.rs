@@ -10,6 +10,7 @@ mod mount;
 mod operator;
 mod paths;
 mod plugin;
+mod plugin_signature;
 mod policy;
 mod read;
 mod secrets;
@@ -23,7 +24,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// All commands, in the order of the help.
-const ALL: [&Command; 44] = [
+const ALL: [&Command; 46] = [
     &read::READ,
     &write::WRITE,
     &list::LIST,
@@ -59,6 +60,8 @@ const ALL: [&Command; 44] = [
     &plugin::PIN,
     &plugin::UNPIN,
     &plugin::RELOAD,
+    &plugin_signature::KEYGEN,
+    &plugin_signature::SIGN,
     &audit::LIST,
     &audit::ENABLE,
     &audit::HASH,

@@ -1,6 +1,7 @@
 //! The client side of the `bulkhead` program: a command line, an HTTP request, a table.
 //!
-//! This crate knows only the HTTP API: neither the core nor its rules. Messages of the server are
+//! This crate knows only the HTTP API and the signatures of components: neither the core nor its
+//! rules. Messages of the server are
 //! printed unchanged, with control characters made visible.
 //!
 //! Modules import leftwards only: `terminal`, `problem`, `option`, `options`, `tls`, `client`,

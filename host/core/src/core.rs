@@ -156,6 +156,7 @@ impl Core {
             store: &self.store,
             sandbox: &self.sandbox,
             compiler: &self.process.compiler,
+            signatures: &self.process.settings.plugin_signatures,
             log: &self.log,
         }
     }

@@ -72,6 +72,6 @@ mod testing;
 mod timestamp;
 mod tokens;
 
-pub use crate::catalog::Official;
+pub use crate::catalog::{Official, PluginDirectory, SignaturePolicy, SignatureRules, TrustedKey};
 pub use crate::service::{BodyAdmission, Service};
 pub use crate::settings::Settings;

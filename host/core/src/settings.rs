@@ -1,7 +1,7 @@
 //! Start settings of a server.
 
 use crate::audit::AuditSettings;
-use crate::catalog::Official;
+use crate::catalog::{Official, PluginDirectory, SignatureRules};
 use crate::log::Log;
 use bulkhead_sandbox::{Outbound, Surroundings};
 use std::net::SocketAddr;
@@ -17,6 +17,10 @@ pub struct Settings {
     pub officials: Vec<Official>,
     /// Program that compiles uploaded components: this build of `bulkhead`.
     pub compiler: PathBuf,
+    /// Directory of components that callers of the API register by name, if configured.
+    pub plugin_directory: Option<PluginDirectory>,
+    /// Rules for signatures of registered components.
+    pub plugin_signatures: SignatureRules,
     /// Default lease TTL, in seconds.
     pub default_lease_ttl: u64,
     /// Maximum lease TTL, in seconds.

@@ -19,6 +19,12 @@ pub fn digest(algorithm: &str, data: &[u8]) -> Result<Vec<u8>, Failure> {
     Ok(digests::digest(algorithm, data).as_ref().to_vec())
 }
 
+/// Returns the SHA-256 digest of data of any length.
+#[must_use]
+pub fn sha256(data: &[u8]) -> Vec<u8> {
+    digests::digest(&digests::SHA256, data).as_ref().to_vec()
+}
+
 /// Returns the HMAC (RFC 2104) of `data` by `sha256`, `sha384` or `sha512`.
 ///
 /// # Errors

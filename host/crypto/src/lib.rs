@@ -35,7 +35,7 @@ mod x509;
 pub use algorithm::Algorithm;
 pub use certificate::Certificate;
 pub use chain::{Chain, Usage};
-pub use digest::{digest, hmac};
+pub use digest::{digest, hmac, sha256};
 pub use generate::{Form, Generated, Generation};
 pub use issue::{Issuance, issue};
 pub use kind::Kind;

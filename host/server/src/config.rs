@@ -8,6 +8,7 @@ mod ambient;
 mod audit;
 mod listener;
 mod outbound;
+mod plugins;
 mod report;
 mod section;
 mod tls;
@@ -20,6 +21,7 @@ pub(crate) use tls::{Transport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;
 
 use bulkhead_core::audit::AuditSettings;
+use bulkhead_core::{PluginDirectory, SignatureRules};
 use bulkhead_sandbox::Surroundings;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
@@ -38,9 +40,6 @@ const REPORTED_VERSION: &str = "1.21.0+ent";
 /// Maximum size of the file, in bytes.
 const FILE_MAX: u64 = 1 << 20;
 
-const OWN_COMPONENTS: &str =
-    "this version runs the components that its binary brings along and no others; leave it out";
-
 const WORDS: Words = Words {
     keys: &[
         "allow_api_audit",
@@ -51,13 +50,13 @@ const WORDS: Words = Words {
         "log_format",
         "api_addr",
         "suspend_due_work",
+        "plugin_directory",
     ],
-    blocks: &["listener", "storage", "seal", "audit", "ambient", "outbound"],
-    unserved: &[
-        ("plugin_directory", OWN_COMPONENTS),
-        ("plugin_signatures", OWN_COMPONENTS),
-        ("plugin_trusted_keys", OWN_COMPONENTS),
-    ],
+    blocks: &["listener", "storage", "seal", "audit", "ambient", "outbound", "plugin_signatures"],
+    unserved: &[(
+        "plugin_trusted_keys",
+        "write plugin_signatures {\n  policy = \"require\"\n  trusted_keys = [\"…\"]\n}",
+    )],
 };
 
 const STORAGE_WORDS: Words = Words { keys: &["path"], blocks: &[], unserved: &[] };
@@ -95,6 +94,10 @@ pub(crate) struct Config {
     pub(crate) surroundings: Surroundings,
     /// Proxy and certificate authorities for the components' HTTP.
     pub(crate) outbound: OutboundSettings,
+    /// Directory of components that callers of the API register by name, if any.
+    pub(crate) plugin_directory: Option<PluginDirectory>,
+    /// Rules for signatures of registered components.
+    pub(crate) plugin_signatures: SignatureRules,
     /// Default life of a lease or token, in seconds.
     pub(crate) default_lease_ttl: u64,
     /// Maximum life of a lease or token, in seconds.
@@ -120,6 +123,8 @@ impl Config {
             audit: AuditSettings::default(),
             surroundings: Surroundings::default(),
             outbound: OutboundSettings::default(),
+            plugin_directory: None,
+            plugin_signatures: SignatureRules::default(),
             default_lease_ttl: LEASE_TTL,
             max_lease_ttl: LEASE_TTL,
             reported_version: REPORTED_VERSION.to_owned(),
@@ -160,6 +165,8 @@ impl Config {
             audit: audit::settings(file)?,
             surroundings: ambient::settings(file)?,
             outbound: outbound::settings(file)?,
+            plugin_directory: plugins::directory(file)?,
+            plugin_signatures: plugins::signatures(file)?,
             default_lease_ttl,
             max_lease_ttl,
             reported_version: file

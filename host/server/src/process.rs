@@ -173,6 +173,8 @@ pub(crate) fn service_settings(
         officials,
         // Always the running binary, even if another file has replaced it on disk.
         compiler: "/proc/self/exe".into(),
+        plugin_directory: config.plugin_directory.clone(),
+        plugin_signatures: config.plugin_signatures.clone(),
         default_lease_ttl: config.default_lease_ttl,
         max_lease_ttl: config.max_lease_ttl,
         request_timeout: config.listener.request_time,

@@ -7,6 +7,7 @@ use crate::config::{Config, Transport};
 use crate::options::{ConfigSource, ProductionOptions};
 use crate::process::{self, Process, Server};
 use crate::tls;
+use bulkhead_wire::failure::Failure;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +60,10 @@ pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
         }
     }
     config.outbound.load(&|name| std::env::var_os(name))?;
+    if let Some(directory) = &config.plugin_directory {
+        let named = |failure: Failure| format!("plugin_directory: {}", failure.message);
+        directory.check().map_err(named)?;
+    }
     let written =
         write!(out, "{} is valid. A server that is started with it:\n\n{config}", file.display());
     written

@@ -163,7 +163,7 @@ pub struct Route {
     /// warning.
     #[serde(default, skip_serializing_if = "is_false")]
     pub open_fields: bool,
-    /// Takes bytes as its body, and its fields from the query.
+    /// Takes bytes as its body, and its fields then from the query; or fields as its body.
     #[serde(default, skip_serializing_if = "is_false")]
     pub raw: bool,
     /// Answers a secret with a lease.

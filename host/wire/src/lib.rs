@@ -8,6 +8,7 @@ pub mod alphabet;
 pub mod cidr;
 pub mod client;
 mod coercion;
+pub mod component_signature;
 pub mod description;
 pub mod duration;
 pub mod envelope;

@@ -8,7 +8,7 @@ use crate::output;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::Path;
 
 const CATALOG: &str = "sys/plugins/catalog";
@@ -17,7 +17,7 @@ const RELOADS: &str = "sys/plugins/reload";
 
 pub(crate) const REGISTER: Command = Command {
     words: "plugin register",
-    takes: "FILE|-",
+    takes: "FILE|-|-command=NAME|-oci-image=NAME",
     about: "bring a component along, to be mounted or reached as a plugin\n\n\
             The server checks and compiles it, and keeps its bytes. \
             It may do nothing outside of its\n\
@@ -25,8 +25,11 @@ pub(crate) const REGISTER: Command = Command {
             and -grant says\n\
             what that may be at most. \
             Registering the same component with other grants changes them.\n\
-            Its name is that of the file, without .wasm, unless -name says another.",
-    options: &[&[TYPE, NAME, VERSION, SHA256, GRANT]],
+            Its name is that of the file, without .wasm, unless -name says another.\n\n\
+            -command registers a file of the server's plugin directory (plugin_directory in its \
+            configuration),\n\
+            and -oci-image an image layout in it; both need -sha256.",
+    options: &[&[TYPE, NAME, VERSION, SHA256, SIGNATURE, COMMAND, OCI_IMAGE, GRANT]],
     run: register,
 };
 
@@ -102,33 +105,73 @@ const GRANT: Opt = Opt::list(
     "LINE",
     "what its mounts may be granted at most, such as database:*; may be repeated",
 );
+const COMMAND: Opt = Opt::text("command", "NAME", "the file in the server's plugin directory");
+const OCI_IMAGE: Opt =
+    Opt::text("oci-image", "NAME", "the image layout in the server's plugin directory");
+const SIGNATURE: Opt =
+    Opt::text("signature", "BASE64", "the signature that `bulkhead plugin sign` shows");
 const SHA256: Opt = Opt::text("sha256", "HEX", "the digest that the component must have");
 
 fn register(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
-    let [source] = session.words()?;
-    let stem = Path::new(&source)
-        .file_stem()
-        .map(|stem| stem.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    let name = match session.options.value("name") {
-        Some(name) => name.to_owned(),
-        None if source == "-" => {
+    let file = session.at_most_one_word()?;
+    let named = ["command", "oci-image"].into_iter().find_map(|name| session.options.value(name));
+    let named = named.map(str::to_owned);
+    let name = match (session.options.value("name"), &file, &named) {
+        (_, None, None) => return Err(session.misuse()),
+        (_, Some(_), Some(_)) => {
+            return Err(Problem::usage(
+                "say one thing to register: a file, or -command=NAME or -oci-image=NAME for what \
+                 is in the server's plugin directory"
+                    .to_owned(),
+            ));
+        }
+        (Some(name), ..) => name.to_owned(),
+        (None, Some(source), None) if source == "-" => {
             return Err(Problem::usage("say with -name what the plugin is called".to_owned()));
         }
-        None => stem,
+        (None, Some(source), None) | (None, None, Some(source)) => stem(source),
     };
-    let component = session.bytes(&source)?;
-    let query = ["version", "sha256"].iter().filter_map(|option| {
-        let value = session.options.value(option)?;
-        Some(((*option).to_owned(), value.to_owned()))
-    });
-    let grants = session.options.values("grant").map(|line| ("grants".to_owned(), line.to_owned()));
-    let query = query.chain(grants).collect();
-    let call =
-        Call { query, ..Call::new(Method::PUT, path(session, &name)?) }.with_component(component);
+    let call = Call::new(Method::PUT, path(session, &name)?);
+    let call = match file {
+        Some(file) => {
+            let query = sent_fields(session).collect();
+            Call { query, ..call }.with_component(session.bytes(&file)?)
+        }
+        None => call.with_fields(named_fields(session)),
+    };
     let answer = session.ask(&format!("registering plugin {name}"), &call)?;
     let done = format!("registered the {} plugin {name}", kind(session));
     session.show_or(&answer, &done)
+}
+
+/// Returns the name of a file without its directory and its last extension.
+fn stem(file: &str) -> String {
+    Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Returns the fields of a registration that are set, a pair for each value.
+fn sent_fields(session: &Session<'_, '_>) -> impl Iterator<Item = (String, String)> {
+    let single = ["version", "sha256", "signature", "command", "oci-image"].into_iter().filter_map(
+        |option| Some((option.replace('-', "_"), session.options.value(option)?.to_owned())),
+    );
+    let grants = session.options.values("grant").map(|line| ("grants".to_owned(), line.to_owned()));
+    single.chain(grants)
+}
+
+/// Returns the fields of a registration without a component in its body.
+fn named_fields(session: &Session<'_, '_>) -> Value {
+    let mut fields = Map::new();
+    let mut grants: Vec<Value> = Vec::new();
+    for (name, value) in sent_fields(session) {
+        match name.as_str() {
+            "grants" => grants.push(value.into()),
+            _ => _ = fields.insert(name, value.into()),
+        }
+    }
+    if !grants.is_empty() {
+        fields.insert("grants".to_owned(), grants.into());
+    }
+    Value::Object(fields)
 }
 
 fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {

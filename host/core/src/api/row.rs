@@ -75,7 +75,7 @@ impl Row {
         self
     }
 
-    /// Takes a body of at most `most` bytes, and the fields from the query.
+    /// Also takes a body of at most `most` bytes; the fields are then in the query.
     pub(super) fn takes_bytes(mut self, most: u64) -> Self {
         (self.route.raw, self.route.body_limit) = (true, most);
         self

@@ -1,5 +1,7 @@
 //! `sys/plugins/catalog`: lists, registers and removes plugins (decision H14).
 
+mod source;
+
 use super::after_commit::AfterCommit;
 use super::call::{Call, Fields};
 use super::reply::{Body, Reply};
@@ -11,9 +13,6 @@ use bulkhead_sandbox::{Ask, Maker};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
-
-/// Maximum size of an uploaded component, in bytes; the listener's limit.
-const COMPONENT_BYTES: u64 = 32 << 20;
 
 /// The rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -37,6 +36,15 @@ pub(super) fn rows() -> Vec<Endpoint> {
         field("grants", FieldKind::TextList, "what its mounts may be granted at most, a line each");
     let sent =
         [kind(), name(), version("the version that the component must have"), sha256, grants];
+    let text = |name, about| field(name, FieldKind::String, about);
+    let named = [
+        text("command", "the file in the plugin directory; instead of a body of bytes"),
+        text("oci_image", "the image layout in the plugin directory; instead of command"),
+        text("signature", "the signature of the component, as `bulkhead plugin sign` prints it"),
+        field("args", FieldKind::TextList, "must be empty: a component is no process"),
+        field("env", FieldKind::TextList, "must be empty: a component is no process").secret(),
+        text("runtime", "must be empty: a component has no container"),
+    ];
     vec![
         row::read("sys/plugins/catalog", "every plugin").handled_by(list_all),
         row::list("sys/plugins/catalog/{type}", "names of the plugins of a type")
@@ -45,11 +53,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
         row::read(one, "a plugin").fields(here()).handled_by(read),
         // Effectful: a component is compiled outside of this process, and its bytes are stored
         // before its row.
-        row::write(one, "register the component in the body as a plugin")
+        row::write(one, "register the component in the body or the plugin directory")
             .needs_sudo()
             .with_effect()
-            .takes_bytes(COMPONENT_BYTES)
+            .takes_bytes(source::COMPONENT_BYTES)
             .fields(sent)
+            .fields(named)
             .handled_by(register),
         row::delete(one, "remove a plugin that was registered")
             .needs_sudo()
@@ -116,7 +125,9 @@ fn brief(plugin: &Listed) -> Map<String, Value> {
         ("sha256", json!(plugin.digest)),
         ("deprecation_status", json!(status)),
     ];
-    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    let image = &plugin.origin.oci_image;
+    let image = Some(("oci_image", json!(image))).filter(|_| !image.is_empty());
+    members.into_iter().chain(image).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// `GET sys/plugins/catalog/:type/:name`.
@@ -129,7 +140,9 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
     let found = found.ok_or_else(Failure::absent)?;
     let mut data = brief(&found);
     let grants = ("grants", json!(found.grants));
-    let more = [("args", json!([])), ("command", json!("")), ("asks", json!(found.asks)), grants];
+    let command = ("command", json!(found.origin.command));
+    let signed_by = ("signed_by", json!(found.origin.signed_by));
+    let more = [("args", json!([])), command, ("asks", json!(found.asks)), grants, signed_by];
     data.extend(more.map(|(name, value)| (name.to_owned(), value)));
     let warning = found.hindrance.map(|why| format!("it cannot be used: {why}"));
     Ok(Reply::from(Body::Data(data)).with_warnings(warning))
@@ -139,17 +152,15 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
 async fn register(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, request, fields, .. } = call;
     let kind = plugin_type(fields)?;
-    let raw = request
-        .raw
-        .as_ref()
-        .ok_or_else(|| Failure::internal("a component came without its bytes"))?;
+    let (wasm, origin) = source::read(core, request, fields).await?;
     let upload = Upload {
         kind,
         name: fields.text("name"),
         version: fields.text("version"),
         sha256: fields.text("sha256"),
         ceiling: ceiling(fields)?,
-        wasm: raw.bytes(),
+        wasm: &wasm,
+        origin,
     };
     let Registered { change, warnings } =
         core.catalog.register(core.loader(), unit, upload).await?;

@@ -1,6 +1,7 @@
 //! The stored row of an uploaded plugin. Each version has a row, written after the component's
 //! bytes.
 
+use super::origin::Origin;
 use bulkhead_sandbox::Ask;
 use bulkhead_sandbox::structure::World;
 use bulkhead_store::{Address, Index, Record, Space, StoreFault, Unit};
@@ -69,6 +70,9 @@ pub(super) struct Entry {
     /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ceiling: Option<Vec<Ask>>,
+    /// Source and signature of the component.
+    #[serde(default, skip_serializing_if = "Origin::is_default")]
+    pub(super) origin: Origin,
     /// The component's own description, stored so that a start runs no plugin code.
     pub(super) description: Value,
 }

@@ -1,6 +1,7 @@
 //! Listings of the catalog, with the plugins that cannot be used.
 
 use super::entry::{Entry, PluginType};
+use super::origin::Origin;
 use super::table::Catalog;
 use super::versions::order;
 use bulkhead_sandbox::component::Identity;
@@ -13,6 +14,7 @@ pub(crate) struct Listed {
     pub(crate) version: String,
     pub(crate) digest: String,
     pub(crate) maker: Maker,
+    pub(crate) origin: Origin,
     pub(crate) asks: Vec<String>,
     /// Ceiling for the grants of the plugin's mounts.
     pub(crate) grants: Vec<String>,
@@ -46,6 +48,12 @@ impl Catalog {
         let known = self.read();
         let left_out = known.left_out.values().map(|(entry, why)| Listed::left_out(entry, why));
         let mut listed: Vec<Listed> = engines.chain(plugins).chain(left_out).collect();
+        for one in &mut listed {
+            let named = (one.kind, one.name.clone(), one.version.clone());
+            if let Some(origin) = known.origins.get(&named) {
+                one.origin = origin.clone();
+            }
+        }
         listed.sort_by_cached_key(|one| (one.kind, one.name.clone(), order(&one.version)));
         listed
     }
@@ -61,14 +69,16 @@ impl Listed {
     ) -> Self {
         let Identity { name, version, digest, maker } = identity.clone();
         let grants = ceiling.map_or_else(|| asks.to_vec(), lines);
-        Self { kind, name, version, digest, maker, asks: asks.to_vec(), grants, hindrance: None }
+        let (asks, origin) = (asks.to_vec(), Origin::default());
+        Self { kind, name, version, digest, maker, origin, asks, grants, hindrance: None }
     }
 
     fn left_out(entry: &Entry, why: &str) -> Self {
-        let Entry { kind, name, version, digest, ceiling, .. } = entry.clone();
+        let Entry { kind, name, version, digest, ceiling, origin, .. } = entry.clone();
         let (maker, hindrance) = (Maker::Uploaded, Some(why.to_owned()));
         let grants = ceiling.as_deref().map(lines).unwrap_or_default();
-        Self { kind, name, version, digest, maker, asks: Vec::new(), grants, hindrance }
+        let asks = Vec::new();
+        Self { kind, name, version, digest, maker, origin, asks, grants, hindrance }
     }
 }
 

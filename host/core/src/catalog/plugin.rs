@@ -1,7 +1,9 @@
 //! A plugin in the catalog, and the services for loading plugins.
 
 use super::entry::PluginType;
+use super::origin::Origin;
 use super::pin::Pin;
+use super::signatures::SignatureRules;
 use crate::log::Log;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_sandbox::compiled::AuthenticCode;
@@ -29,8 +31,8 @@ pub(crate) enum Plugin {
 
 /// A committed change of the catalog.
 pub(crate) enum Change {
-    /// A plugin was added, or replaced the same version.
-    Registered(Plugin),
+    /// A plugin was added, or replaced the same version. With its origin.
+    Registered(Plugin, Origin),
     /// A version of a plugin was removed: type, name and version.
     Removed(PluginType, String, String),
     /// A version was pinned: mounts of the plugin get the version from now on.
@@ -45,6 +47,7 @@ pub(crate) struct PluginLoader<'a> {
     pub(crate) store: &'a Arc<Store>,
     pub(crate) sandbox: &'a Arc<Sandbox>,
     pub(crate) compiler: &'a Compiler,
+    pub(crate) signatures: &'a SignatureRules,
     pub(crate) log: &'a Arc<dyn Log>,
 }
 

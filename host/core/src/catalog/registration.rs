@@ -5,6 +5,7 @@
 //! then its bytes and code are stored, and its row last.
 
 use super::entry::{Entry, PluginType};
+use super::origin::Origin;
 use super::plugin::{Change, EnginePlugin, Plugin, PluginLoader};
 use super::table::Catalog;
 use super::{bytes, rules, uploaded};
@@ -28,6 +29,7 @@ pub(crate) struct Upload<'a> {
     /// Ceiling for the grants of the plugin's mounts; `None` if the caller gave none.
     pub(crate) ceiling: Option<Vec<Ask>>,
     pub(crate) wasm: &'a Arc<Vec<u8>>,
+    pub(crate) origin: Origin,
 }
 
 /// The result of a registration.
@@ -40,7 +42,7 @@ pub(crate) struct Registered {
 
 impl Catalog {
     /// Stores the component, and writes the row into the unit. For a registered component, changes
-    /// only the ceiling, if the upload gives another ceiling.
+    /// only the ceiling, if given, and the origin.
     ///
     /// # Errors
     /// 400 with the fault of the component, for its author; 503 while other components are
@@ -61,24 +63,38 @@ impl Catalog {
             )));
         }
         let stored = Entry::all_of(unit, kind, name).await?;
-        if let Some(found) = self.find_registered(&stored, &upload, &digest)? {
-            mend(loader, found, upload.wasm).await?;
-            if upload.ceiling.is_none() || upload.ceiling == found.ceiling {
-                return Ok(Registered::default());
-            }
-            let entry = Entry { ceiling: upload.ceiling, ..found.clone() };
-            return write_entry(unit, &entry, loader);
-        }
+        let found = self.find_registered(&stored, &upload, &digest)?;
+        let known = found.map(|entry| &entry.origin);
+        let origin = upload.origin.clone().with_signature_of(known);
+        let (origin, warning) = loader.signatures.admit(&digest, origin)?;
+        let upload = Upload { origin, ..upload };
+        let mut registered = match found {
+            Some(found) => change_registered(loader, unit, upload, found).await?,
+            None => self.register_new(loader, unit, upload, (&stored, digest)).await?,
+        };
+        registered.warnings.extend(warning);
+        Ok(registered)
+    }
+
+    /// Stores a component that is not registered, and writes its row.
+    async fn register_new(
+        &self,
+        loader: PluginLoader<'_>,
+        unit: &mut Unit,
+        upload: Upload<'_>,
+        (stored, digest): (&[Entry], String),
+    ) -> Result<Registered, Failure> {
+        let Upload { kind, name, .. } = upload;
         check_world(kind, world(upload.wasm).await?)?;
         let compiled = loader.compiler.compile(Arc::clone(upload.wasm)).await?;
         let (plugin, description) = self.load_upload(loader, &upload, &digest, &compiled).await?;
         check_identity(&upload, &plugin)?;
-        self.check_version_is_free(&stored, kind, &plugin.identity().version)?;
+        self.check_version_is_free(stored, kind, &plugin.identity().version)?;
         let (name, version, bytes) =
             (name.to_owned(), plugin.identity().version.clone(), upload.wasm.len());
-        let entry =
-            Entry { kind, name, version, digest, bytes, ceiling: upload.ceiling, description };
-        store(loader, upload.wasm, &entry, &compiled).await?;
+        let Upload { ceiling, origin, wasm, .. } = upload;
+        let entry = Entry { kind, name, version, digest, bytes, ceiling, origin, description };
+        store(loader, wasm, &entry, &compiled).await?;
         write_entry(unit, &entry, loader)
     }
 
@@ -173,6 +189,23 @@ impl Catalog {
     }
 }
 
+/// Changes the ceiling, if given, and the origin of a registered component. Mends its stored bytes
+/// if they are damaged.
+async fn change_registered(
+    loader: PluginLoader<'_>,
+    unit: &mut Unit,
+    upload: Upload<'_>,
+    found: &Entry,
+) -> Result<Registered, Failure> {
+    mend(loader, found, upload.wasm).await?;
+    let ceiling = upload.ceiling.or_else(|| found.ceiling.clone());
+    if (&ceiling, &upload.origin) == (&found.ceiling, &found.origin) {
+        return Ok(Registered::default());
+    }
+    let entry = Entry { ceiling, origin: upload.origin, ..found.clone() };
+    write_entry(unit, &entry, loader)
+}
+
 /// Writes the row, after everything that it names. The plugin of the change has no code: its first
 /// call loads the code.
 fn write_entry(
@@ -183,7 +216,7 @@ fn write_entry(
     let plugin = uploaded::describe(loader.sandbox, entry).map_err(Failure::internal)?;
     entry.put(unit)?;
     let warnings = rules::warnings(plugin.asks(), entry.ceiling.as_deref());
-    Ok(Registered { change: Some(Change::Registered(plugin)), warnings })
+    Ok(Registered { change: Some(Change::Registered(plugin, entry.origin.clone())), warnings })
 }
 
 /// Returns the world of the component, before the component is compiled.

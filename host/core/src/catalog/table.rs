@@ -2,6 +2,7 @@
 
 use super::entry::{self, Entry, PluginType};
 use super::missing::MissingCode;
+use super::origin::Origin;
 use super::pin::{Pins, VersionChoice};
 use super::plugin::{EnginePlugin, Plugin};
 use super::versions::PluginVersions;
@@ -28,6 +29,8 @@ pub(super) struct Plugins {
     pub(super) database_plugins: BTreeMap<String, Arc<DatabasePlugin>>,
     /// Versions that failed to load, by type, name and version, with the reason.
     pub(super) left_out: BTreeMap<(PluginType, String, String), (Entry, String)>,
+    /// Origins of registered versions, by type, name and version.
+    pub(super) origins: BTreeMap<(PluginType, String, String), Origin>,
 }
 
 impl Catalog {
@@ -49,6 +52,13 @@ impl Catalog {
         }
     }
 
+    /// Adds a registered plugin, as [`Catalog::insert`].
+    pub(crate) fn insert_registered(&self, plugin: Plugin, origin: Origin) {
+        let Identity { name, version, .. } = plugin.identity().clone();
+        self.write().origins.insert((plugin.kind(), name, version), origin);
+        self.insert(plugin);
+    }
+
     pub(super) fn leave_out(&self, entry: Entry, why: String) {
         let named = (entry.kind, entry.name.clone(), entry.version.clone());
         self.write().left_out.insert(named, (entry, why));
@@ -56,7 +66,9 @@ impl Catalog {
 
     pub(crate) fn remove(&self, kind: PluginType, name: &str, version: &str) {
         let mut plugins = self.write();
-        plugins.left_out.remove(&(kind, name.to_owned(), version.to_owned()));
+        let named = (kind, name.to_owned(), version.to_owned());
+        plugins.left_out.remove(&named);
+        plugins.origins.remove(&named);
         match kind {
             PluginType::Auth | PluginType::Secret => {
                 let named = (kind, name.to_owned());

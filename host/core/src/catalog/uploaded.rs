@@ -80,12 +80,17 @@ async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Resul
         loader.log.line("error", "plugin-left-out", &pairs);
         return Ok(());
     }
-    match describe(loader.sandbox, &entry).map_err(unloadable) {
+    let checked = loader.signatures.check_stored(&entry.digest, &entry.origin);
+    let described = checked.and_then(|warning| {
+        warn_of_signature(loader, &entry, warning);
+        describe(loader.sandbox, &entry)
+    });
+    match described.map_err(unloadable) {
         Ok(plugin) => {
             if !bytes::has_code(loader.store, &entry.digest).await? {
                 catalog.ask_for_code(loader, &plugin, "compiled-code-of-another-build");
             }
-            catalog.insert(plugin);
+            catalog.insert_registered(plugin, entry.origin);
         }
         Err(failure) => {
             let version = ("version", entry.version.clone());
@@ -95,6 +100,14 @@ async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Resul
         }
     }
     Ok(())
+}
+
+/// Logs that a plugin is loaded without a trusted signature.
+fn warn_of_signature(loader: PluginLoader<'_>, entry: &Entry, warning: Option<String>) {
+    let Some(why) = warning else { return };
+    let version = ("version", entry.version.clone());
+    let pairs = [("plugin", entry.name.clone()), version, cause(&unloadable(why))];
+    loader.log.line("warn", "plugin-signature-not-trusted", &pairs);
 }
 
 /// Returns the plugin of an entry by the description that it gave when it was registered, without

@@ -84,9 +84,9 @@ pub(crate) async fn apply_catalog_change(
     change: catalog::Change,
 ) -> Result<(), Failure> {
     match change {
-        catalog::Change::Registered(plugin) => {
+        catalog::Change::Registered(plugin, origin) => {
             let (kind, name) = (plugin.kind(), plugin.identity().name.clone());
-            core.catalog.insert(plugin);
+            core.catalog.insert_registered(plugin, origin);
             if kind != PluginType::Database {
                 core.mounts.renew(kind, &name, &core.catalog)?;
                 revive::revive_all(core, kind, &name).await;

@@ -34,8 +34,13 @@ pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc
         &settings.surroundings,
         &settings.outbound,
     );
-    let loader =
-        PluginLoader { store: &store, sandbox: &sandbox, compiler: &process.compiler, log };
+    let loader = PluginLoader {
+        store: &store,
+        sandbox: &sandbox,
+        compiler: &process.compiler,
+        signatures: &settings.plugin_signatures,
+        log,
+    };
     let catalog = Catalog::load(loader, &settings.officials).await?;
     let mounts = Mounts::load(&store, &catalog, log).await?;
     let audit = Audit::open(&store, &settings.audit, log).await?;

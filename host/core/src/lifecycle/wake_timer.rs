@@ -73,8 +73,8 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     stored
 }
 
-/// Postpones a timer while the mount waits for its plugin or the plugin's code, or exceeds the write
-/// budget. The log told the operator before, and a postponement is no attempt.
+/// Postpones a timer while the mount waits for its plugin or the plugin's code, or exceeds the
+/// write budget. The log told the operator before, and a postponement is no attempt.
 async fn put_off(
     core: &Core,
     claim: &Claim,

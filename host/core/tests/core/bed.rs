@@ -2,7 +2,7 @@
 
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_core::log::Log;
-use bulkhead_core::{Official, Service, Settings};
+use bulkhead_core::{Official, Service, Settings, SignatureRules};
 use bulkhead_sandbox::{Outbound, Surroundings};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
@@ -78,6 +78,8 @@ impl Bed {
             directory: directory.clone(),
             officials,
             compiler: profile().join("bulkhead"),
+            plugin_directory: None,
+            plugin_signatures: SignatureRules::default(),
             default_lease_ttl: 3_600,
             max_lease_ttl: 7_200,
             request_timeout: Duration::from_secs(90),

@@ -13,8 +13,8 @@ pub struct Limits {
     /// Maximum time of a call, if shorter than the time of its route or of the server; `None`: only
     /// their times apply.
     pub deadline: Option<Duration>,
-    /// Time that a call may compute. No grant sets it: core limits a version on probation, so that a
-    /// version that loops is found before the deadline of its calls.
+    /// Maximum time that a call may compute. No grant sets this limit: core limits a version on
+    /// probation, so that a version that loops is found before the deadline of its calls.
     pub computing: Option<Duration>,
     /// Maximum bytes of all linear memories of a call's instance, together.
     pub memory_bytes: usize,

@@ -3,6 +3,7 @@
 use super::Config;
 use super::tls::Transport;
 use crate::tls::ClientCertificates;
+use bulkhead_core::SignaturePolicy;
 use bulkhead_sandbox::Surroundings;
 use bulkhead_wire::{duration, size};
 use std::fmt;
@@ -14,6 +15,7 @@ impl fmt::Display for Config {
         self.report_audit(f)?;
         self.report_surroundings(f)?;
         self.outbound.report(f)?;
+        self.report_plugins(f)?;
         let (default, max) =
             (duration::show(self.default_lease_ttl), duration::show(self.max_lease_ttl));
         writeln!(f, "lets leases and tokens live {default}, and never over {max}")?;
@@ -114,6 +116,23 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    fn report_plugins(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(directory) = &self.plugin_directory {
+            writeln!(f, "registers plugins from {} by name", directory.path().display())?;
+        }
+        let rules = &self.plugin_signatures;
+        let keys = rules.trusted_keys.len();
+        match rules.policy {
+            SignaturePolicy::None => Ok(()),
+            SignaturePolicy::Warn => {
+                writeln!(f, "warns of plugins that none of {keys} trusted keys signed")
+            }
+            SignaturePolicy::Require => {
+                writeln!(f, "refuses plugins that none of {keys} trusted keys signed")
+            }
+        }
     }
 
     fn report_audit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

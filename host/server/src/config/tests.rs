@@ -189,9 +189,17 @@ fn what_this_version_does_not_serve_is_refused_with_the_reason_and_never_ignored
         ("audit \"socket\" \"s\" { address = \"127.0.0.1:1\" }", 2, &["socket", "audit \"file\""]),
         ("audit \"syslog\" \"s\" {}", 2, &["syslog", "audit \"file\""]),
         ("audit \"file\" \"main\" {\n  prefix = \"x\"\n}", 3, &["prefix", "P12"]),
-        ("plugin_directory = \"/p\"", 2, &["plugin_directory", "binary"]),
-        ("plugin_signatures = \"none\"", 2, &["plugin_signatures", "leave it out"]),
-        ("plugin_trusted_keys = []", 2, &["plugin_trusted_keys"]),
+        ("plugin_directory = \"p\"", 2, &["plugin_directory", "begin it with /"]),
+        ("plugin_signatures = \"none\"", 2, &["plugin_signatures is a block"]),
+        ("plugin_signatures {\n  policy = \"all\"\n}", 3, &["policy", "\"warn\" or \"require\""]),
+        ("plugin_signatures {\n}", 2, &["needs policy"]),
+        ("plugin_signatures {\n  policy = \"require\"\n}", 2, &["write trusted_keys"]),
+        (
+            "plugin_signatures {\n  policy = \"warn\"\n  trusted_keys = [\n    \"AAAA\"\n  ]\n}",
+            5,
+            &["trusted_keys", "\"AAAA\" is no public key"],
+        ),
+        ("plugin_trusted_keys = []", 2, &["plugin_trusted_keys", "plugin_signatures {"]),
         ("log_format = \"json\"", 2, &["log_format", "\"json\"", "\"logfmt\""]),
     ]);
 }
@@ -558,4 +566,23 @@ fn what_stands_for_a_metadata_service_is_near() {
         ("ambient \"pod\" {}", 2, &["no label"]),
         ("ambient {}\nambient {}", 3, &["line 2"]),
     ]);
+}
+
+#[test]
+fn rules_for_plugins_are_read_and_reported() {
+    let key = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=";
+    let of = |policy: &str| {
+        let block = format!("policy = \"{policy}\"\n  trusted_keys = [\"{key}\"]");
+        let plugins = "plugin_directory = \"/plugins\"";
+        let text = format!("{STORAGE}{plugins}\nplugin_signatures {{\n  {block}\n}}\n");
+        Config::of(&text).unwrap()
+    };
+    let config = of("require");
+    assert_eq!(config.plugin_directory.as_ref().unwrap().path(), Path::new("/plugins"));
+    assert_eq!(config.plugin_signatures.trusted_keys[0].line(), key);
+    let report = config.to_string();
+    assert!(report.contains("registers plugins from /plugins by name\n"), "{report}");
+    assert!(report.contains("refuses plugins that none of 1 trusted keys signed\n"), "{report}");
+    assert!(of("warn").to_string().contains("warns of plugins that none of 1 trusted"));
+    assert!(!of("none").to_string().contains("trusted keys"));
 }

@@ -106,10 +106,9 @@ impl Operation<'_> {
         self.route.fields.iter().filter(move |field| !captured(field))
     }
 
-    /// Returns whether the fields are in the body. If the body is bytes, the fields are in the
-    /// query.
+    /// Returns whether the body may hold the fields.
     fn takes_body(&self) -> bool {
-        matches!(self.route.verb, Verb::Write | Verb::Patch) && !self.route.raw
+        matches!(self.route.verb, Verb::Write | Verb::Patch)
     }
 
     fn schema_name(&self) -> String {
@@ -150,13 +149,15 @@ impl Operation<'_> {
         }
         if self.body_schema().is_some() {
             let schema = json!({ "$ref": format!("#/components/schemas/{}", self.schema_name()) });
-            let body = json!({ "content": { "application/json": { "schema": schema } } });
-            members.insert("requestBody".to_owned(), body);
-        }
-        if self.route.raw {
-            let schema = json!({ "type": "string", "format": "binary" });
-            let content = json!({ "application/wasm": { "schema": schema } });
-            let body = json!({ "required": true, "content": content });
+            let fields = json!({ "schema": schema });
+            let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
+            let body = match self.route.raw {
+                true => json!({
+                    "required": true,
+                    "content": { "application/json": fields, "application/wasm": bytes },
+                }),
+                false => json!({ "content": { "application/json": fields } }),
+            };
             members.insert("requestBody".to_owned(), body);
         }
         if !self.route.asks_for_no_token() {
@@ -177,9 +178,9 @@ impl Operation<'_> {
         shown
     }
 
-    /// Returns the query parameters of a row without fields in the body.
+    /// Returns the query parameters of a row without fields in the body, or with a body of bytes.
     fn query(&self) -> Vec<Value> {
-        if self.takes_body() {
+        if self.takes_body() && !self.route.raw {
             return Vec::new();
         }
         let parameter = |field: &Field| {

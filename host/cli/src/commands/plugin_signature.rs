@@ -1,0 +1,123 @@
+//! `bulkhead plugin keygen · sign`: keys and signatures of components, made without a server.
+//!
+//! Prevents a private key that other users of the machine can read: a new key file is closed to
+//! them from the start, and an open one is refused.
+
+use crate::client::Answer;
+use crate::command::Command;
+use crate::option::Opt;
+use crate::problem::Problem;
+use crate::session::Session;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bulkhead_crypto::{Generation, PrivateKey};
+use bulkhead_wire::component_signature::{key_line, signed_text};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::hexadecimal;
+use bulkhead_wire::secret::Secret;
+use serde_json::{Value, json};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
+pub(crate) const KEYGEN: Command = Command {
+    words: "plugin keygen",
+    takes: "FILE",
+    about: "make a key that signs components; needs no server\n\n\
+            Writes the private key to FILE, which must not exist, and shows the public key. \
+            Servers trust the\n\
+            public key if it is in their configuration: plugin_signatures { trusted_keys }.",
+    options: &[],
+    run: keygen,
+};
+
+pub(crate) const SIGN: Command = Command {
+    words: "plugin sign",
+    takes: "-key=FILE COMPONENT",
+    about: "sign a component with a private key; needs no server\n\n\
+            Shows the signature for `bulkhead plugin register -signature`.",
+    options: &[&[KEY]],
+    run: sign,
+};
+
+const KEY: Opt = Opt::text("key", "FILE", "the private key that `bulkhead plugin keygen` wrote");
+
+/// Maximum length of a key file, in bytes.
+const KEY_BYTES: u64 = 16 << 10;
+
+/// Permission bits that a key file must not have.
+const OTHERS: u32 = 0o077;
+
+fn keygen(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [file] = session.words()?;
+    let made = Generation::read("ed25519", 0, "pkcs8").and_then(Generation::run);
+    let made = made.map_err(|failure| failed("making a key", failure))?;
+    let public = made.public_key.pem().map_err(|failure| failed("making a key", failure))?;
+    write_key(&file, made.private_key.as_bytes()).map_err(|error| {
+        Problem::usage(format!(
+            "{file} cannot be written: {error}; give the name of a file that does not exist"
+        ))
+    })?;
+    session.note(&format!("the private key is in {file}; whoever has it can sign components"));
+    session.show(&answer(json!({ "public_key": key_line(&public) })))
+}
+
+/// Writes a new file that only its owner can read.
+fn write_key(file: &str, text: &[u8]) -> io::Result<()> {
+    let mut opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    opened.write_all(text)?;
+    opened.sync_all()
+}
+
+fn sign(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [component] = session.words()?;
+    let file = session.options.value("key").map(str::to_owned).ok_or_else(|| session.misuse())?;
+    let key = read_key(&file)?;
+    let bytes = session.bytes(&component)?;
+    if !bytes.starts_with(b"\0asm") {
+        return Err(Problem::usage(format!("{component} is no WebAssembly component")));
+    }
+    let sha256 = hexadecimal::text(&bulkhead_crypto::sha256(&bytes));
+    let signed = key.public().and_then(|public| public.pem()).and_then(|public| {
+        let signature = bulkhead_crypto::sign("EdDSA", &key, signed_text(&sha256).as_bytes())?;
+        Ok((STANDARD.encode(signature), key_line(&public)))
+    });
+    let (signature, signed_by) = signed.map_err(|failure| of_key(&file, &failure))?;
+    session.show(&answer(json!({
+        "sha256": sha256, "signature": signature, "signed_by": signed_by,
+    })))
+}
+
+/// Reads a private key that is closed to other users.
+fn read_key(file: &str) -> Result<PrivateKey, Problem> {
+    let unreadable =
+        |error: io::Error| Problem::usage(format!("the key {file} cannot be read: {error}"));
+    let opened = File::open(file).map_err(unreadable)?;
+    let mode = opened.metadata().map_err(unreadable)?.mode() & 0o7777;
+    if mode & OTHERS != 0 {
+        return Err(Problem::usage(format!(
+            "the key {file} is open to others (mode {mode:04o}), who may sign with it by now; run \
+             chmod 600 {file}, and make another key if that is possible"
+        )));
+    }
+    let mut text = String::new();
+    opened.take(KEY_BYTES).read_to_string(&mut text).map_err(unreadable)?;
+    let text = Secret::new(text);
+    PrivateKey::read(text.expose()).map_err(|failure| of_key(file, &failure))
+}
+
+fn of_key(file: &str, failure: &Failure) -> Problem {
+    Problem::usage(format!(
+        "the key {file} signs no component: {}; give a key of `bulkhead plugin keygen`",
+        failure.message
+    ))
+}
+
+fn failed(doing: &str, failure: Failure) -> Problem {
+    Problem::refused(doing, failure.message)
+}
+
+/// Returns members in the form of a server's answer, so that they are shown like any answer.
+fn answer(data: Value) -> Answer {
+    Answer { status: 200, body: json!({ "data": data }) }
+}

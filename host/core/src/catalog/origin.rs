@@ -1,0 +1,44 @@
+//! The origin of a registered component, stored with its entry.
+
+use serde::{Deserialize, Serialize};
+
+/// The source of a registered component, and its signature.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Origin {
+    /// Name of the file in the plugin directory.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) command: String,
+    /// Name of the image layout in the plugin directory.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) oci_image: String,
+    /// Signature in base64; empty if unsigned.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) signature: String,
+    /// Key that made the signature, as the configuration writes the key.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) signed_by: String,
+}
+
+impl Origin {
+    /// Returns whether the component came as the body of a request.
+    pub(crate) fn is_upload(&self) -> bool {
+        self.command.is_empty() && self.oci_image.is_empty()
+    }
+
+    /// Returns whether nothing is known beyond an upload.
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns this origin with the signature of `known`, an origin of the same bytes, unless this
+    /// origin has a signature.
+    pub(super) fn with_signature_of(self, known: Option<&Self>) -> Self {
+        match known {
+            Some(known) if self.signature.is_empty() => {
+                Self { signature: known.signature.clone(), ..self }
+            }
+            _ => self,
+        }
+    }
+}

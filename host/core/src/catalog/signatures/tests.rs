@@ -1,0 +1,107 @@
+//! Tests of policies, keys and signatures, with keys made for the purpose.
+
+use super::*;
+use bulkhead_crypto::{Generation, PrivateKey, sign};
+
+const DIGEST: &str = "9f2c00112233445566778899aabbccddeeff00112233445566778899aabbccdd";
+
+/// A signer with a key of its own.
+struct Signer {
+    private: PrivateKey,
+    key: TrustedKey,
+}
+
+impl Signer {
+    fn new() -> Self {
+        let made = Generation::read("ed25519", 0, "pkcs8").unwrap().run().unwrap();
+        let private = PrivateKey::read(&made.private_key).unwrap();
+        let key = TrustedKey::parse(&made.public_key.pem().unwrap()).unwrap();
+        Self { private, key }
+    }
+
+    fn sign(&self, message: &str) -> Origin {
+        let signature = STANDARD.encode(sign("EdDSA", &self.private, message.as_bytes()).unwrap());
+        Origin { signature, ..Origin::default() }
+    }
+}
+
+fn rules(policy: SignaturePolicy, signers: &[&Signer]) -> SignatureRules {
+    SignatureRules { policy, trusted_keys: signers.iter().map(|one| one.key.clone()).collect() }
+}
+
+#[test]
+fn a_signature_of_a_trusted_key_is_accepted_by_every_policy_and_names_its_key() {
+    let (other, signer) = (Signer::new(), Signer::new());
+    for policy in SignaturePolicy::ALL {
+        let rules = rules(policy, &[&other, &signer]);
+        let (origin, warning) = rules.admit(DIGEST, signer.sign(&signed_text(DIGEST))).unwrap();
+        assert_eq!((origin.signed_by.as_str(), warning), (signer.key.line(), None));
+        assert_eq!(rules.check_stored(DIGEST, &origin), Ok(None));
+    }
+}
+
+#[test]
+fn a_missing_signature_is_ignored_warned_of_or_refused() {
+    let signer = Signer::new();
+    let admit = |policy| rules(policy, &[&signer]).admit(DIGEST, Origin::default());
+    let stored = |policy| rules(policy, &[&signer]).check_stored(DIGEST, &Origin::default());
+    assert_eq!(admit(SignaturePolicy::None).unwrap().1, None);
+    assert_eq!(stored(SignaturePolicy::None), Ok(None));
+    assert!(admit(SignaturePolicy::Warn).unwrap().1.unwrap().contains("is not signed"));
+    assert!(stored(SignaturePolicy::Warn).unwrap().unwrap().contains("is not signed"));
+    let refused = admit(SignaturePolicy::Require).unwrap_err();
+    assert!(refused.message.contains("bulkhead plugin sign"), "{refused:?}");
+    assert!(stored(SignaturePolicy::Require).unwrap_err().contains("is not signed"));
+}
+
+#[test]
+fn a_signature_of_a_stranger_of_another_component_or_for_another_purpose_is_refused() {
+    let (signer, stranger) = (Signer::new(), Signer::new());
+    let other = DIGEST.replace("9f2c", "0f2c");
+    let digest_alone = signer.sign(DIGEST);
+    for policy in SignaturePolicy::ALL {
+        let rules = rules(policy, &[&signer]);
+        for signed in [
+            stranger.sign(&signed_text(DIGEST)),
+            signer.sign(&signed_text(&other)),
+            digest_alone.clone(),
+        ] {
+            let refused = rules.admit(DIGEST, signed).unwrap_err();
+            assert!(refused.message.contains("by no key that this server trusts"), "{refused:?}");
+        }
+    }
+}
+
+#[test]
+fn a_signature_that_is_none_is_refused_with_what_to_give() {
+    let signer = Signer::new();
+    let rules = rules(SignaturePolicy::None, &[&signer]);
+    let whole = signer.sign(&signed_text(DIGEST)).signature;
+    let short = whole.get(..80).unwrap().to_owned();
+    for signature in ["x".to_owned(), "AAAA".to_owned(), "A".repeat(1 << 20), short, whole + "\n"] {
+        let refused = rules.admit(DIGEST, Origin { signature, ..Origin::default() }).unwrap_err();
+        assert!(refused.message.contains("no Ed25519 signature in base64"), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_key_that_is_no_longer_trusted_signs_nothing_that_is_loaded() {
+    let signer = Signer::new();
+    let signed = signer.sign(&signed_text(DIGEST));
+    let left_out = |policy| rules(policy, &[&Signer::new()]).check_stored(DIGEST, &signed);
+    assert_eq!(left_out(SignaturePolicy::None), Ok(None));
+    assert!(left_out(SignaturePolicy::Warn).unwrap().unwrap().contains("trusts"));
+    assert!(left_out(SignaturePolicy::Require).unwrap_err().contains("trusts"));
+    let no_key = rules(SignaturePolicy::Require, &[]).check_stored(DIGEST, &signed);
+    assert!(no_key.unwrap_err().contains("trusts no key"));
+}
+
+#[test]
+fn keys_of_other_kinds_and_other_texts_are_no_trusted_keys() {
+    let ec = Generation::read("ec", 256, "pkcs8").unwrap().run().unwrap();
+    let private = Generation::read("ed25519", 0, "pkcs8").unwrap().run().unwrap().private_key;
+    let of_ec = ec.public_key.pem().unwrap();
+    for text in ["", "AAAA", of_ec.as_str(), private.as_str(), "not base64", &"A".repeat(4_096)] {
+        assert!(TrustedKey::parse(text).unwrap_err().contains("plugin keygen"), "{text}");
+    }
+}
