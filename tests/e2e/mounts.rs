@@ -73,7 +73,8 @@ fn what_is_set_is_read_back_in_every_member() {
         "audit_non_hmac_request_keys": "a,b", "audit_non_hmac_response_keys": ["c"],
         "passthrough_request_headers": ["X-Trace"], "allowed_response_headers": ["X-Cost"],
         "identity_token_key": "k", "delegated_auth_accessors": ["auth_x_00000000"],
-        "plugin_version": "v0.1.0",
+        "plugin_version": "v0.1.0", "override_pinned_version": true,
+        "plugin_rollback": "off", "plugin_probation": "2m",
         "grants": ["database:postgresql-database-plugin", "limit:memory=65536KiB"],
         "telepathy": true,
     });
@@ -98,7 +99,8 @@ fn what_is_set_is_read_back_in_every_member() {
         "audit_non_hmac_request_keys": ["a", "b"], "audit_non_hmac_response_keys": ["c"],
         "passthrough_request_headers": ["X-Trace"], "allowed_response_headers": ["X-Cost"],
         "identity_token_key": "k", "delegated_auth_accessors": ["auth_x_00000000"],
-        "plugin_version": "",
+        "plugin_version": "", "override_pinned_version": false,
+        "plugin_rollback": "off", "plugin_probation": 120,
         "grants": ["database:postgresql-database-plugin", "limit:memory=64MiB"],
     });
     assert_eq!(info["config"], expected);

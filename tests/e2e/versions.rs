@@ -366,6 +366,7 @@ fn pins_and_reloads_that_make_no_sense_are_refused_with_the_remedy() {
         json!({ "plugin_rollback": "later" }),
         json!({ "plugin_probation": "0s" }),
         json!({ "plugin_probation": "25h" }),
+        json!({ "plugin_version": "2.0.0", "plugin_name": "other" }),
     ] {
         root.write("sys/mounts/third/tune", &tuned).expect(400);
     }

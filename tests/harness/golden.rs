@@ -109,10 +109,11 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
 /// Text in which lease ids, UUIDs, mount accessors and ports, which stand inside other text, are
 /// replaced.
 fn steady_text(text: &str) -> String {
-    let steady = |piece| match piece {
-        piece if is_word(piece, 24) => "<id>",
-        piece if is_uuid(piece) => "<uuid>",
-        piece => piece,
+    let steady = |piece: &str| match piece.rsplit_once('=') {
+        Some((query, id)) if is_uuid(id) => format!("{query}=<uuid>"),
+        _ if is_word(piece, 24) => "<id>".to_owned(),
+        _ if is_uuid(piece) => "<uuid>".to_owned(),
+        _ => piece.to_owned(),
     };
     let text = text.split('/').map(steady).collect::<Vec<_>>().join("/");
     if let Some((kind, id)) = text.rsplit_once('_')

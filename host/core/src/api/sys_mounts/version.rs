@@ -68,6 +68,15 @@ pub(super) fn change(
     }
     let is_override = values.get("override_pinned_version").and_then(Value::as_bool);
     selection.override_pinned_version = is_override.unwrap_or(selection.override_pinned_version);
+    if selection.override_pinned_version && selection.plugin_version.is_empty() {
+        // A plugin of this binary has one version, and no pin to override.
+        selection.override_pinned_version = false;
+        if !subject.running.is_official {
+            return Err(Failure::invalid(
+                "override_pinned_version needs a version: give plugin_version as well",
+            ));
+        }
+    }
     if let Some(word) = values.get("plugin_rollback").and_then(Value::as_str) {
         probation.plugin_rollback = RollbackMode::of_word(word)?;
     }
