@@ -58,7 +58,9 @@ fn keygen(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
             "{file} cannot be written: {error}; give the name of a file that does not exist"
         ))
     })?;
-    session.note(&format!("the private key is in {file}; whoever has it can sign components"));
+    session.note(&format!(
+        "the private key is in {file}; anyone who has the file can sign components"
+    ));
     session.show(&answer(json!({ "public_key": key_line(&public) })))
 }
 
@@ -96,8 +98,8 @@ fn read_key(file: &str) -> Result<PrivateKey, Problem> {
     let mode = opened.metadata().map_err(unreadable)?.mode() & 0o7777;
     if mode & OTHERS != 0 {
         return Err(Problem::usage(format!(
-            "the key {file} is open to others (mode {mode:04o}), who may sign with it by now; run \
-             chmod 600 {file}, and make another key if that is possible"
+            "the key {file} is open to others (mode {mode:04o}), who may have copied the key; run \
+             chmod 600 {file}, or make another key"
         )));
     }
     let mut text = String::new();
@@ -117,7 +119,8 @@ fn failed(doing: &str, failure: Failure) -> Problem {
     Problem::refused(doing, failure.message)
 }
 
-/// Returns members in the form of a server's answer, so that they are shown like any answer.
+/// Returns members in the form of a server's answer, so that they are shown like any answer. The
+/// member `request_id` makes the body an envelope.
 fn answer(data: Value) -> Answer {
-    Answer { status: 200, body: json!({ "data": data }) }
+    Answer { status: 200, body: json!({ "request_id": "", "data": data }) }
 }
