@@ -74,10 +74,13 @@ pub(super) fn what_is_no_component_is_told_what_it_is() {
     refused(&world, PROBE, b"", "the body is empty");
     refused(&world, PROBE, b"#!/bin/sh", "not WebAssembly");
     refused(&world, PROBE, &MODULE, "wasm-tools component new");
-    let json = world
-        .root
-        .write("sys/plugins/catalog/secret/probe", &serde_json::json!({ "command": "probe" }));
-    assert!(json.expect(400).errors().contains("application/wasm"));
+    for (fields, why) in [
+        (serde_json::json!({ "version": "1.0.0" }), "application/wasm"),
+        (serde_json::json!({ "command": "probe" }), "this server has no plugin directory"),
+    ] {
+        let json = world.root.write("sys/plugins/catalog/secret/probe", &fields);
+        assert!(json.expect(400).errors().contains(why), "{fields}");
+    }
     world.root.upload("sys/policies/acl/x", &MODULE).expect(415);
 }
 
