@@ -137,8 +137,7 @@ fn mounts_of_databases(core: &Core) -> Vec<Arc<Mount>> {
 /// # Errors
 /// The first failure, in a message that names each mount with its reason.
 fn answer(reload: Reload) -> Result<Reply, Failure> {
-    let told = |(path, failure): &(String, Failure)| format!("{path}: {}", failure.message);
-    let reasons: Vec<String> = reload.failed.iter().map(told).collect();
+    let reasons = reload.reasons();
     match reload.failed.into_iter().next() {
         None => {
             let data = Map::from_iter([("reload_id".to_owned(), json!(reload.id))]);
@@ -146,8 +145,7 @@ fn answer(reload: Reload) -> Result<Reply, Failure> {
         }
         Some((_, failure)) => Err(Failure {
             message: format!(
-                "mounts that are served as before: {}; every other mount was reloaded",
-                reasons.join("; ")
+                "mounts that are served as before: {reasons}; every other mount was reloaded"
             ),
             ..failure
         }),
@@ -168,9 +166,7 @@ async fn status(call: Call<'_>) -> Result<Reply, Failure> {
             format!("no reload has the id {}; the last 64 since the start are known", quoted(id));
         Failure::new(Kind::NotFound, message)
     })?;
-    let told = |(path, failure): &(String, Failure)| format!("{path}: {}", failure.message);
-    let error: Vec<String> = reload.failed.iter().map(told).collect();
-    let result = json!({ "timestamp": timestamp(reload.time / 1_000), "error": error.join("; ") });
+    let result = json!({ "timestamp": timestamp(reload.time / 1_000), "error": reload.reasons() });
     let node: Value = Map::from_iter([("local".to_owned(), result)]).into();
     let data = [("reload_id", json!(reload.id)), ("results", node)];
     Ok(Body::Data(data.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()).into())

@@ -18,6 +18,14 @@ pub(crate) struct Reload {
     pub(crate) failed: Vec<(String, Failure)>,
 }
 
+impl Reload {
+    /// Returns the mounts that are served as before, with the reasons, as a text for operators.
+    pub(crate) fn reasons(&self) -> String {
+        let told = |(path, failure): &(String, Failure)| format!("{path}: {}", failure.message);
+        self.failed.iter().map(told).collect::<Vec<_>>().join("; ")
+    }
+}
+
 /// The last reloads of this process, the oldest first.
 #[derive(Default)]
 pub(crate) struct Reloads(Mutex<VecDeque<Reload>>);

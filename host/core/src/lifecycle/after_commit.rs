@@ -4,7 +4,7 @@ use super::ending::in_background;
 use super::{remount, revive, swap};
 use crate::catalog::{self, PluginType};
 use crate::core::Core;
-use crate::mounts::{Change, Mounts, Swap};
+use crate::mounts::{Change, Swap};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
@@ -50,10 +50,7 @@ async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failur
     let work = async move {
         match owner.mounts.unavailable_by_uuid(&uuid) {
             Some(_) => revive::revive(&owner, &uuid, &swap).await,
-            None => {
-                load_version(&owner, &uuid, &swap.version).await?;
-                swap::swap(&owner, &uuid, &swap).await
-            }
+            None => swap::swap(&owner, &uuid, &swap).await,
         }
     };
     let swapped = in_background(core, work)?.await;
@@ -66,12 +63,6 @@ async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failur
             ..failure
         }
     })
-}
-
-/// Loads the code of the version that is to serve the mount, so that no request waits for the code.
-async fn load_version(core: &Arc<Core>, uuid: &str, version: &str) -> Result<(), Failure> {
-    let Some(mount) = core.mounts.by_uuid(uuid) else { return Ok(()) };
-    core.load_plugin(&*Mounts::with_version(&mount, version, &core.catalog)?).await
 }
 
 /// Applies a committed change of the catalog. Mounts that waited for the plugin serve again, and

@@ -10,7 +10,7 @@ use crate::catalog::PluginType;
 use crate::core::Core;
 use crate::log::cause;
 use crate::mounts::{Class, MountRecord, Mounts, Swap, UnavailableMount};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
 /// Serves the unavailable mounts of a plugin, each in its own version. A mount whose version is not
@@ -51,24 +51,17 @@ fn version_of(core: &Core, record: &MountRecord) -> Result<String, Failure> {
 /// The reason for which the mount stays unavailable: 400 for a version that is not in the catalog
 /// or cannot read the stored data, the failure of the migration, 503 for a change under way.
 pub(super) async fn revive(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failure> {
-    let gone = || Failure::invalid("the mount was disabled or moved meanwhile");
-    let known = core.mounts.unavailable_by_uuid(uuid).ok_or_else(gone)?.record;
-    let Some(claim) = core.claims.claim(&known.address()) else {
-        let message = "another change of the mount is under way; try again";
-        return Err(Failure::new(Kind::Unavailable, message));
-    };
-    let known = core.mounts.unavailable_by_uuid(uuid).ok_or_else(gone)?.record;
+    let known = || core.mounts.unavailable_by_uuid(uuid).ok_or_else(swap::gone);
+    let claim = swap::claim(core, &known()?.record)?;
+    let known = known()?.record;
     let record = MountRecord { version: swap.version.clone(), ..known };
     let after = Mounts::prepare(record, &core.catalog)?;
     swap::check_schema(&after.record, &after.plugin)?;
     let put = PutVersion { swap, way_back: None, may_be: |_| true };
     let stored = swap::store_version(core, &claim, &after, &put).await?;
-    let path = stored.path.to_string();
-    core.mounts.serve(stored, &core.catalog)?;
+    core.mounts.serve(stored.clone(), &core.catalog)?;
     drop(claim);
-    core.log.line("info", "mount-has-its-plugin", &[("mount", path)]);
-    if let Some(mount) = core.mounts.by_uuid(uuid) {
-        resume_mount(core, mount);
-    }
+    core.log.line("info", "mount-has-its-plugin", &[("mount", stored.path.to_string())]);
+    resume_mount(core, stored);
     Ok(())
 }

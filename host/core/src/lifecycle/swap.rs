@@ -54,13 +54,9 @@ enum Exchange {
 
 /// Exchanges the version.
 async fn exchange(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<Exchange, Failure> {
-    let gone = || Failure::invalid("the mount was disabled or moved meanwhile");
-    let address = core.mounts.by_uuid(uuid).ok_or_else(gone)?.record.address();
-    let Some(claim) = core.claims.claim(&address) else {
-        let message = "another change of the mount is under way; try again";
-        return Err(Failure::new(Kind::Unavailable, message));
-    };
-    let before = core.mounts.by_uuid(uuid).ok_or_else(gone)?;
+    let known = || core.mounts.by_uuid(uuid).ok_or_else(gone);
+    let claim = claim(core, &known()?.record)?;
+    let before = known()?;
     let record = &before.record;
     let is_same = record.version == swap.version;
     if is_same && record.settings.selection == swap.selection {
@@ -68,6 +64,10 @@ async fn exchange(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<Exchange,
     }
     let after = Mounts::with_version(&before, &swap.version, &core.catalog)?;
     check_schema(record, &after.plugin)?;
+    if swap.rollback.is_none() {
+        // So that no request waits for the code. A rollback must not fail for want of code.
+        core.load_plugin(&after).await?;
+    }
     let is_migrated = needs_migration(&after);
     let began = Instant::now();
     let paused = if is_migrated { Some(pause(&before).await?) } else { None };
@@ -89,6 +89,22 @@ async fn exchange(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<Exchange,
     ];
     core.log.line("info", "plugin-swapped", &pairs);
     Ok(Exchange::Done)
+}
+
+/// The failure for a mount that is not there any more.
+pub(super) fn gone() -> Failure {
+    Failure::invalid("the mount was disabled or moved meanwhile")
+}
+
+/// Claims the mount for a change of its version.
+///
+/// # Errors
+/// 503 while another change of the mount is under way.
+pub(super) fn claim(core: &Core, record: &MountRecord) -> Result<Claim, Failure> {
+    core.claims.claim(&record.address()).ok_or_else(|| {
+        let message = "another change of the mount is under way; try again";
+        Failure::new(Kind::Unavailable, message)
+    })
 }
 
 /// Reports whether the data of the mount have an older schema than its plugin writes.
