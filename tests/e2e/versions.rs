@@ -214,6 +214,28 @@ fn a_version_that_is_not_there_or_not_free_is_refused_and_nothing_changes() {
 }
 
 #[test]
+fn of_two_swaps_at_once_one_is_done_and_the_other_is_done_after_it_or_refused() {
+    let world = two_probes();
+    let root = &world.root;
+    root.upload(PROBE, &in_version("probe", "3.0.0")).expect(204);
+    for _ in 0..10 {
+        let answers = thread::scope(|scope| {
+            let both = ["2.0.0", "3.0.0"].map(|version| scope.spawn(move || swap(root, version)));
+            both.map(|one| one.join().unwrap())
+        });
+        let done = answers.iter().filter(|answer| answer.status == 204).count();
+        assert!(done >= 1, "{answers:?}");
+        for refused in answers.iter().filter(|answer| answer.status != 204) {
+            assert_eq!(refused.status, 503, "{refused:?}");
+            assert!(refused.errors().contains("try again"), "{refused:?}");
+        }
+        let (asked, running) = versions(root);
+        assert_eq!(asked, running, "the version that was stored last serves");
+        swap(root, "1.0.0").expect(204);
+    }
+}
+
+#[test]
 fn the_catalog_shows_every_version_and_a_version_in_use_stays() {
     let world = two_probes();
     let root = &world.root;
@@ -400,6 +422,11 @@ fn a_rollback_is_shown_at_the_mount() {
     let rolled_back = state();
     assert_eq!((&rolled_back["from"], &rolled_back["to"]), (&json!("2.0.0"), &json!("1.0.0")));
     assert!(rolled_back["reason"].as_str().unwrap().contains("crashed 4 times"), "{rolled_back}");
+    let metrics = root.read("sys/metrics").expect(200);
+    let gauges = metrics.body["Gauges"].as_array().unwrap();
+    let rollback = gauges.iter().find(|one| one["Name"] == "bulkhead_mount_plugin_rollback");
+    let labels = json!({ "mount": "third/", "status": "rolled-back" });
+    assert_eq!(rollback.expect("the metric is there")["Labels"], labels);
     swap(root, "3.0.0").expect(204);
     assert_eq!(state(), Value::Null, "the next swap forgets the last rollback");
     crash_until("failed");

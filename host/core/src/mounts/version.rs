@@ -137,6 +137,13 @@ pub(crate) struct Rollback {
     pub(crate) reason: String,
 }
 
+impl Rollback {
+    /// Returns the outcome as one word for operators and monitoring.
+    pub(crate) fn status(&self) -> &'static str {
+        if self.is_done { "rolled-back" } else { "failed" }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_false(value: &bool) -> bool {
     !*value

@@ -48,6 +48,8 @@ pub(super) async fn families(core: &Core) -> Result<Families, Failure> {
     let (most, counter) = (each(|quota| quota.max_leases), each(|quota| quota.counter));
     add("quota_lease_count_max", "leases that a quota allows", most);
     add("quota_lease_count_counter", "leases that a quota counts", counter);
+    let about = "1 for a mount whose last swap was taken back, or could not be taken back";
+    add("mount_plugin_rollback", about, rollbacks(core));
     let (stored, may_store) = stored(core).await?;
     add("mount_stored_bytes", "bytes that a mount stores", stored);
     add("mount_stored_bytes_max", "bytes that a mount may store", may_store);
@@ -68,6 +70,17 @@ async fn stored(core: &Core) -> Result<(Vec<Sample>, Vec<Sample>), Failure> {
     Ok((each(&stored), each(&|mount| mount.compartment.limits().stored_bytes)))
 }
 
+/// Returns one sample for each mount with an automatic rollback since its last swap.
+fn rollbacks(core: &Core) -> Vec<Sample> {
+    let all = core.mounts.all();
+    let of_mount = |mount: &Arc<Mount>| {
+        let status = mount.record.rollback.as_ref()?.status();
+        let labels = [("mount", mount.record.path.as_str()), ("status", status)];
+        Some(labelled(1, &labels))
+    };
+    all.iter().filter_map(of_mount).collect()
+}
+
 fn mounts(core: &Core) -> Vec<Sample> {
     let all = core.mounts.all();
     let auth = all.iter().filter(|mount| Class::of(&mount.record.path) == Class::Auth).count();
@@ -76,8 +89,13 @@ fn mounts(core: &Core) -> Vec<Sample> {
         .into()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "no count comes near what a float can hold")]
 fn gauge(value: u64, label: Option<(&str, &str)>) -> Sample {
-    let labels = label.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Sample { labels: labels.into_iter().collect(), reading: Reading::Standing(value as f64) }
+    labelled(value, label.as_slice())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no count comes near what a float can hold")]
+fn labelled(value: u64, labels: &[(&str, &str)]) -> Sample {
+    let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+    let labels = labels.iter().map(owned).collect();
+    Sample { labels, reading: Reading::Standing(value as f64) }
 }

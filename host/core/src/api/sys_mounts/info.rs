@@ -34,7 +34,7 @@ pub(super) fn info(record: &MountRecord, running: Running<'_>) -> Map<String, Va
 fn rollback_state(record: &MountRecord) -> Value {
     let Some(rollback) = &record.rollback else { return Value::Null };
     json!({
-        "status": if rollback.is_done { "rolled-back" } else { "failed" },
+        "status": rollback.status(),
         "from": rollback.from,
         "to": rollback.to,
         "time": timestamp(rollback.time / 1_000),
