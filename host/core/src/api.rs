@@ -31,9 +31,12 @@ mod sys_audit;
 mod sys_auth;
 mod sys_capabilities;
 mod sys_health;
+mod sys_host_info;
 mod sys_init;
+mod sys_internal_help;
 mod sys_internal_specs_openapi;
 mod sys_internal_ui_mounts;
+mod sys_internal_ui_resultant_acl;
 mod sys_leader;
 mod sys_leases;
 mod sys_locked_users;
@@ -87,6 +90,9 @@ fn endpoints() -> Vec<Endpoint> {
         sys_auth::rows(),
         sys_remount::rows(),
         sys_internal_ui_mounts::rows(),
+        sys_internal_help::rows(),
+        sys_internal_ui_resultant_acl::rows(),
+        sys_host_info::rows(),
         sys_internal_specs_openapi::rows(),
         sys_leases::rows(),
         sys_locked_users::rows(),

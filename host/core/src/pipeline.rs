@@ -113,8 +113,19 @@ async fn dispatch(
         (None, Ok(caller)) => {
             attempt_with_retries(core, request, destination, Some(caller), trail).await
         }
-        (_, Err(failure)) => Err(failure.clone()),
+        (_, Err(failure)) => Err(match destination {
+            // The path is known to everybody, and only the method is wrong.
+            Err(unknown) if is_wrong_method(unknown) && table.is_open(&request.path) => {
+                unknown.clone()
+            }
+            _ => failure.clone(),
+        }),
     }
+}
+
+/// Reports whether a path is known and does not answer the method of the request.
+fn is_wrong_method(unknown: &Failure) -> bool {
+    unknown.kind == Kind::UnsupportedOperation
 }
 
 /// Rate-limits callers without a valid token. Requests over the limit are refused and not audited.
@@ -217,7 +228,7 @@ struct Progress<'a, 'b> {
     turn: &'a Turn,
 }
 
-/// Makes an attempt; the step numbers are from `docs/architecture.md` §3.
+/// Makes an attempt; the numbers of the groups are from `docs/architecture.md` §3.
 async fn attempt(
     core: &Arc<Core>,
     request: &Request,

@@ -210,7 +210,7 @@ impl<A: Answerer> HttpFrontend<A> {
         let is_counted = self.trusts(arrival.origin) || head.version >= Version::HTTP_2;
         let counted =
             is_counted.then(|| self.concurrency.admit(remote.ip())).transpose()?.map(Arc::new);
-        let Target { verb, path } = target::read(&head.method, head.uri.path())?;
+        let Target { verb, path } = target::read(&head.method, head.uri.path(), head.uri.query())?;
         let token = headers::token(&head.headers)?;
         // From here on a malformed query or body becomes a request with a refusal, which the audit
         // log records. The rate limits below are not recorded.

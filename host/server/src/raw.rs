@@ -34,7 +34,7 @@ impl<A: Answerer> HttpFrontend<A> {
                 let place = self.answerer.raw_place(path.strip_prefix("/v1/")?)?;
                 // Rows are looked up by the canonical path, so that no other spelling bypasses a
                 // row. An invalid path has no place here and is refused as an API path.
-                let target = target::read(&Method::GET, path).ok()?;
+                let target = target::read(&Method::GET, path, None).ok()?;
                 (!self.answerer.is_row(&target.path)).then_some(place)
             }
         }

@@ -16,6 +16,9 @@ use std::borrow::Cow;
 /// of memory.
 const PARAMETERS_MAX: usize = 1_000;
 
+/// Path of the descriptions of all paths.
+const HELP: &str = "sys/internal/help/";
+
 /// The verb and path of the request line, without the query.
 #[derive(Debug, PartialEq)]
 pub struct Target {
@@ -25,22 +28,35 @@ pub struct Target {
     pub path: String,
 }
 
-/// Parses the verb and the path, which is still escaped.
+/// Parses the verb and the path, which is still escaped. A request for help becomes a read of the
+/// path below [`HELP`].
 ///
 /// # Errors
 /// 404 outside `/v1/`; 400 for an invalid path, or for a write to a path that ends in `/`; 405 for
 /// an unknown verb.
-pub fn read(method: &Method, path: &str) -> Result<Target, Failure> {
+pub fn read(method: &Method, path: &str, query: Option<&str>) -> Result<Target, Failure> {
     let raw =
         path.strip_prefix("/v1/").filter(|rest| !rest.is_empty()).ok_or_else(Failure::absent)?;
-    let verb = verb_of(method)?;
+    let is_help = asks_for_help(method, query.unwrap_or_default());
+    let verb = if is_help { Verb::Read } else { verb_of(method)? };
     if verb == Verb::Write && raw.ends_with('/') {
         return Err(Failure::invalid(
             "cannot write to a path ending in '/'; leave the last slash out",
         ));
     }
     let path = canonical_path(&decode_path(raw)?).map_err(Failure::invalid)?;
-    Ok(Target { verb, path })
+    Ok(Target { verb, path: if is_help { format!("{HELP}{path}") } else { path } })
+}
+
+/// Reports whether a request asks for the description of its path: by the method `HELP`, or by GET
+/// or LIST with `help=true`.
+fn asks_for_help(method: &Method, query: &str) -> bool {
+    let is_asked = || query.split('&').any(|pair| pair.strip_prefix("help=").is_some_and(is_true));
+    match method.as_str() {
+        "HELP" => true,
+        "GET" | "HEAD" | "LIST" => is_asked(),
+        _ => false,
+    }
 }
 
 /// Parses the still escaped query of a read, list or delete. `GET` with `list=true` becomes a list.
@@ -140,25 +156,28 @@ fn decode_parameter(text: &str) -> Result<String, Failure> {
     })
 }
 
-/// Takes `list`, `help` and `scan` out of the fields. Help and scan are refused instead of ignored:
-/// a read in their place could issue a credential that the caller did not ask for.
+/// Takes `list`, `help` and `scan` out of the fields. Scan is refused instead of ignored: a read in
+/// its place could issue a credential that the caller did not ask for. So is help with a delete.
 fn take_controls(verb: Verb, fields: &mut Map<String, Value>) -> Result<Verb, Failure> {
-    let list = take_flag(fields, "list")?;
-    for name in ["help", "scan"] {
-        if take_flag(fields, name)? {
-            return Err(unsupported(&format!(
-                "{name:?} is not served by this version; leave the parameter out"
-            )));
-        }
+    let (list, help) = (take_flag(fields, "list")?, take_flag(fields, "help")?);
+    if take_flag(fields, "scan")? {
+        return Err(unsupported("\"scan\" is not served by this version; leave the parameter out"));
     }
-    Ok(if verb == Verb::Read && list { Verb::List } else { verb })
+    if help && verb == Verb::Delete {
+        return Err(unsupported("a delete has no \"help\"; send GET with help=true"));
+    }
+    Ok(if verb == Verb::Read && list && !help { Verb::List } else { verb })
+}
+
+fn is_true(text: &str) -> bool {
+    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
 }
 
 fn take_flag(fields: &mut Map<String, Value>, name: &str) -> Result<bool, Failure> {
     match fields.remove(name) {
         None => Ok(false),
         Some(Value::String(text)) => match text.as_str() {
-            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+            text if is_true(text) => Ok(true),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
             _ => Err(Failure::invalid(format!(
                 "query parameter {name:?} must be true or false, and is {text:?}"
@@ -184,7 +203,7 @@ mod tests {
     }
 
     fn line(method: &Method, path: &str, asked: Option<&str>) -> Result<Line, Failure> {
-        let Target { verb, path } = read(method, path)?;
+        let Target { verb, path } = read(method, path, asked)?;
         let (verb, fields) = query(verb, asked)?;
         Ok(Line { verb, path, fields })
     }
@@ -200,7 +219,7 @@ mod tests {
     #[test]
     fn methods_become_verbs() {
         let verb = |name: &str| {
-            read(&Method::from_bytes(name.as_bytes()).unwrap(), "/v1/a/b").map(|t| t.verb)
+            read(&Method::from_bytes(name.as_bytes()).unwrap(), "/v1/a/b", None).map(|t| t.verb)
         };
         assert_eq!(verb("GET"), Ok(Verb::Read));
         assert_eq!(verb("HEAD"), Ok(Verb::Read));
@@ -276,7 +295,12 @@ mod tests {
 
     #[test]
     fn help_and_scan_never_become_a_plain_read() {
-        assert_eq!(status(get("/v1/a", "help=1")), 405);
+        let help = get("/v1/a", "help=1&list=true").unwrap();
+        assert_eq!((help.verb, help.path.as_str()), (Verb::Read, "sys/internal/help/a"));
+        let method = Method::from_bytes(b"HELP").unwrap();
+        assert_eq!(line(&method, "/v1/a", None).unwrap().path, "sys/internal/help/a");
+        assert_eq!(status(line(&Method::DELETE, "/v1/a", Some("help=1"))), 405);
+        assert_eq!(status(get("/v1/a", "help=maybe")), 400);
         assert_eq!(status(get("/v1/a", "scan=true")), 405);
         assert_eq!(get("/v1/a", "help=0").unwrap().fields, Map::new());
     }

@@ -19,6 +19,9 @@ use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
+/// The error for a token that does not hold.
+const UNKNOWN_TOKEN: &str = "bad token: the token in the body is unknown, expired or revoked";
+
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let token = || required("token", FieldKind::String, "the token in question").secret();
@@ -89,9 +92,7 @@ pub(super) async fn by_token(call: &mut Call<'_>) -> Result<Named, Failure> {
     }
     match tokens::by_token(&call.core.store, call.unit, &text).await? {
         Some(token) => Ok(Named { text, token }),
-        None => {
-            Err(Failure::denied("bad token: the token in the body is unknown, expired or revoked"))
-        }
+        None => Err(Failure::invalid(UNKNOWN_TOKEN)),
     }
 }
 
@@ -108,11 +109,15 @@ async fn by_accessor(call: &mut Call<'_>) -> Result<Named, Failure> {
 
 /// `POST auth/token/lookup`. Without `token`, looks up the calling token.
 async fn lookup(mut call: Call<'_>) -> Result<Reply, Failure> {
-    let named = if call.fields.text("token").is_empty() {
-        calling_token(&call)
-    } else {
-        by_token(&mut call).await?
-    };
+    if call.fields.text("token").is_empty() {
+        let named = calling_token(&call);
+        return show(call, named).await;
+    }
+    // Clients of this API tell a token that has ended by the status of its lookup.
+    let named = by_token(&mut call).await.map_err(|failure| match failure.kind {
+        Kind::InvalidRequest => Failure::denied(failure.message),
+        _ => failure,
+    })?;
     show(call, named).await
 }
 
@@ -181,13 +186,14 @@ async fn revoke_self(call: Call<'_>) -> Result<Reply, Failure> {
     begin_end(call.unit, call.caller, Ending::WithChildren)
 }
 
-/// Ends the token that the body names. A token that does not exist counts as revoked. A token that
-/// is already ending is ended again, because this answer, too, promises that all its children are
-/// refused.
+/// Ends the token that the body names. A token that does not exist counts as revoked, except where
+/// its children are to stay, which only a token that exists can have. A token that is already
+/// ending is ended again, because this answer, too, promises that all its children are refused.
 async fn revoke_named(call: Call<'_>, ending: Ending) -> Result<Reply, Failure> {
     let text = Secret::new(call.fields.text("token"));
     match tokens::find(&call.core.store, call.unit, &text).await? {
         Some(token) => begin_end(call.unit, &token, ending),
+        None if ending == Ending::Alone => Err(Failure::invalid(UNKNOWN_TOKEN)),
         None => Ok(Body::Nothing.into()),
     }
 }
@@ -316,9 +322,7 @@ fn describe(text: &Secret, token: &Caller, now_ms: u64) -> Map<String, Value> {
     put("renewable", json!(record.renewable));
     put("entity_id", json!(record.entity_id));
     put("type", json!(token.kind.word()));
-    if record.expires.is_some() && token.kind == TokenType::Service {
-        put("issue_time", timestamp(record.issued));
-    }
+    put("issue_time", timestamp(record.issued));
     if let Some(renewed) = record.last_renewal {
         put("last_renewal", timestamp(renewed));
         put("last_renewal_time", json!(renewed));

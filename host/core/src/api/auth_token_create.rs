@@ -29,7 +29,6 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .fields(creation_fields())
             .handled_by(create),
         write("auth/token/create-orphan", "make a token without a parent")
-            .needs_sudo()
             .fields(creation_fields())
             .handled_by(create_orphan),
         write("auth/token/create/{role_name}", "make a token as a role says")

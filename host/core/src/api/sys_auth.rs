@@ -44,7 +44,7 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
 
 /// `GET sys/auth/:path`.
 async fn read(call: Call<'_>) -> Result<Reply, Failure> {
-    read_in(Class::Auth, &call)
+    read_in(Class::Auth, &call, call.fields.text("path"))
 }
 
 /// `POST sys/auth/:path`.

@@ -6,7 +6,7 @@
 use super::auth_token;
 use super::call::Call;
 use super::reply::{Body, Reply};
-use super::row::{Endpoint, required, write};
+use super::row::{Endpoint, field, required, write};
 use crate::tokens::{self, TokenRecord};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
@@ -22,10 +22,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
         ..required("paths", FieldKind::CommaList, "the paths in question")
     };
     let token = required("token", FieldKind::String, "the token in question").secret();
+    let own_token = field("token", FieldKind::String, "ignored; libraries send it").secret();
     let accessor = required("accessor", FieldKind::String, "names the token in question");
     vec![
         write("sys/capabilities-self", "what the calling token may do")
-            .fields([paths()])
+            .fields([own_token, paths()])
             .handled_by(of_caller),
         write("sys/capabilities", "what a token may do")
             .fields([token, paths()])

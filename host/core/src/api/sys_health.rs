@@ -42,8 +42,12 @@ fn codes() -> Vec<Field> {
 async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
     let SealedCall { seal, fields: codes, .. } = call;
     let status = seal.status().await?;
-    for (name, value) in codes.all().iter().filter(|(name, _)| name.ends_with("code")) {
-        code(name, value)?;
+    for (name, value) in codes.all() {
+        if name.ends_with("code") {
+            code(name, value)?;
+        } else {
+            flag(name, value)?;
+        }
     }
     let writes = seal.core().is_none_or(|core| is_of_use(&core));
     let answered = match (status.config, status.sealed) {
@@ -58,7 +62,8 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
     let mut body = json!({
         "initialized": status.config.is_some(),
         "sealed": status.sealed,
-        "standby": false,
+        // A sealed node serves nothing, and monitoring counts it among the nodes that stand by.
+        "standby": status.sealed,
         "performance_standby": false,
         "replication_performance_mode": "disabled",
         "replication_dr_mode": "disabled",
@@ -92,6 +97,16 @@ fn is_of_use(core: &Arc<Core>) -> bool {
 /// Returns the status code for a state: the caller's choice, or the usual code.
 fn status_code(codes: Fields<'_>, name: &str, usual: u16) -> Result<u16, Failure> {
     codes.get(name).map_or(Ok(usual), |value| code(name, value))
+}
+
+/// Checks a parameter without effect that is a flag. An empty value is allowed, because a query may
+/// have the bare name.
+fn flag(name: &str, value: &Value) -> Result<(), Failure> {
+    let text = value.as_str().unwrap_or_default();
+    if matches!(text, "" | "true" | "false" | "1" | "0") {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!("{name} {} is no flag; give true or false", quoted(text))))
 }
 
 /// Parses the status code of a parameter.

@@ -17,7 +17,7 @@ use bulkhead_sandbox::Maker;
 use bulkhead_wire::description::{FieldKind, Route};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::{Body, Response};
-use openapi::Served;
+pub(super) use openapi::{Served, document};
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -67,7 +67,7 @@ async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
         let host = Served { below: "", routes: call.rows.routes() };
         let engines = engines.iter().map(|(below, _, routes)| Served { below, routes });
         let served: Vec<Served<'_>> = std::iter::once(host).chain(engines).collect();
-        openapi::document(&served).to_string().into_bytes()
+        document(&served).to_string().into_bytes()
     });
     Ok(Response { status: 200, body: Body::Document(document), retry_after: None })
 }

@@ -31,7 +31,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
 
 /// `GET sys/internal/ui/mounts`.
 async fn list(call: PublicCall<'_>) -> Result<Response, Failure> {
-    let PublicCall { core, acl, .. } = call;
+    let PublicCall { core, acl, request, .. } = call;
+    if acl.is_none() && request.token.is_some() {
+        return Err(Failure::denied("bad token: it is unknown, expired or revoked"));
+    }
     let seen = |class| {
         let mut seen = Map::new();
         for one in serving(core, class) {
@@ -46,7 +49,7 @@ async fn list(call: PublicCall<'_>) -> Result<Response, Failure> {
     };
     let (secret, auth) = (seen(Class::Secret), seen(Class::Auth));
     let data = [("secret".to_owned(), secret.into()), ("auth".to_owned(), auth.into())];
-    Ok(public_data(call.request, Map::from_iter(data)))
+    Ok(public_data(request, Map::from_iter(data)))
 }
 
 /// `GET sys/internal/ui/mounts/:path`.

@@ -1,36 +1,48 @@
-//! `sys/leader` and `sys/step-down`: every node answers every request, so there is no leader and
-//! nothing to step down from.
+//! `sys/leader`, `sys/ha-status` and `sys/step-down`: every node answers every request, so there is
+//! no leader and nothing to step down from.
 
 use super::call::{Call, SealedCall};
 use super::reply::{Body, Reply};
 use super::row::{Endpoint, read, write};
-use crate::sealing::sealed;
+use super::sys_host_info::hostname;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         read("sys/leader", "which node answers").while_sealed(leader),
+        read("sys/ha-status", "the nodes of the service").handled_by(ha_status),
         write("sys/step-down", "nothing: every node answers").needs_sudo().handled_by(step_down),
     ]
 }
 
 /// `GET sys/leader` (decision H16). The embedded store belongs to a single node.
 async fn leader(call: SealedCall<'_>) -> Result<Response, Failure> {
-    if call.seal.core().is_none() {
-        return Err(sealed());
-    }
     let body = json!({
         "ha_enabled": false,
-        "is_self": true,
+        "is_self": call.seal.core().is_some(),
         "leader_address": call.seal.settings().api_address,
         "leader_cluster_address": "",
         "performance_standby": false,
         "performance_standby_last_remote_wal": 0,
     });
     Ok(Response::bare(200, body))
+}
+
+/// `GET sys/ha-status`. The embedded store belongs to a single node.
+async fn ha_status(call: Call<'_>) -> Result<Reply, Failure> {
+    let settings = &call.core.process.settings;
+    let node = json!({
+        "hostname": hostname().await,
+        "api_address": settings.api_address,
+        "cluster_address": "",
+        "active_node": true,
+        "last_echo": Value::Null,
+        "version": settings.reported_version,
+    });
+    Ok(Body::Copied(Map::from_iter([("nodes".to_owned(), json!([node]))])).into())
 }
 
 /// `POST sys/step-down`.

@@ -23,13 +23,16 @@ pub(super) use mount_path::path;
 use serving::{Serving, serving};
 pub(super) use tune::{read_tuning_in, tune_in, tuning_fields};
 
+/// Prefix of the paths of auth methods.
+const AUTH: &str = "auth/";
+
 /// The rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let (one, tuned, tuned_auth) =
         ("sys/mounts/{path+}", "sys/mounts/{path+}/tune", "sys/mounts/auth/{path+}/tune");
     vec![
         row::read("sys/mounts", "all secrets engines").handled_by(list),
-        row::read(one, "one secrets engine").fields([path()]).handled_by(read),
+        row::read(one, "one secrets engine or auth method").fields([path()]).handled_by(read),
         row::write(one, "mount a secrets engine").fields(enabling_fields()).handled_by(enable),
         row::delete(one, "end all leases of a mount and delete it")
             .with_effect()
@@ -55,9 +58,12 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(list_in(Class::Secret, &call))
 }
 
-/// `GET sys/mounts/:path`.
+/// `GET sys/mounts/:path`. The path of an auth method begins with `auth/`.
 async fn read(call: Call<'_>) -> Result<Reply, Failure> {
-    read_in(Class::Secret, &call)
+    match call.fields.text("path").strip_prefix(AUTH) {
+        Some(method) => read_in(Class::Auth, &call, method),
+        None => read_in(Class::Secret, &call, call.fields.text("path")),
+    }
 }
 
 /// `POST sys/mounts/:path`.
@@ -99,8 +105,8 @@ pub(super) fn list_in(class: Class, call: &Call<'_>) -> Reply {
 }
 
 /// Returns the mount of a class at a path.
-pub(super) fn read_in(class: Class, call: &Call<'_>) -> Result<Reply, Failure> {
-    Ok(Body::Data(Serving::at(call.core, class, call.fields.text("path"))?.info()).into())
+pub(super) fn read_in(class: Class, call: &Call<'_>, path: &str) -> Result<Reply, Failure> {
+    Ok(Body::Copied(Serving::at(call.core, class, path)?.info()).into())
 }
 
 /// Disables a mount of a class.

@@ -46,11 +46,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
         text("runtime", "must be empty: a component has no container"),
     ];
     vec![
-        row::read("sys/plugins/catalog", "every plugin").handled_by(list_all),
+        row::read("sys/plugins/catalog", "every plugin").needs_sudo().handled_by(list_all),
         row::list("sys/plugins/catalog/{type}", "names of the plugins of a type")
+            .needs_sudo()
             .fields([kind()])
             .handled_by(list),
-        row::read(one, "a plugin").fields(here()).handled_by(read),
+        row::read(one, "a plugin").needs_sudo().fields(here()).handled_by(read),
         // Effectful: a component is compiled outside of this process, and its bytes are stored
         // before its row.
         row::write(one, "register the component in the body or the plugin directory")

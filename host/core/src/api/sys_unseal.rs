@@ -32,6 +32,10 @@ async fn unseal(call: SealedCall<'_>) -> Result<Response, Failure> {
         ));
     }
     if fields.flag("reset", false) {
+        if seal.core().is_some() {
+            let message = "the service is open: there are no shares to forget; seal it first";
+            return Err(Failure::invalid(message));
+        }
         seal.forget_shares(remote)?;
         return sys_seal_status::show(seal).await;
     }

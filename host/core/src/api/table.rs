@@ -46,6 +46,17 @@ impl HostTable {
         }
     }
 
+    /// Reports whether an endpoint at that path answers callers without a token, with any method.
+    pub(crate) fn is_open(&self, path: &str) -> bool {
+        let verbs = [Verb::Read, Verb::Write, Verb::Delete, Verb::List, Verb::Patch];
+        verbs.into_iter().any(|verb| match self.table.find(verb, path) {
+            Match::Row { index, .. } => {
+                self.endpoints.get(index).is_some_and(|found| found.route.unauthenticated)
+            }
+            Match::NoVerb | Match::NoPath => false,
+        })
+    }
+
     /// Returns all rows. A field that any row marks secret is secret in the answers of all rows.
     pub(crate) fn rows(&self) -> &Table {
         &self.table

@@ -72,6 +72,15 @@ pub struct Granted {
     pub policies: Arc<[Arc<str>]>,
 }
 
+/// Rules by their paths, each with the capabilities of its closest policies.
+#[derive(Debug)]
+pub struct ListedRules {
+    /// Paths without wildcards.
+    pub exact: BTreeMap<String, Vec<String>>,
+    /// Patterns with wildcards, without a `*` at the end.
+    pub patterns: BTreeMap<String, Vec<String>>,
+}
+
 /// A rule that is skipped for a caller because the caller's value must not stand in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
@@ -129,6 +138,18 @@ impl Acl {
             }
         }
         (Self { held: Held::Rules(Rules::of(joined, denials)) }, skipped)
+    }
+
+    /// Returns the rules, for a user interface that shows only the allowed actions. `None` for the
+    /// root policy, which has no rules.
+    #[must_use]
+    pub fn listed(&self) -> Option<ListedRules> {
+        let Held::Rules(rules) = &self.held else { return None };
+        let listed = |(path, access): (&str, &access::Access)| (path.to_owned(), access.shown());
+        Some(ListedRules {
+            exact: rules.exact_paths().map(listed).collect(),
+            patterns: rules.patterns().map(listed).collect(),
+        })
     }
 
     /// Returns the root policy: everything is allowed.

@@ -33,9 +33,9 @@ pub(crate) const MOVED: [(&str, &str); 6] = [
     ("sys/rotate/keyring", "sys/rotate"),
 ];
 
-/// The two paths for tuning an auth method; only the second path needs `sudo`. A grant for either
-/// path does not apply to the other path. A deny for either path applies to both.
-const TUNED: [&str; 2] = ["sys/mounts/auth", "sys/auth"];
+/// The two paths for reading and tuning an auth method; only the second path needs `sudo`. A grant
+/// for either path does not apply to the other path. A deny for either path applies to both.
+const METHODS: [&str; 2] = ["sys/mounts/auth", "sys/auth"];
 
 /// A second path of the object of a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,14 +75,13 @@ pub(crate) fn other_path(path: &str) -> Option<OtherPath> {
     if let Some((path, base)) = in_new_place(path) {
         return Some(OtherPath { path, base, decides: true, is_newer: true });
     }
-    let tuned = path.strip_suffix("/tune")?;
-    let [old, new] = TUNED;
-    let (mount, base, is_newer) = match below(tuned, old) {
+    let [old, new] = METHODS;
+    let (mount, base, is_newer) = match below(path, old) {
         Some(mount) => (mount, new, true),
-        None => (below(tuned, new)?, old, false),
+        None => (below(path, new)?, old, false),
     };
     (!mount.is_empty()).then(|| OtherPath {
-        path: format!("{base}{mount}/tune"),
+        path: format!("{base}{mount}"),
         base,
         decides: false,
         is_newer,
@@ -166,7 +165,7 @@ mod tests {
             assert_eq!((other.path.as_str(), other.decides), (new, true));
             assert_eq!(other_path(new), None);
         }
-        for alone in ["sys/policyx", "sys/renewal", "sys/mounts/auth/x", "sys/auth/tune", "a/b"] {
+        for alone in ["sys/policyx", "sys/renewal", "sys/mounts/auth", "sys/auth", "a/b"] {
             assert_eq!(other_path(alone), None, "{alone}");
         }
     }

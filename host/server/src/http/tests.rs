@@ -231,7 +231,7 @@ async fn what_cannot_be_read_behind_path_and_token_reaches_the_service_to_be_rec
         ("GET", "/v1/a", ("x-vault-wrap-ttl", "60"), "", 400),
         ("GET", "/v1/a?list=perhaps", ("", ""), "", 400),
         ("DELETE", "/v1/a?x=%ff", ("", ""), "", 400),
-        ("GET", "/v1/a?help=1", ("", ""), "", 405),
+        ("DELETE", "/v1/a?help=1", ("", ""), "", 405),
     ];
     for version in [Version::HTTP_11, Version::HTTP_2] {
         for (method, path, (header, value), content, status) in cases {

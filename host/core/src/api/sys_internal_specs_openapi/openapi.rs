@@ -7,16 +7,16 @@ use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use serde_json::{Map, Value, json};
 
 /// Rows that are served below a path.
-pub(super) struct Served<'a> {
+pub(in crate::api) struct Served<'a> {
     /// Path above the rows: empty for the host, `database/` for a mount, `{database_mount_path}/`
     /// for any mount of an engine.
-    pub(super) below: &'a str,
+    pub(in crate::api) below: &'a str,
     /// The rows, with paths relative to `below`.
-    pub(super) routes: &'a [Route],
+    pub(in crate::api) routes: &'a [Route],
 }
 
 /// Builds the document of everything in `served`.
-pub(super) fn document(served: &[Served<'_>]) -> Value {
+pub(in crate::api) fn document(served: &[Served<'_>]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     let mut schemas = shared_schemas();
     for (below, route) in

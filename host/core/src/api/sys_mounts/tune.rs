@@ -27,7 +27,7 @@ pub(crate) fn tuning_fields() -> Vec<Field> {
 /// Returns the effective settings of a mount of a class.
 pub(crate) fn read_tuning_in(class: Class, call: &Call<'_>) -> Result<Reply, Failure> {
     let serving = Serving::at(call.core, class, call.fields.text("path"))?;
-    Ok(Body::Data(serving.effective_config(call.core.lifetimes)).into())
+    Ok(Body::Copied(serving.effective_config(call.core.lifetimes)).into())
 }
 
 /// Changes the settings of a mount of a class.

@@ -35,6 +35,11 @@ impl Access {
         self.granting.get(&capability)
     }
 
+    /// Returns the capabilities as words; `deny` alone if the access denies everything.
+    pub(super) fn shown(&self) -> Vec<String> {
+        if self.denies { vec![Capability::Deny.word().to_owned()] } else { self.words.to_vec() }
+    }
+
     /// Returns true if any capability is granted.
     pub(super) fn allows(&self) -> bool {
         !self.words.is_empty()

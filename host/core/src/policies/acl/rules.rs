@@ -110,6 +110,16 @@ impl Rules {
         self.exact.len() + self.ranked.len() + self.denials.len()
     }
 
+    /// Returns the paths without wildcards, each with its access.
+    pub(super) fn exact_paths(&self) -> impl Iterator<Item = (&str, &Access)> {
+        self.exact.iter().map(|(path, access)| (path.as_str(), access))
+    }
+
+    /// Returns the patterns with wildcards, without the `*` at the end, each with its access.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = (&str, &Access)> {
+        self.ranked.iter().map(|(pattern, access)| (pattern.body(), access))
+    }
+
     /// Finds the rules for the object at `path`.
     pub(super) fn ruling(&self, path: &str) -> Ruling<'_> {
         self.ruling_by(path, Self::counting)
