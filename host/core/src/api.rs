@@ -49,6 +49,7 @@ mod sys_plugins_runtimes;
 mod sys_policies;
 mod sys_policies_password;
 mod sys_quotas_lease_count;
+mod sys_quotas_rate_limit;
 mod sys_remount;
 mod sys_rotate;
 mod sys_seal_status;
@@ -100,6 +101,7 @@ fn endpoints() -> Vec<Endpoint> {
         sys_policies::rows(),
         sys_policies_password::rows(),
         sys_quotas_lease_count::rows(),
+        sys_quotas_rate_limit::rows(),
         sys_plugins_catalog::rows(),
         sys_plugins_pins::rows(),
         sys_plugins_reload::rows(),

@@ -7,12 +7,13 @@
 //! in lines above. `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! log → random → timestamp → strangers → lockouts → lifetimes → paging → parking → sealing
-//! → passwords → policies → background → permit → catalog → tables → identity → oidc → tokens
-//! → mounts → audit → leases → quotas → settings → process → core → host_services → logins
-//! → lifecycle → seal → api → pipeline → service
+//! log → random → timestamp → client_buckets → strangers → lockouts → lifetimes → paging
+//! → parking → sealing → passwords → policies → background → permit → catalog → tables
+//! → identity → oidc → tokens → mounts → audit → leases → quotas → settings → process → core
+//! → host_services → logins → lifecycle → seal → api → pipeline → service
 //! ```
 //!
+//! - **client_buckets** holds a budget of requests for each client, unaware of what a request is.
 //! - **strangers** rate-limits callers without a token, unaware of the answers.
 //! - **lockouts** counts failed logins by name and auth method, unaware of the reasons.
 //! - **parking** holds requests that wait for a change, unaware of the change.
@@ -26,7 +27,8 @@
 //! - **tokens** identifies callers and ends their tokens; **mounts** maps paths to engines and is
 //!   the only way to a component; **audit** writes the lines of a request; **leases** ends leases
 //!   when they are due. Each module holds only the handles that it needs.
-//! - **quotas** limits the number of leases and login tokens at a path, unaware of their content.
+//! - **quotas** limits the number of leases and login tokens at a path, and the rate of requests,
+//!   unaware of their content.
 //! - **core** combines the modules above in a single value, unaware of its users.
 //! - **host_services** implements the functions that a component's call may use.
 //! - **logins** creates tokens from the results of auth methods, unaware of the methods.
@@ -41,6 +43,7 @@ mod api;
 pub mod audit;
 mod background;
 mod catalog;
+mod client_buckets;
 mod core;
 mod host_services;
 mod identity;

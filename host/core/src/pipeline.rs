@@ -24,6 +24,7 @@ use crate::identity::Standing;
 use crate::lifecycle::Attempts;
 use crate::permit::Permit;
 use crate::policies::acl::Acl;
+use crate::quotas::RateRefusal;
 use crate::tokens::Caller;
 use audit_trail::{AuditTrail, Subject};
 use bulkhead_sandbox::Effect;
@@ -56,6 +57,13 @@ pub(crate) async fn handle(
         return Response::failed(&refused);
     }
 
+    // Nothing of a request over a rate limit is looked at, and it is recorded only if an operator
+    // wants that.
+    let over_the_rate = admit_by_quotas(core, request);
+    if let Some(RateRefusal { failure, is_audited: false }) = over_the_rate {
+        return Response::failed(&failure);
+    }
+
     // 2. The request finds its endpoint or mount, and enters the mount. The caller is not told
     //    whether the destination exists before policy allows the path (decision P11).
     let entered = destination::enter(core, request, found).await;
@@ -72,7 +80,8 @@ pub(crate) async fn handle(
         destination: destination.ok(),
         caller: authenticated.ok(),
     });
-    let served = match &request.refusal {
+    let refusal = over_the_rate.map(|refused| refused.failure);
+    let served = match refusal.as_ref().or(request.refusal.as_ref()) {
         Some(refusal) => Err(refusal.clone()),
         None => dispatch(core, table, request, (destination, authenticated), &mut trail).await,
     };
@@ -140,6 +149,20 @@ async fn admit_stranger(
         }
         _ => Ok(()),
     }
+}
+
+/// Takes a request from the budget of its client, if a rate-limit quota holds the path.
+fn admit_by_quotas(core: &Core, request: &Request) -> Option<RateRefusal> {
+    let rates = &core.quotas.rates;
+    if rates.is_empty() {
+        return None;
+    }
+    let holder = core.mounts.holder(&request.path);
+    let (mount, below) = match &holder {
+        Some((holder, below)) => (holder.uuid.as_str(), *below),
+        None => ("", request.path.as_str()),
+    };
+    rates.admit(&request.path, (mount, below), request.remote).err()
 }
 
 /// The error for a request whose body was not read, because the token or the service became valid

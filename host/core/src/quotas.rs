@@ -1,14 +1,20 @@
-//! Lease-count quotas: limits on the number of leases at a mount, at a path below a mount, or
-//! overall.
+//! Quotas at a mount, at a path below a mount, or overall: limits on the number of leases, and on
+//! the rate of a client's requests.
 //!
-//! Prevents a client in a loop from requesting credentials until the target has no room for users
-//! and the store none for leases. A request over the quota is refused before a component is called,
-//! so that nothing outside changes. Quotas do not know the content of a lease.
+//! A lease-count quota prevents a client in a loop from requesting credentials until the target has
+//! no room for users and the store none for leases. A request over the quota is refused before a
+//! component is called, so that nothing outside changes. Quotas do not know the content of a lease.
 
 mod lease_count;
+mod place;
+pub(crate) mod rate_limit;
+mod rates;
 mod table;
 mod tally;
 
 pub(crate) use lease_count::{LeaseCountQuota, delete, names, put, read};
+pub(crate) use place::QuotaPlace;
+pub(crate) use rate_limit::{RateLimitConfig, RateLimitQuota};
+pub(crate) use rates::RateRefusal;
 pub(crate) use table::{Quotas, Usage};
 pub(crate) use tally::Place;

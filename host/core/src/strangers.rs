@@ -9,12 +9,12 @@
 //! A refusal is delayed. Without the delay a refusal is so cheap that a client in a retry loop
 //! would take the processors and delay every other client.
 
+use crate::client_buckets::ClientBuckets;
 use crate::log::Log;
 use crate::random;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::sync;
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -33,10 +33,6 @@ const MORE_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum number of delayed refusals. Each delayed refusal holds a connection; further refusals
 /// are sent at once.
 const PAUSED_MAX: usize = 256;
-/// Maximum number of clients with their own budget. Further clients share a single budget.
-const CLIENTS_MAX: usize = 10_000;
-/// Minimum interval between removals of clients with a full budget.
-const SWEPT_EVERY: Duration = Duration::from_secs(1);
 /// Minimum interval between log lines about refusals.
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 
@@ -54,13 +50,10 @@ impl Default for Strangers {
 
 #[derive(Default)]
 struct Counted {
-    /// Time at which each client's budget is full again.
-    full_at: HashMap<Client, Instant>,
+    buckets: ClientBuckets,
     /// Number of refusals since the last log line.
     refused: u64,
     told: Option<Instant>,
-    /// Time of the last removal of clients with a full budget.
-    swept: Option<Instant>,
 }
 
 impl Strangers {
@@ -92,16 +85,13 @@ impl Strangers {
     /// Returns the last request to the budget of `remote`'s client, because the client
     /// authenticated.
     pub(crate) fn give_back(&self, remote: IpAddr) {
-        let mut counted = sync::lock(&self.counted);
-        if let Some(full_at) = counted.full_at.get_mut(&Client::of(remote)) {
-            *full_at = full_at.checked_sub(ONE_MORE_AFTER).unwrap_or(*full_at);
-        }
+        sync::lock(&self.counted).buckets.give_back(Client::of(remote), ONE_MORE_AFTER);
     }
 
     fn admit_at(&self, remote: IpAddr, now: Instant, log: &dyn Log) -> Result<(), Failure> {
         let mut counted = sync::lock(&self.counted);
         let next = counted.after_one_more(remote, now, log)?;
-        *counted.full_at(Client::of(remote), now) = next;
+        *counted.buckets.full_at(Client::of(remote), now) = next;
         Ok(())
     }
 
@@ -117,19 +107,6 @@ fn pause() -> Duration {
 }
 
 impl Counted {
-    /// Returns the time at which the client's budget is full again.
-    fn full_at(&mut self, client: Client, now: Instant) -> &mut Instant {
-        if self.full_at.len() >= CLIENTS_MAX
-            && self.swept.is_none_or(|swept| now >= swept + SWEPT_EVERY)
-        {
-            self.full_at.retain(|_, full_at| *full_at > now);
-            self.swept = Some(now);
-        }
-        let is_known = self.full_at.len() < CLIENTS_MAX || self.full_at.contains_key(&client);
-        let key = if is_known { client } else { Client::OTHERS };
-        self.full_at.entry(key).or_insert(now)
-    }
-
     /// Returns the time at which the budget of `remote`'s client would be full again after another
     /// request. The request is not taken.
     ///
@@ -141,7 +118,7 @@ impl Counted {
         now: Instant,
         log: &dyn Log,
     ) -> Result<Instant, Failure> {
-        let next = (*self.full_at(Client::of(remote), now)).max(now) + ONE_MORE_AFTER;
+        let next = (*self.buckets.full_at(Client::of(remote), now)).max(now) + ONE_MORE_AFTER;
         if next <= now + ONE_MORE_AFTER * BURST {
             return Ok(next);
         }
@@ -165,6 +142,7 @@ impl Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client_buckets::CLIENTS_MAX;
     use std::sync::Arc;
 
     #[derive(Default)]
@@ -243,11 +221,11 @@ mod tests {
         let answered = others.filter(|one| strangers.admit_at(*one, now, &log).is_ok()).count();
         assert_eq!(answered, usize::try_from(BURST).unwrap());
         assert!(strangers.admit_at(address(0), now, &log).is_ok(), "it is known");
-        assert!(sync::lock(&strangers.counted).full_at.len() <= CLIENTS_MAX + 1);
+        assert!(sync::lock(&strangers.counted).buckets.len() <= CLIENTS_MAX + 1);
         let later = now + ONE_MORE_AFTER * (BURST + 1);
         strangers.admit_at(address(count), later, &log).unwrap();
         assert_eq!(
-            sync::lock(&strangers.counted).full_at.len(),
+            sync::lock(&strangers.counted).buckets.len(),
             1,
             "those that are full are forgotten"
         );

@@ -10,7 +10,7 @@ use super::row::{self, Endpoint, field};
 use crate::core::Core;
 use crate::mounts::{Class, Holder};
 use crate::paging::Paging;
-use crate::quotas::{self, LeaseCountQuota};
+use crate::quotas::{self, LeaseCountQuota, QuotaPlace};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
@@ -74,7 +74,7 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
     let shown = [
         ("type", json!("lease-count")),
         ("name", json!(name)),
-        ("path", json!(path_of(core, &quota))),
+        ("path", json!(path_of(core, &quota.place))),
         ("max_leases", json!(quota.max_leases)),
         ("counter", json!(counter)),
         ("role", json!("")),
@@ -126,11 +126,11 @@ fn with_fields(
             known.max_leases
         }
     };
-    let (mount, below) = match (fields.has("path"), known) {
-        (false, Some(known)) => (known.mount, known.below),
-        _ => place(core, fields.text("path"))?,
+    let place = match (fields.has("path"), known) {
+        (false, Some(known)) => known.place,
+        _ => lease_place(core, fields.text("path"))?,
     };
-    Ok(LeaseCountQuota { mount, below, max_leases })
+    Ok(LeaseCountQuota { place, max_leases })
 }
 
 fn max_leases(number: i64) -> Result<u32, Failure> {
@@ -140,28 +140,39 @@ fn max_leases(number: i64) -> Result<u32, Failure> {
     })
 }
 
-/// Returns the mount of a path and the rest of the path; both are empty for all mounts.
-fn place(core: &Core, path: &str) -> Result<(String, String), Failure> {
+/// Returns the place of a quota's path.
+///
+/// # Errors
+/// 400 for a path that is below no mount.
+pub(super) fn place(core: &Core, path: &str) -> Result<QuotaPlace, Failure> {
     let path = path.trim_matches('/');
     if path.is_empty() {
-        return Ok((String::new(), String::new()));
+        return Ok(QuotaPlace::default());
     }
-    let Some((Holder { path: mount, uuid }, below)) = core.mounts.holder(path) else {
+    let Some((Holder { uuid: mount, .. }, below)) = core.mounts.holder(path) else {
         return Err(Failure::invalid(format!(
             "invalid mount path {}: give the path of a mount, or one below it",
             quoted(&format!("{path}/"))
         )));
     };
-    let found = core.mounts.by_uuid(&uuid);
-    let is_auth = found.is_some_and(|mount| Class::of(&mount.record.path) == Class::Auth);
-    if is_auth && !below.is_empty() {
-        return Err(Failure::invalid(format!(
+    Ok(QuotaPlace { mount, below: below.to_owned() })
+}
+
+/// Returns the place of a lease-count quota. The tokens of all logins at an auth method are counted
+/// together.
+fn lease_place(core: &Core, path: &str) -> Result<QuotaPlace, Failure> {
+    let place = place(core, path)?;
+    let found = core.mounts.by_uuid(&place.mount);
+    let auth = found.filter(|mount| Class::of(&mount.record.path) == Class::Auth);
+    match auth.filter(|_| !place.below.is_empty()) {
+        None => Ok(place),
+        Some(mount) => Err(Failure::invalid(format!(
             "{} is below an auth method: the tokens of all its logins are counted together; give \
-             the path {mount}",
-            quoted(path)
-        )));
+             the path {}",
+            quoted(path.trim_matches('/')),
+            mount.record.path
+        ))),
     }
-    Ok((uuid, below.to_owned()))
 }
 
 /// Refuses a second quota for the same path, and more than [`MOST_QUOTAS`] quotas.
@@ -175,7 +186,7 @@ async fn check_others(unit: &mut Unit, name: &str, quota: &LeaseCountQuota) -> R
     }
     for other in others {
         let known = quotas::read(unit, &other).await?;
-        if known.is_some_and(|known| known.is_of_path_of(quota)) {
+        if known.is_some_and(|known| known.place == quota.place) {
             return Err(Failure::invalid(format!(
                 "the path has a quota already, {}; change or delete that one",
                 quoted(&other)
@@ -186,10 +197,10 @@ async fn check_others(unit: &mut Unit, name: &str, quota: &LeaseCountQuota) -> R
 }
 
 /// Returns the current path of a quota; `None` if its mount is being removed.
-fn path_of(core: &Core, quota: &LeaseCountQuota) -> Option<String> {
-    if quota.mount.is_empty() {
+pub(super) fn path_of(core: &Core, place: &QuotaPlace) -> Option<String> {
+    if place.mount.is_empty() {
         return Some(String::new());
     }
-    let holder = core.mounts.holders().into_iter().find(|holder| holder.uuid == quota.mount)?;
-    Some(format!("{}{}", holder.path, quota.below))
+    let holder = core.mounts.holders().into_iter().find(|holder| holder.uuid == place.mount)?;
+    Some(format!("{}{}", holder.path, place.below))
 }

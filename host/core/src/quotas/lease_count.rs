@@ -3,6 +3,7 @@
 //! A login token counts as a lease of its auth mount, as in published servers. An auth mount has no
 //! other leases, and no quota applies to a path below an auth mount.
 
+use super::place::QuotaPlace;
 use crate::leases::LEASE_SPACES;
 use crate::tokens;
 use bulkhead_store::{Address, Index, Space, Store, StoreFault, Unit};
@@ -17,11 +18,8 @@ const PREFIX: &str = "quota/lease-count/";
 /// Maximum number of leases at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LeaseCountQuota {
-    /// Row prefix of the mount, so that the quota follows a moved mount; empty for all mounts
-    /// together.
-    pub(crate) mount: String,
-    /// Path below the mount, without slashes at either end; empty for the whole mount.
-    pub(crate) below: String,
+    #[serde(flatten)]
+    pub(crate) place: QuotaPlace,
     /// Maximum number of leases. Reservations and leases with a pending revocation count too,
     /// because their credentials may exist.
     pub(crate) max_leases: u32,
@@ -30,36 +28,13 @@ pub(crate) struct LeaseCountQuota {
 stored!(LeaseCountQuota, "lease-count-quota", reads_stored_lease_count_quotas);
 
 impl LeaseCountQuota {
-    /// Returns true if leases of the mount at the path `below` count. Paths are compared at segment
-    /// borders.
-    pub(super) fn counts(&self, mount: &str, below: &str) -> bool {
-        if self.mount.is_empty() {
-            return true;
-        }
-        let rest = below.strip_prefix(&self.below);
-        self.mount == mount
-            && rest.is_some_and(|rest| {
-                self.below.is_empty() || rest.is_empty() || rest.starts_with('/')
-            })
-    }
-
-    /// Returns the precision of the quota. If several quotas count a lease, the quota with the
-    /// greatest precision applies.
-    pub(super) fn precision(&self) -> (bool, usize) {
-        (!self.mount.is_empty(), self.below.len())
-    }
-
-    /// Returns true if both quotas are for the same path.
-    pub(crate) fn is_of_path_of(&self, other: &Self) -> bool {
-        (&self.mount, &self.below) == (&other.mount, &other.below)
-    }
-
     /// Counts leases and login tokens, up to `max_leases` for each kind of row.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub(crate) async fn count(&self, store: &Store) -> Result<u64, StoreFault> {
-        let prefix = match (self.mount.as_str(), self.below.as_str()) {
+        let QuotaPlace { mount, below } = &self.place;
+        let prefix = match (mount.as_str(), below.as_str()) {
             ("", _) => String::new(),
             (mount, "") => format!("{mount}/"),
             (mount, below) => format!("{mount}/{below}/"),
@@ -68,7 +43,7 @@ impl LeaseCountQuota {
         for space in LEASE_SPACES {
             counted += u64::from(store.count(space, &prefix, self.max_leases).await?);
         }
-        Ok(counted + u64::from(tokens::count_of_logins(store, &self.mount, self.max_leases).await?))
+        Ok(counted + u64::from(tokens::count_of_logins(store, mount, self.max_leases).await?))
     }
 }
 
@@ -111,30 +86,4 @@ pub(crate) async fn names(
     limit: usize,
 ) -> Result<Vec<String>, StoreFault> {
     unit.names(Space::Core, PREFIX, after, limit).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_quota_counts_what_is_at_and_below_its_path() {
-        let quota = |mount: &str, below: &str| LeaseCountQuota {
-            mount: mount.to_owned(),
-            below: below.to_owned(),
-            max_leases: 1,
-        };
-        for (quota, mount, below, is_counted) in [
-            (quota("", ""), "m", "creds/reader", true),
-            (quota("m", ""), "m", "creds/reader", true),
-            (quota("m", ""), "n", "creds/reader", false),
-            (quota("m", "creds"), "m", "creds/reader", true),
-            (quota("m", "creds/reader"), "m", "creds/reader", true),
-            (quota("m", "creds/reader"), "m", "creds/reader2", false),
-            (quota("m", "creds/reader"), "m", "creds", false),
-            (quota("m", "creds/reader"), "n", "creds/reader", false),
-        ] {
-            assert_eq!(quota.counts(mount, below), is_counted, "{quota:?} {mount} {below}");
-        }
-    }
 }

@@ -1,6 +1,8 @@
 //! The quotas of an open store, checked by requests.
 
 use super::lease_count::{LeaseCountQuota, delete, names, read};
+use super::rate_limit;
+use super::rates::RateLimits;
 use super::tally::{Place, Tally};
 use crate::log::{Log, cause};
 use bulkhead_store::Store;
@@ -11,6 +13,8 @@ use tokio::sync::Mutex;
 
 /// All quotas, in memory: a request for a lease reads no quota from the store.
 pub(crate) struct Quotas {
+    /// The rate-limit quotas.
+    pub(crate) rates: RateLimits,
     log: Arc<dyn Log>,
     active: RwLock<Vec<Arc<Active>>>,
     /// Serialises loads, so that of two loads the later result stays.
@@ -35,7 +39,8 @@ struct Active {
 impl Quotas {
     /// Returns an empty table; [`load`](Self::load) fills the table.
     pub(crate) fn new(log: &Arc<dyn Log>) -> Self {
-        Self { log: Arc::clone(log), active: RwLock::default(), reading: Mutex::default() }
+        let (log, rates) = (Arc::clone(log), RateLimits::new(log));
+        Self { rates, log, active: RwLock::default(), reading: Mutex::default() }
     }
 
     /// Loads all quotas, also after a quota was written. Unchanged quotas keep their running count.
@@ -60,14 +65,14 @@ impl Quotas {
             }
         }
         *sync::write(&self.active) = loaded;
-        Ok(())
+        self.rates.load(store).await
     }
 
     /// Returns the running count for the quota's path. If the limit changed, only the running calls
     /// are kept, because the old count stopped at the old limit.
     fn tally_of(&self, quota: &LeaseCountQuota) -> Option<Arc<Tally>> {
         let active = sync::read(&self.active);
-        let found = active.iter().find(|active| active.quota.is_of_path_of(quota))?;
+        let found = active.iter().find(|active| active.quota.place == quota.place)?;
         let is_as_it_was = found.quota == *quota;
         Some(if is_as_it_was {
             Arc::clone(&found.tally)
@@ -107,8 +112,8 @@ impl Quotas {
 
     fn deciding(&self, mount: &str, below: &str) -> Option<Arc<Active>> {
         let active = sync::read(&self.active);
-        let counting = active.iter().filter(|active| active.quota.counts(mount, below));
-        counting.max_by_key(|active| active.quota.precision()).map(Arc::clone)
+        let counting = active.iter().filter(|active| active.quota.place.holds(mount, below));
+        counting.max_by_key(|active| active.quota.place.precision()).map(Arc::clone)
     }
 
     /// Returns the usage of each quota.
@@ -135,16 +140,18 @@ impl Quotas {
         store: &Arc<Store>,
         mount: &str,
     ) -> Result<(), Failure> {
-        let of_mount = |active: &&Arc<Active>| active.quota.mount == mount;
+        let of_mount = |active: &&Arc<Active>| active.quota.place.mount == mount;
         let names: Vec<String> = {
             let active = sync::read(&self.active);
             active.iter().filter(of_mount).map(|active| active.name.clone()).collect()
         };
-        if names.is_empty() {
+        let rates = self.rates.of_mount(mount);
+        if names.is_empty() && rates.is_empty() {
             return Ok(());
         }
         let mut unit = store.begin();
         names.iter().for_each(|name| delete(&mut unit, name));
+        rates.iter().for_each(|name| rate_limit::delete(&mut unit, name));
         unit.commit().await?;
         self.load(store).await
     }

@@ -1,0 +1,212 @@
+//! `sys/quotas/rate-limit` and `sys/quotas/config`: limits on the rate of a client's requests at a
+//! path.
+
+use super::after_commit::AfterCommit;
+use super::call::{Call, Fields};
+use super::reply::{Body, Reply};
+use super::row::{self, Endpoint, field};
+use super::sys_quotas_lease_count::{path_of, place};
+use crate::core::Core;
+use crate::paging::Paging;
+use crate::quotas::{RateLimitConfig, RateLimitQuota, rate_limit};
+use bulkhead_store::Unit;
+use bulkhead_wire::description::FieldKind;
+use bulkhead_wire::failure::{Failure, quoted};
+use serde_json::{Map, Value, json};
+
+const BASE: &str = "sys/quotas/rate-limit";
+const CONFIG: &str = "sys/quotas/config";
+/// Maximum number of quotas. Each request looks through all quotas.
+const MOST_QUOTAS: usize = 1_000;
+/// Maximum length of an interval and of a block, in seconds.
+const LONGEST: u64 = 86_400;
+
+/// Returns the rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let one = format!("{BASE}/{{name}}");
+    let name = || field("name", FieldKind::Name, "name of the quota");
+    let page = [
+        field("after", FieldKind::String, "names after this one only"),
+        field("limit", FieldKind::String, "at most so many names"),
+    ];
+    let settings = [
+        name(),
+        field("path", FieldKind::String, "a mount, or a path below one; empty for all paths"),
+        field("rate", FieldKind::String, "requests of one client in an interval, above 0"),
+        field("interval", FieldKind::Duration, "length of the interval; 1 s unless given"),
+        field(
+            "block_interval",
+            FieldKind::Duration,
+            "for so long a client over the rate is refused altogether; 0 for not at all",
+        ),
+        field("role", FieldKind::String, "a role of an auth method: not supported"),
+        field("inheritable", FieldKind::Bool, "for child namespaces, of which there are none"),
+    ];
+    let audits = "whether refused requests are recorded in the audit log";
+    let config = [
+        field("enable_rate_limit_audit_logging", FieldKind::Bool, audits),
+        field(
+            "enable_rate_limit_response_headers",
+            FieldKind::Bool,
+            "must be false: a refusal tells by Retry-After when to come again",
+        ),
+        field("rate_limit_exempt_paths", FieldKind::CommaList, "paths without a rate limit"),
+    ];
+    vec![
+        row::list(BASE, "names of all rate-limit quotas").fields(page).handled_by(list),
+        row::read(&one, "a rate-limit quota").fields([name()]).handled_by(read),
+        row::write(&one, "write a rate-limit quota").fields(settings).handled_by(write),
+        row::delete(&one, "delete a rate-limit quota").fields([name()]).handled_by(delete),
+        row::read(CONFIG, "the settings of rate-limit quotas").handled_by(read_config),
+        row::write(CONFIG, "change the settings of rate-limit quotas")
+            .fields(config)
+            .handled_by(write_config),
+    ]
+}
+
+/// `LIST sys/quotas/rate-limit`.
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    let Paging { after, limit } = Paging::of(call.fields.all())?;
+    let names = rate_limit::names(call.unit, &after, limit).await?;
+    if names.is_empty() {
+        return Err(Failure::absent());
+    }
+    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
+}
+
+/// `GET sys/quotas/rate-limit/:name`.
+async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
+    let name = fields.text("name");
+    let quota = rate_limit::read(unit, name).await?.ok_or_else(Failure::absent)?;
+    Ok(shown([
+        ("type", json!("rate-limit")),
+        ("name", json!(name)),
+        ("path", json!(path_of(core, &quota.place))),
+        ("rate", json!(quota.rate)),
+        ("interval", json!(quota.interval)),
+        ("block_interval", json!(quota.block_interval)),
+        ("role", json!("")),
+        ("inheritable", json!(false)),
+    ]))
+}
+
+/// `POST sys/quotas/rate-limit/:name`. Fields that are not sent keep their values.
+async fn write(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
+    let name = fields.text("name");
+    let known = rate_limit::read(unit, name).await?;
+    let quota = with_fields(core, fields, known)?;
+    check_others(unit, name, &quota).await?;
+    rate_limit::put(unit, name, &quota)?;
+    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas))
+}
+
+/// `DELETE sys/quotas/rate-limit/:name`.
+async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+    rate_limit::delete(call.unit, call.fields.text("name"));
+    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas))
+}
+
+fn with_fields(
+    core: &Core,
+    fields: Fields<'_>,
+    known: Option<RateLimitQuota>,
+) -> Result<RateLimitQuota, Failure> {
+    if !fields.text("role").is_empty() {
+        return Err(Failure::invalid(
+            "role cannot be limited: the role of a login is known only to its auth method; leave \
+             role out, and give the path of the auth method",
+        ));
+    }
+    if fields.flag("inheritable", false) {
+        return Err(Failure::invalid("inheritable cannot be true: there are no namespaces"));
+    }
+    let known_rate = known.as_ref().map(|known| known.rate);
+    let rate = if fields.has("rate") { Some(rate(fields.text("rate"))?) } else { known_rate };
+    let rate = rate.ok_or_else(|| {
+        Failure::invalid("rate is missing: give the requests that a client may make in an interval")
+    })?;
+    let seconds = |name: &str, known: Option<u64>, least: u64| {
+        let usual = known.unwrap_or(least);
+        let seconds = if fields.has(name) { fields.seconds(name) } else { usual };
+        match (least..=LONGEST).contains(&seconds) {
+            true => Ok(seconds),
+            false => Err(Failure::invalid(format!(
+                "{name} is {seconds} s; it must be {least} s to {LONGEST} s"
+            ))),
+        }
+    };
+    let interval = seconds("interval", known.as_ref().map(|known| known.interval), 1)?;
+    let block = known.as_ref().map(|known| known.block_interval);
+    let block_interval = seconds("block_interval", block, 0)?;
+    let place = match (fields.has("path"), known) {
+        (false, Some(known)) => known.place,
+        _ => place(core, fields.text("path"))?,
+    };
+    Ok(RateLimitQuota { place, rate, interval, block_interval })
+}
+
+/// Parses a rate. A rate of 0 would lock everybody out, and is refused.
+fn rate(text: &str) -> Result<f64, Failure> {
+    let rate = text.parse::<f64>().ok().filter(|rate| (0.001..=1e9).contains(rate));
+    rate.ok_or_else(|| {
+        Failure::invalid(format!(
+            "rate {} is no number from 0.001 to 1000000000; a rate of 0 would refuse every request",
+            quoted(text)
+        ))
+    })
+}
+
+/// Refuses a second quota for the same path, and more than [`MOST_QUOTAS`] quotas.
+async fn check_others(unit: &mut Unit, name: &str, quota: &RateLimitQuota) -> Result<(), Failure> {
+    let others = rate_limit::names(unit, "", usize::MAX).await?;
+    let others: Vec<String> = others.into_iter().filter(|other| other != name).collect();
+    if others.len() >= MOST_QUOTAS {
+        return Err(Failure::invalid(format!(
+            "there are {MOST_QUOTAS} quotas, which is the most; delete one first"
+        )));
+    }
+    for other in others {
+        let known = rate_limit::read(unit, &other).await?;
+        if known.is_some_and(|known| known.place == quota.place) {
+            return Err(Failure::invalid(format!(
+                "the path has a quota already, {}; change or delete that one",
+                quoted(&other)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// `GET sys/quotas/config`.
+async fn read_config(call: Call<'_>) -> Result<Reply, Failure> {
+    let config = rate_limit::read_config(call.unit).await?;
+    Ok(shown([
+        ("enable_rate_limit_audit_logging", json!(config.audits_refusals)),
+        ("enable_rate_limit_response_headers", json!(false)),
+        ("rate_limit_exempt_paths", json!(config.exempt_paths)),
+    ]))
+}
+
+/// `POST sys/quotas/config`. Fields that are not sent keep their values.
+async fn write_config(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { unit, fields, .. } = call;
+    let RateLimitConfig { audits_refusals, exempt_paths } = rate_limit::read_config(unit).await?;
+    let has_paths = fields.has("rate_limit_exempt_paths");
+    let config = RateLimitConfig {
+        audits_refusals: fields.flag("enable_rate_limit_audit_logging", audits_refusals),
+        exempt_paths: if has_paths { fields.list("rate_limit_exempt_paths") } else { exempt_paths },
+    };
+    rate_limit::put_config(unit, &config)?;
+    let asks_for_headers = fields.flag("enable_rate_limit_response_headers", false);
+    let warning = "enable_rate_limit_response_headers has no effect: a refusal tells by Retry-After \
+                   when to come again";
+    let reply = Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas);
+    Ok(reply.with_warnings(asks_for_headers.then(|| warning.to_owned())))
+}
+
+fn shown<const N: usize>(members: [(&str, Value); N]) -> Reply {
+    let data = members.map(|(member, value)| (member.to_owned(), value));
+    Body::Data(Map::from_iter(data)).into()
+}
