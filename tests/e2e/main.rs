@@ -39,6 +39,7 @@ mod postgres;
 mod processes;
 mod quotas;
 mod readme;
+mod recorded;
 mod refusals;
 mod restored;
 mod root_rotation;

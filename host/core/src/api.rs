@@ -30,6 +30,7 @@ mod serve;
 mod sys_audit;
 mod sys_auth;
 mod sys_capabilities;
+mod sys_config_auditing_request_headers;
 mod sys_health;
 mod sys_host_info;
 mod sys_init;
@@ -87,6 +88,7 @@ fn endpoints() -> Vec<Endpoint> {
         sys_unseal::rows(),
         sys_rotate::rows(),
         sys_audit::rows(),
+        sys_config_auditing_request_headers::rows(),
         sys_mounts::rows(),
         sys_auth::rows(),
         sys_remount::rows(),

@@ -25,6 +25,7 @@ mod options;
 mod path;
 mod redaction;
 mod refusal;
+mod request_headers;
 mod settings;
 mod stored;
 pub(crate) mod subject;
@@ -34,6 +35,7 @@ mod writer;
 pub(crate) use device::{Device, Origin};
 pub(crate) use options::option_fields;
 pub(crate) use refusal::Refusal;
+pub(crate) use request_headers::{LONGEST_HEADER_NAME, MOST_HEADERS, RecordedHeader};
 pub use settings::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
 pub(crate) use stored::StoredDevice;
 pub(crate) use unseals::RefusedUnseals;
@@ -45,6 +47,7 @@ use bulkhead_wire::sync;
 use device::Parts;
 use file::{LineFile, Place};
 use hashing::Hashing;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
@@ -56,11 +59,16 @@ pub(crate) enum AuditChange {
     Made(Arc<Device>),
     /// Name of the removed device.
     Removed(String),
+    /// Lower-case name of a request header, and true if its value is hashed; `None` if the header is
+    /// not recorded any more.
+    RequestHeader(String, Option<bool>),
 }
 
 /// The audit of an open store.
 pub(crate) struct Audit {
     devices: RwLock<Devices>,
+    /// The recorded request headers, each with true if its value is hashed.
+    request_headers: RwLock<Arc<BTreeMap<String, bool>>>,
     api_directory: Option<PathBuf>,
     log: Arc<dyn Log>,
 }
@@ -97,6 +105,7 @@ impl Audit {
     ) -> Result<Self, Failure> {
         let audit = Self {
             devices: RwLock::new(Arc::new([])),
+            request_headers: RwLock::new(Arc::new(request_headers::all(store).await?)),
             api_directory: settings.api_directory.clone(),
             log: Arc::clone(log),
         };
@@ -247,6 +256,9 @@ impl Audit {
     /// Applies a committed change.
     pub(crate) fn change(&self, change: AuditChange) {
         let (event, name) = match change {
+            AuditChange::RequestHeader(name, is_hashed) => {
+                return self.record_header(name, is_hashed);
+            }
             AuditChange::Made(device) => {
                 let name = device.settings.name.clone();
                 self.add(device);
@@ -259,6 +271,21 @@ impl Audit {
         };
         self.log.line("info", event, &[("device", name)]);
         self.tell_if_none();
+    }
+
+    /// Returns the recorded request headers, each with true if its value is hashed.
+    pub(crate) fn request_headers(&self) -> Arc<BTreeMap<String, bool>> {
+        Arc::clone(&sync::read(&self.request_headers))
+    }
+
+    fn record_header(&self, name: String, is_hashed: Option<bool>) {
+        let mut headers = sync::write(&self.request_headers);
+        let mut changed = BTreeMap::clone(&headers);
+        match is_hashed {
+            Some(is_hashed) => changed.insert(name, is_hashed),
+            None => changed.remove(&name),
+        };
+        *headers = Arc::new(changed);
     }
 
     /// Adds a device, in use from the next request on.

@@ -24,6 +24,7 @@ use bulkhead_wire::raw::{RawPlace, RawRequest, RawResponse};
 use bulkhead_wire::request::{Head, Request};
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -167,6 +168,13 @@ impl Service {
             Ok(true) => BodyAdmission::Whole,
             Ok(false) | Err(_) => BodyAdmission::Nothing,
         }
+    }
+
+    /// Returns the headers that an operator wants in the audit log, by lower-case name. The value is
+    /// true for a header whose value is hashed.
+    #[must_use]
+    pub fn audited_headers(&self) -> Arc<BTreeMap<String, bool>> {
+        self.seal.core().map(|core| core.audit.request_headers()).unwrap_or_default()
     }
 
     /// Serves one request. Never fails: each failure is a response.

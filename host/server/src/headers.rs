@@ -6,10 +6,12 @@
 
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::request::AuditedHeader;
 use bulkhead_wire::secret::Secret;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Version};
+use std::collections::BTreeMap;
 
 /// Headers that carry only a token. `Authorization: Bearer` is the third way (decision P2).
 const TOKEN_HEADERS: [&str; 2] = ["x-vault-token", "x-secrets-token"];
@@ -20,6 +22,18 @@ pub const LIST_MAX: usize = 32 * 1024;
 
 /// Maximum number of headers. hyper enforces the same maximum for HTTP/1.1.
 const HEADERS_MAX: usize = 100;
+
+/// Returns the headers of a request that an operator wants in the audit log. `wanted` has lower-case
+/// names, each with true if the value is hashed.
+pub fn audited(headers: &HeaderMap, wanted: &BTreeMap<String, bool>) -> Vec<AuditedHeader> {
+    let sent = wanted.iter().filter_map(|(name, is_hashed)| {
+        let mut values = headers.get_all(name.as_str()).iter().peekable();
+        values.peek()?;
+        let values: Vec<_> = values.map(|one| String::from_utf8_lossy(one.as_bytes())).collect();
+        Some(AuditedHeader { name: name.clone(), value: values.join(", "), is_hashed: *is_hashed })
+    });
+    sent.collect()
+}
 
 /// Refuses too many or too large headers.
 ///

@@ -31,6 +31,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode, Version};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -51,6 +52,12 @@ pub(crate) trait Answerer: Send + Sync + 'static {
 
     /// Returns whether the request has a valid token, without consuming a use of the token.
     fn has_token(&self, head: &Head<'_>) -> impl Future<Output = bool> + Send;
+
+    /// Returns the headers that an operator wants in the audit log, by lower-case name. The value
+    /// is true for a header whose value is hashed.
+    fn audited_headers(&self) -> Arc<BTreeMap<String, bool>> {
+        Arc::default()
+    }
 
     /// Returns the plain HTTP place of `path`, the part of the URL path after `/v1/` exactly as
     /// sent.
@@ -79,6 +86,10 @@ impl Answerer for Service {
 
     async fn has_token(&self, head: &Head<'_>) -> bool {
         Self::has_token(self, head).await
+    }
+
+    fn audited_headers(&self) -> Arc<BTreeMap<String, bool>> {
+        Self::audited_headers(self)
     }
 
     fn raw_place(&self, path: &str) -> Option<RawPlace> {
@@ -229,6 +240,7 @@ impl<A: Answerer> HttpFrontend<A> {
             body_bytes,
             is_unread,
             refusal,
+            audited_headers: headers::audited(&head.headers, &self.answerer.audited_headers()),
             remote,
             remote_port,
         };

@@ -27,7 +27,7 @@ fn request_lines() {
             else {
                 return;
             };
-            if let Ok(target) = target::read(&method, uri.path()) {
+            if let Ok(target) = target::read(&method, uri.path(), uri.query()) {
                 // Whatever it asks for is understood or refused.
                 let _ = target::query(target.verb, uri.query());
                 let parts: Vec<&str> = target.path.split('/').collect();

@@ -44,10 +44,23 @@ pub struct Request {
     /// The mistake in the body, the query, or a header about the form of the answer. `fields` and
     /// `raw` are empty, and the request can only be refused with this failure and recorded.
     pub refusal: Option<Failure>,
+    /// The headers that an operator wants in the audit log.
+    pub audited_headers: Vec<AuditedHeader>,
     /// Address of the client.
     pub remote: IpAddr,
     /// Port of the client; 0 if unknown.
     pub remote_port: u16,
+}
+
+/// A header of a request, for the audit log.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AuditedHeader {
+    /// Lower-case name.
+    pub name: String,
+    /// Value; the values of a repeated header, separated by a comma and a space.
+    pub value: String,
+    /// True if the audit log shows a hash in place of the value.
+    pub is_hashed: bool,
 }
 
 /// A body of bytes, shared rather than copied: a body may have 32 MiB.
@@ -110,6 +123,7 @@ mod tests {
             body_bytes: 48,
             is_unread: false,
             refusal: None,
+            audited_headers: Vec::new(),
             remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
             remote_port: 40_112,
         };

@@ -69,6 +69,7 @@ fn show(core: &Core, lease: &LeaseRecord) -> Map<String, Value> {
     let expires = if lease.expires == 0 { Value::Null } else { timestamp(lease.expires / 1000) };
     let mut data = Map::new();
     data.insert("id".to_owned(), json!(lease.id));
+    data.insert("path".to_owned(), json!(path_of(&lease.id)));
     data.insert("issue_time".to_owned(), timestamp(lease.issued / 1000));
     data.insert("expire_time".to_owned(), expires);
     let renewed = lease.last_renewal.map_or(Value::Null, |renewed| timestamp(renewed / 1000));
@@ -78,6 +79,11 @@ fn show(core: &Core, lease: &LeaseRecord) -> Map<String, Value> {
     data.insert("irrevocable".to_owned(), json!(lease.is_irrevocable()));
     data.insert("last_error".to_owned(), json!(lease.error));
     data
+}
+
+/// Returns the path of the request that created the lease: the id without its last part.
+fn path_of(id: &str) -> &str {
+    id.rsplit_once('/').map_or(id, |(path, _)| path)
 }
 
 /// `POST sys/leases/renew`.

@@ -28,6 +28,12 @@ pub(super) const MEMBER: usize = 4 << 10;
 pub(super) const UNKNOWN_FIELDS: usize = 512;
 /// Maximum length of a member's name, before escapes. A longer name is hashed.
 pub(super) const NAME: usize = 128;
+/// Maximum number of headers that an operator may want in the audit log.
+pub(super) const HEADERS: usize = 4;
+/// Maximum length of the name of such a header.
+pub(super) const HEADER_NAME: usize = 64;
+/// Maximum length of the value of such a header, as JSON. A longer value is hashed.
+pub(super) const HEADER: usize = 128;
 /// Maximum number of warnings of an answer that a line shows. The line counts the rest.
 pub(super) const WARNINGS: usize = 16;
 /// Maximum length of the reason of a refusal, before escapes.
@@ -49,7 +55,13 @@ const ESCAPED: usize = 6;
 const CALLER: usize = FRAME + 2 * TEXT + 5 * (LIST + DIGEST);
 /// The mount: four texts.
 const MOUNT: usize = 4 * TEXT;
-const REQUEST: usize = FRAME + MOUNT + PATH * ESCAPED_PRINTABLE + HASH + DATA + UNKNOWN_FIELDS;
+const REQUEST: usize = FRAME
+    + MOUNT
+    + PATH * ESCAPED_PRINTABLE
+    + HASH
+    + DATA
+    + UNKNOWN_FIELDS
+    + HEADERS * (HEADER_NAME + HEADER);
 /// An issued token: two texts, three lists of policies and the metadata.
 const AUTH: usize = FRAME + 2 * TEXT + 4 * (LIST + DIGEST);
 const RESPONSE: usize = FRAME + MOUNT + AUTH + LEASE_ID + DATA + WARNINGS * HASH;

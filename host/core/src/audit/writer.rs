@@ -21,6 +21,7 @@ use crate::mounts::MountRecord;
 use bulkhead_wire::description::Operation;
 use bulkhead_wire::envelope::Envelope;
 use bulkhead_wire::listing::Listing;
+use bulkhead_wire::request::AuditedHeader;
 use bulkhead_wire::response::{Body, Response};
 use serde_json::{Map, Value, json};
 use std::ops::Range;
@@ -63,10 +64,30 @@ impl Writer<'_> {
         object.json("namespace", br#"{"id":"root","path":""}"#);
         self.path(&mut object);
         self.fields(&mut object);
+        self.headers(&mut object);
         object.member("remote_address", &request.remote);
         object.member("remote_port", &request.remote_port);
         object.end();
         mount
+    }
+
+    /// Writes the headers that an operator wants, each as a list of one text.
+    fn headers(&self, object: &mut Object<'_>) {
+        let headers = &self.subject.request.audited_headers;
+        if headers.is_empty() {
+            return;
+        }
+        let mut members = Object::begin(object.own_key("headers"));
+        for AuditedHeader { name, value, is_hashed } in headers.iter().take(bounds::HEADERS) {
+            let out = members.key(name);
+            out.push(b'[');
+            match is_hashed {
+                true => self.write_hashed(value, out),
+                false => self.text_within(bounds::HEADER, value, out),
+            }
+            out.push(b']');
+        }
+        members.end();
     }
 
     /// Writes the path, and the number of its bytes that are left out.

@@ -197,6 +197,7 @@ pub(crate) fn request(token: &str, verb: Verb, path: &str, fields: Value) -> Req
         body_bytes: 0,
         is_unread: false,
         refusal: None,
+        audited_headers: Vec::new(),
         remote,
         remote_port: 40_112,
     }

@@ -57,6 +57,7 @@ fn request(path: &str) -> Request {
         body_bytes: 0,
         is_unread: false,
         refusal: None,
+        audited_headers: Vec::new(),
         remote: "192.0.2.1".parse().unwrap(),
         remote_port: 1,
     }

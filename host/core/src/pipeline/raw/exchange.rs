@@ -42,6 +42,7 @@ pub(super) fn as_recorded(request: &RawRequest) -> Request {
         body_bytes: request.body.len() as u64,
         is_unread: false,
         refusal: None,
+        audited_headers: Vec::new(),
         remote,
         remote_port,
     }
