@@ -108,6 +108,14 @@ pub(super) fn unknown_imports_are_refused_with_their_list() {
     );
 }
 
+pub(super) fn a_component_of_a_later_contract_is_told_both_versions_and_the_remedy() {
+    let world = World::empty();
+    for (served, later) in [("engine@1.", "engine@2."), ("storage@1.", "storage@2.")] {
+        let answer = refused(&world, PROBE, &probe_with(served, later), "major version 2");
+        assert!(answer.errors().contains("this server serves major version 1"), "{answer:?}");
+    }
+}
+
 pub(super) fn a_million_functions_are_refused_before_they_are_compiled() {
     let world = World::empty();
     refused(&world, PROBE, &functions(1_000_000), "1000000 functions");

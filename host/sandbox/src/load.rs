@@ -14,7 +14,7 @@ use crate::instance_cache::Reuse;
 use crate::limits::ReuseBounds;
 use crate::sandbox::Sandbox;
 use crate::state::CallState;
-use crate::structure::{World, interface_name};
+use crate::structure::{World, interface_name, remark_on_minor};
 use bulkhead_wire::description::{DatabaseDescription, Description};
 use std::sync::{Arc, OnceLock};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
@@ -365,9 +365,12 @@ fn link(
     component: &Component,
     linker: &Linker<CallState>,
 ) -> Result<InstancePre<CallState>, String> {
-    linker
-        .instantiate_pre(component)
-        .map_err(|error| format!("the component does not fit the contract: {error:#}"))
+    linker.instantiate_pre(component).map_err(|error| {
+        let component_type = component.component_type();
+        let imports = component_type.imports(component.engine());
+        let remark = remark_on_minor(imports.map(|(name, _)| name));
+        format!("the component does not fit the contract: {error:#}{remark}")
+    })
 }
 
 fn identity(name: &str, version: &str, digest: String, maker: Maker) -> Arc<Identity> {

@@ -3,10 +3,14 @@
 //!
 //! Reads sections and counts, in linear time; the compiler checks the code in them.
 
+mod generation;
+
 use crate::limits::{CORE_INSTANCES_PER_INSTANCE, Limits, TABLE_ELEMENTS, TABLES_PER_INSTANCE};
 use bulkhead_wire::failure::quoted;
 use serde::{Deserialize, Serialize};
 use wasmparser::{BinaryReaderError, Encoding, Instance, Parser, Payload};
+
+pub(crate) use generation::remark_on_minor;
 
 /// Maximum nesting of components and modules.
 const DEPTH: usize = 8;
@@ -20,10 +24,6 @@ const NAMES: usize = 64;
 const NAME_BYTES: usize = 512;
 /// Bytes of a page of linear memory.
 const PAGE: u64 = 64 << 10;
-
-/// Package of our interfaces, and the version that this server supports.
-const PLUGIN: &str = "bulkhead:plugin/";
-const VERSION: &str = "1.0.0";
 
 /// WASI interfaces that are linked (see `wasi.rs`), of any version 0.2.
 const WASI: [&str; 17] = [
@@ -80,7 +80,7 @@ impl World {
         }
     }
 
-    /// Returns the full name of that interface.
+    /// Returns the full name of that interface, in the version that this server supports.
     pub(crate) fn exported(self) -> String {
         interface_name(self.export())
     }
@@ -230,7 +230,9 @@ impl Structure {
     }
 
     fn world(&self) -> Result<World, String> {
-        let exports = |world: &World| self.exports.iter().any(|export| *export == world.exported());
+        let exports = |world: &World| {
+            self.exports.iter().any(|export| generation::names(export, world.export()))
+        };
         let mut worlds = World::ALL.into_iter().filter(exports);
         match (worlds.next(), worlds.next()) {
             (Some(world), None) => Ok(world),
@@ -239,11 +241,13 @@ impl Structure {
                 one.exported(),
                 other.exported()
             )),
-            (None, _) => Err(format!(
-                "it exports none of {}, one of which a plugin must export; its exports are: {}",
-                World::ALL.map(World::exported).join(", "),
-                list_names(&self.exports)
-            )),
+            (None, _) => Err(generation::later_major(&self.exports).unwrap_or_else(|| {
+                format!(
+                    "it exports none of {}, one of which a plugin must export; its exports are: {}",
+                    World::ALL.map(World::exported).join(", "),
+                    list_names(&self.exports)
+                )
+            })),
         }
     }
 
@@ -253,10 +257,13 @@ impl Structure {
         if unknown.is_empty() {
             return Ok(());
         }
-        Err(format!(
-            "it imports what this server does not have for a component of its world: {}",
-            list_names(&unknown)
-        ))
+        Err(generation::later_major(&unknown).unwrap_or_else(|| {
+            format!(
+                "it imports what this server does not have for a component of its world: {}{}",
+                list_names(&unknown),
+                remark_on_minor(unknown.iter().map(String::as_str))
+            )
+        }))
     }
 }
 
@@ -300,14 +307,15 @@ fn push_name(names: &mut Vec<String>, name: &str, what: &str) -> Result<(), Stri
     Ok(())
 }
 
-/// Returns the full name of an interface of ours, as components import and export it.
+/// Returns the full name of an interface of ours, in the version that this server supports.
+/// wasmtime also finds the interface under this name in components of other minor versions.
 pub(crate) fn interface_name(interface: &str) -> String {
-    format!("{PLUGIN}{interface}@{VERSION}")
+    generation::interface_name(interface)
 }
 
 fn is_served(world: World, import: &str) -> bool {
-    if import.starts_with(PLUGIN) {
-        return world.imports().iter().any(|interface| interface_name(interface) == import);
+    if generation::is_ours(import) {
+        return world.imports().iter().any(|interface| generation::names(import, interface));
     }
     let served = |interface: &&str| {
         import.strip_prefix(*interface).is_some_and(|rest| rest.starts_with("@0.2."))

@@ -85,6 +85,8 @@ bad_input! {
         bad_components::components_of_another_world_are_refused_with_the_type_to_register;
     "components with unknown imports" =>
         bad_components::unknown_imports_are_refused_with_their_list;
+    "a component of a later contract" =>
+        bad_components::a_component_of_a_later_contract_is_told_both_versions_and_the_remedy;
     "components of 100 MB" => bad_components::a_hundred_megabytes_are_refused_in_bounded_memory;
     "components with a million functions" =>
         bad_components::a_million_functions_are_refused_before_they_are_compiled;

@@ -77,6 +77,42 @@ fn imports_that_are_not_served_are_all_listed() {
 }
 
 #[test]
+fn a_component_of_a_later_major_version_is_refused_in_one_sentence() {
+    for (imported, exported) in [
+        ("bulkhead:plugin/storage@2.0.0", "bulkhead:plugin/engine@2.0.0"),
+        ("bulkhead:plugin/storage@1.0.0", "bulkhead:plugin/auth@2.1.0"),
+        ("bulkhead:plugin/dreams@2.0.0", ENGINE),
+    ] {
+        let refused = why(&component(&[imports(&[imported]), exports(&[exported])]));
+        for part in ["built for major version 2", "serves major version 1", "SDK of version 1"] {
+            assert!(refused.contains(part), "{refused}");
+        }
+        assert!(!refused.contains('\n') && !refused.contains(". "), "{refused}");
+    }
+    let both = exports(&["bulkhead:plugin/engine@2.0.0", ENGINE]);
+    assert_eq!(check(&component(&[both])), Ok(World::SecretsEngine), "it also speaks version 1");
+}
+
+#[test]
+fn a_component_of_any_minor_version_is_read_and_a_later_one_told_what_is_missing() {
+    for minor in ["1.0.0", "1.0.7", "1.1.0", "1.99.0"] {
+        let names = [format!("bulkhead:plugin/storage@{minor}")];
+        let engine = format!("bulkhead:plugin/engine@{minor}");
+        let whole = component(&[imports(&[&names[0]]), exports(&[&engine])]);
+        assert_eq!(check(&whole), Ok(World::SecretsEngine), "{minor}");
+    }
+    let names = ["bulkhead:plugin/dreams@1.99.0"];
+    let refused = why(&component(&[imports(&names), exports(&[ENGINE])]));
+    assert!(refused.contains(names[0]) && refused.contains("version 1.99"), "{refused}");
+    let refused = why(&component(&[imports(&["wasi:sockets/tcp@0.2.3"]), exports(&[ENGINE])]));
+    assert!(!refused.contains("newer server"), "{refused}");
+    for name in ["1.0", "1.0.0.0", "1.0.0-rc", "one"] {
+        let engine = format!("bulkhead:plugin/engine@{name}");
+        assert!(why(&component(&[exports(&[&engine])])).contains("none of"), "{name}");
+    }
+}
+
+#[test]
 fn an_auth_method_cannot_import_the_lease_book() {
     let names = ["bulkhead:plugin/storage@1.0.0", "bulkhead:plugin/leases@1.0.0"];
     let auth = exports(&["bulkhead:plugin/auth@1.0.0"]);
