@@ -14,6 +14,7 @@ mod cluster;
 mod command_line;
 mod configuration;
 mod containment;
+mod contract_versions;
 mod credential_life;
 mod credential_types;
 mod directory;

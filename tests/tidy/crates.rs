@@ -21,6 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("plugins/examples/passphrase", &["sdk"]),
     ("plugins/template", &["sdk"]),
     ("tests", &[]),
+    ("tests/guests/built-for-1-0", &[]),
     ("tests/guests/doorman", &[]),
     ("tests/guests/hostile", &[]),
     ("tests/guests/keyring", &["sdk"]),
@@ -33,7 +34,15 @@ const BELONGS_TO: [(&str, &[&str]); 13] = [
     ("wasmtime-wasi", &["host/sandbox"]),
     ("wasmparser", &["host/sandbox"]),
     // These guests say what the SDK has no words for.
-    ("wit-bindgen", &["plugins/sdk", "tests/guests/doorman", "tests/guests/hostile"]),
+    (
+        "wit-bindgen",
+        &[
+            "plugins/sdk",
+            "tests/guests/built-for-1-0",
+            "tests/guests/doorman",
+            "tests/guests/hostile",
+        ],
+    ),
     ("sqlx", &["host/store", "host/sandbox", "tests"]),
     ("hyper", &["host/server", "host/cli", "host/sandbox", "tests"]),
     ("rustls", &["host/sandbox", "host/server", "host/cli", "tests"]),

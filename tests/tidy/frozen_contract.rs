@@ -1,37 +1,47 @@
 //! The released contract: a component that was built against it runs on every later server of the
 //! same major version.
 //!
-//! Each file of `tests/tidy/frozen` lists the items of one release, one a line. An item may be
-//! added to what components import; no item of a release changes or goes, and an interface that
-//! components export keeps exactly its items.
+//! The contract of each released minor version is a folder `wit/` of a guest that is built for this
+//! version (`tests/guests/built-for-*`). An item may be added to what components import; no item of
+//! a release changes or goes, and an interface that components export keeps exactly its items.
 
-use crate::sources::all;
+use crate::sources::{Source, all};
 use std::collections::BTreeSet;
 
 /// Interfaces that components export.
 const EXPORTED: [&str; 5] = ["engine", "leased", "raw", "auth", "database-users"];
+/// The frozen contracts of the released minor versions.
+const RELEASED: [&str; 1] = ["tests/guests/built-for-1-0/wit/"];
 
 #[test]
 fn the_released_contract_does_not_change() {
     let files = all();
-    let contract = files.iter().filter(|file| file.path.ends_with(".wit"));
-    let now: BTreeSet<String> = contract.flat_map(|file| items(&file.text)).collect();
-    let released = std::fs::read_to_string("tidy/frozen/1.0.txt").expect("the list of 1.0");
-    let released: BTreeSet<String> = released.lines().map(str::to_owned).collect();
-    let changed: Vec<_> = released.difference(&now).collect();
-    assert!(
-        changed.is_empty(),
-        "these items of the released contract changed or are gone: {changed:#?}"
-    );
-    let is_export = |item: &&&String| {
-        let interface = item.split(": ").next().unwrap_or_default();
-        EXPORTED.contains(&interface) || item.contains(": export ")
-    };
-    let added: Vec<_> = now.difference(&released).filter(|item| is_export(&item)).collect();
-    assert!(
-        added.is_empty(),
-        "components of the release do not export these; make them an optional interface: {added:#?}"
-    );
+    let now = items_below(&files, "wit/");
+    for folder in RELEASED {
+        let released = items_below(&files, folder);
+        assert!(released.len() > 100, "{folder} has {} items", released.len());
+        let changed: Vec<_> = released.difference(&now).collect();
+        assert!(
+            changed.is_empty(),
+            "these items of {folder} changed or are gone in wit/: {changed:#?}"
+        );
+        let is_export = |item: &&&String| {
+            let interface = item.split(": ").next().unwrap_or_default();
+            EXPORTED.contains(&interface) || item.contains(": export ")
+        };
+        let added: Vec<_> = now.difference(&released).filter(|item| is_export(&item)).collect();
+        assert!(
+            added.is_empty(),
+            "components of the release do not export these; make them an optional interface: \
+             {added:#?}"
+        );
+    }
+}
+
+/// The items of the contract in a folder.
+fn items_below(files: &[Source], folder: &str) -> BTreeSet<String> {
+    let is_contract = |file: &&Source| file.path.starts_with(folder) && file.path.ends_with(".wit");
+    files.iter().filter(is_contract).flat_map(|file| items(&file.text)).collect()
 }
 
 /// The items of a file, each behind the name of its interface or world, without comments and with
