@@ -1,18 +1,20 @@
 //! Core services for a plugin call: the sandbox's `HostServices`, created for each call.
 
+mod background;
+mod migration_step;
+
 use crate::background::guards::{self, Guards};
 use crate::catalog::Plugin;
 use crate::core::Core;
 use crate::identity::{self, Viewer};
 use crate::leases::{self, LeaseContext, Reserved};
-use crate::mounts::{Mount, Opened, Pass};
+use crate::mounts::Mount;
 use crate::oidc::Holder;
 use crate::passwords;
 use crate::tokens::Caller;
 use async_trait::async_trait;
 use bulkhead_sandbox::{
-    Admission, CallTree, DatabasePlugin, Ended, Entity, Guard, HostServices, IdentityToken, Level,
-    Priority, Reservation, Scope, SlotRequest, contract,
+    DatabasePlugin, Entity, Guard, HostServices, IdentityToken, Level, Reservation,
 };
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -20,7 +22,9 @@ use bulkhead_wire::sync;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::time::Instant;
+
+pub(crate) use background::BackgroundServices;
+use migration_step::MigrationStep;
 
 /// Maximum length of a reservation's tag, in bytes.
 const LONGEST_TAG: usize = 256;
@@ -32,12 +36,6 @@ const LONGEST_HANDLE: usize = 64 << 10;
 const MOST_RESERVATIONS: usize = 64;
 /// Maximum number of leases that a count reports.
 const COUNTED: u32 = 10_000;
-/// Maximum time for due work and renewals, which may have several effects in sequence.
-const WORK_TIME: Duration = Duration::from_secs(90);
-/// Milliseconds between the start of a wake and the first due time of its timers.
-const WAKE_INTERVAL: u64 = 1_000;
-/// Instance slots for due work and renewals, because any such call may reach a database plugin.
-const SLOTS: u32 = 2;
 
 /// The core services for a single call, with its reservations and guards.
 pub(crate) struct CallServices {
@@ -54,6 +52,8 @@ pub(crate) struct CallServices {
     /// the same plugin, even if another version is registered meanwhile.
     plugins: Mutex<BTreeMap<(String, String), Arc<DatabasePlugin>>>,
     guards: Guards,
+    /// `None` for a call that is not a migration.
+    migration: Option<MigrationStep>,
 }
 
 /// The request to which the leases of the call belong.
@@ -90,6 +90,7 @@ impl CallServices {
             reserved: Mutex::default(),
             plugins: Mutex::default(),
             guards: Guards::default(),
+            migration: None,
         }
     }
 
@@ -254,6 +255,15 @@ impl HostServices for CallServices {
         Ok(self.core.store.count_in_lane((Space::Lease, &lane), COUNTED).await?)
     }
 
+    fn migration_cursor(&self) -> Result<Option<String>, Failure> {
+        let step = self.migration.as_ref().ok_or_else(migration_step::outside)?;
+        Ok(step.cursor())
+    }
+
+    fn continue_migration(&self, cursor: String) -> Result<(), Failure> {
+        self.migration.as_ref().ok_or_else(migration_step::outside)?.continue_at(cursor)
+    }
+
     fn log(&self, level: Level, plugin: &str, event: &str, pairs: &[(String, String)]) {
         let own = [("mount", self.mount.record.path.to_string()), ("plugin", plugin.to_owned())];
         let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.clone()));
@@ -277,120 +287,4 @@ fn holder(mount: &Mount) -> Holder<'_> {
 
 fn no_reservation() -> Failure {
     Failure::new(Kind::NotFound, "this call made no reservation with that tag")
-}
-
-/// The services for a call outside of a request: the end or renewal of a lease, a timer, a
-/// migration.
-pub(crate) struct BackgroundServices {
-    services: Arc<CallServices>,
-    deadline: Instant,
-    /// The call tree of the current or last attempt.
-    tree: Mutex<Arc<CallTree>>,
-}
-
-/// Admitted work: it holds its instance slots, and the component does not rest after crashes.
-pub(crate) struct Admitted<'a> {
-    _admission: Admission,
-    pass: Pass<'a>,
-}
-
-impl BackgroundServices {
-    /// Returns the services for due work. The time does not depend on the mount's request timeout,
-    /// because a short timeout must not keep credentials from being revoked.
-    pub(crate) fn for_due_work(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
-        Self::within(core, mount, WORK_TIME)
-    }
-
-    /// Returns the services for a wake. Its timers are due only after an interval, so that a chain
-    /// of wakes cannot spin.
-    pub(crate) fn for_wake(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
-        let mut services = CallServices::made(core, mount, None, "");
-        services.earliest_wake = core.store.now().saturating_add(WAKE_INTERVAL);
-        Self::of(services, WORK_TIME)
-    }
-
-    /// Returns the services for work on which a caller or the start waits. The time is at most that
-    /// of a request of the mount.
-    pub(crate) fn for_caller(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
-        let of_mount = mount.compartment.limits().deadline;
-        Self::within(core, mount, of_mount.map_or(WORK_TIME, |deadline| deadline.min(WORK_TIME)))
-    }
-
-    fn within(core: &Arc<Core>, mount: &Arc<Mount>, time: Duration) -> Self {
-        Self::of(CallServices::made(core, mount, None, ""), time)
-    }
-
-    fn of(services: CallServices, time: Duration) -> Self {
-        let (services, deadline) = (Arc::new(services), Instant::now() + time);
-        Self { services, deadline, tree: Mutex::default() }
-    }
-
-    /// Returns the time at which the call is stopped.
-    pub(crate) fn deadline(&self) -> Instant {
-        self.deadline
-    }
-
-    /// Waits for the instance slots of a call that may reach a database plugin.
-    ///
-    /// # Errors
-    /// `unavailable`, which may pass: no slots became free before the deadline, the component rests
-    /// after crashes, or its code is being compiled.
-    pub(crate) async fn enter(&self, priority: Priority) -> Result<Admitted<'_>, Failure> {
-        let CallServices { core, mount, .. } = &*self.services;
-        core.load_plugin(mount).await?;
-        let pass = mount.may_call()?;
-        let wanted = SlotRequest {
-            compartment: &mount.compartment,
-            slots: SLOTS,
-            priority,
-            caller: None,
-            deadline: self.deadline,
-        };
-        Ok(Admitted { _admission: core.sandbox.admit(wanted).await?, pass })
-    }
-
-    /// Records how the component ended the call, and the bytes that the call wrote.
-    pub(crate) fn note_end(&self, admitted: Admitted<'_>, ended: Ended) {
-        let CallServices { core, mount, .. } = &*self.services;
-        mount.note_end(&*core.log, admitted.pass, ended);
-        mount.count_due_writes(&*core.log, sync::lock(&self.tree).written_bytes());
-    }
-
-    /// Returns the guards of the call, which must be released at its end.
-    pub(crate) fn guards(&self) -> &Guards {
-        &self.services.guards
-    }
-
-    /// Releases the guards of the call. Must be the call's last act, after success or failure.
-    pub(crate) async fn release_guards(&self) {
-        self.services.release_guards().await;
-    }
-
-    /// Returns the call's context for the component. `longest` is the maximum lease of this call,
-    /// in seconds.
-    pub(crate) fn context(&self, longest: Option<u64>) -> contract::Context {
-        let CallServices { core, mount, .. } = &*self.services;
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        let milliseconds = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-        contract::Context {
-            mount: mount.for_plugin(core.lifetimes, longest),
-            deadline: core.store.now().saturating_add(milliseconds),
-            ext: Vec::new(),
-        }
-    }
-
-    /// Returns the call's scope: compartment, grants, deadline, slots and services.
-    pub(crate) fn scope(&self, opened: &Opened<'_>) -> Scope {
-        let tree = Arc::new(CallTree::default());
-        *sync::lock(&self.tree) = Arc::clone(&tree);
-        Scope {
-            compartment: Arc::clone(&opened.compartment),
-            grants: Arc::clone(&opened.grants),
-            reuse: opened.reuse.clone(),
-            deadline: self.deadline,
-            slots: SLOTS,
-            services: Arc::clone(&self.services) as Arc<dyn HostServices>,
-            tree,
-        }
-    }
 }

@@ -20,6 +20,7 @@ mod leave_groups;
 mod migrate;
 mod open;
 mod provision_dev;
+mod put_version;
 mod reload;
 pub(crate) mod remount;
 mod renew_lease;

@@ -10,6 +10,7 @@ mod enable;
 mod gate;
 mod holders;
 pub(crate) mod instance_reuse;
+mod migration;
 mod mount;
 mod record;
 mod rights;
@@ -26,6 +27,7 @@ pub(crate) use class::Class;
 pub(crate) use enable::NewMount;
 pub(crate) use gate::{Closed, Inside, Paused};
 pub(crate) use holders::Holder;
+pub(crate) use migration::UnfinishedMigration;
 pub(crate) use mount::{Mount, Opened, Running};
 pub(crate) use record::{
     Marks, MountRecord, Phase, put_phase, stored_of, stored_uuids, stored_with_identity_token_key,

@@ -76,6 +76,7 @@ pub(crate) mod raw_engine {
             "bulkhead:plugin/ambient": engine_world::ambient,
             "bulkhead:plugin/log": engine_world::log,
             "bulkhead:plugin/metrics": engine_world::metrics,
+            "bulkhead:plugin/migration": engine_world::migration,
         },
     });
 }
@@ -101,6 +102,7 @@ pub(crate) mod auth_method {
             "bulkhead:plugin/ambient": engine_world::ambient,
             "bulkhead:plugin/log": engine_world::log,
             "bulkhead:plugin/metrics": engine_world::metrics,
+            "bulkhead:plugin/migration": engine_world::migration,
         },
     });
 }

@@ -97,6 +97,14 @@ impl HostServices for Detached {
         Err(must_be_pure())
     }
 
+    fn migration_cursor(&self) -> Result<Option<String>, Failure> {
+        Err(must_be_pure())
+    }
+
+    fn continue_migration(&self, _cursor: String) -> Result<(), Failure> {
+        Err(must_be_pure())
+    }
+
     fn log(&self, _level: Level, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
 }
 

@@ -164,6 +164,19 @@ pub trait HostServices: Send + Sync {
     /// `unavailable` if the store does not answer.
     async fn lease_count(&self, lane: &str) -> Result<u32, Failure>;
 
+    /// Returns the cursor at which this step of a migration begins; `None` in the first step.
+    ///
+    /// # Errors
+    /// `unsupported-operation` for a call that is not a migration.
+    fn migration_cursor(&self) -> Result<Option<String>, Failure>;
+
+    /// Sets the cursor of the next step of this migration.
+    ///
+    /// # Errors
+    /// `unsupported-operation` for a call that is not a migration; `invalid-request` for a cursor
+    /// that is too long, or the cursor of this step.
+    fn continue_migration(&self, cursor: String) -> Result<(), Failure>;
+
     /// Writes a line to the operator's log. The texts are already scrubbed.
     fn log(&self, level: Level, plugin: &str, event: &str, pairs: &[(String, String)]);
 }

@@ -23,6 +23,7 @@ mod ldap;
 mod leases;
 mod log;
 mod metrics;
+mod migration;
 mod passwords;
 mod sql;
 mod storage;

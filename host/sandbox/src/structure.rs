@@ -104,6 +104,7 @@ impl World {
                 "ambient",
                 "log",
                 "metrics",
+                "migration",
             ],
             Self::AuthMethod => &[
                 "types",
@@ -118,6 +119,7 @@ impl World {
                 "ambient",
                 "log",
                 "metrics",
+                "migration",
             ],
             Self::DatabasePlugin => &["types", "database-types", "sql", "crypto", "clock", "log"],
         }

@@ -45,7 +45,8 @@ pub(crate) async fn apply_mount_change(core: &Arc<Core>, change: Change) -> Resu
 
 /// Swaps the mount to the version that the operator asked for.
 async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failure> {
-    let (owner, uuid, swap) = (Arc::clone(core), uuid.to_owned(), swap.clone());
+    let (owner, known, swap) = (Arc::clone(core), uuid.to_owned(), swap.clone());
+    let uuid = known.clone();
     // In a task of its own, so that the swap completes even if the client disconnects.
     let work = async move {
         match owner.mounts.unavailable_by_uuid(&uuid) {
@@ -55,13 +56,12 @@ async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failur
     };
     let swapped = in_background(core, work)?.await;
     swapped.unwrap_or_else(|_| Err(Failure::internal("the swap ended early"))).map_err(|failure| {
-        Failure {
-            message: format!(
-                "{}; the mount is served as before, and the other settings are stored",
-                failure.message
-            ),
-            ..failure
-        }
+        let state = match core.mounts.unavailable_by_uuid(&known) {
+            Some(_) => "the mount is unavailable until a version can serve its data",
+            None => "the mount is served as before",
+        };
+        let message = format!("{}; {state}, and the other settings are stored", failure.message);
+        Failure { message, ..failure }
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::compile_missing;
 use super::migrate::migrate_all;
-use super::resume::resume;
+use super::resume::{resume, resume_migrations};
 use crate::audit::Audit;
 use crate::background::{self, Background, guards};
 use crate::catalog::{Catalog, PluginLoader};
@@ -54,10 +54,12 @@ pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc
     Ok(core)
 }
 
-/// Starts the compilation of missing code and due work, and resumes the removal and the moves of
-/// mounts. Only the compilation is started if due work is suspended.
+/// Starts the compilation of missing code and due work, and resumes migrations and the removal and
+/// the moves of mounts. Only the compilation and the migrations are started if due work is
+/// suspended.
 pub(crate) fn begin_due_work(core: &Arc<Core>) {
     compile_missing::begin(core);
+    resume_migrations(core);
     if core.background.is_suspended {
         let pairs = [
             ("effect", "no lease is ended and nothing is rotated by itself".to_owned()),

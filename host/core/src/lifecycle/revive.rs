@@ -4,8 +4,9 @@
 //! Prevents a request that reads data of an older schema: the data are migrated before the mount is
 //! served. A mount that cannot be revived stays unavailable, with the new reason.
 
+use super::put_version::{PutVersion, store_version};
 use super::resume::resume_mount;
-use super::swap::{self, PutVersion};
+use super::swap;
 use crate::catalog::PluginType;
 use crate::core::Core;
 use crate::log::cause;
@@ -31,8 +32,19 @@ pub(super) async fn revive_all(core: &Arc<Core>, kind: PluginType, name: &str) {
         if let Err(failure) = revive(core, &record.uuid, &swap).await {
             let pairs = [("mount", path), cause(&failure)];
             core.log.line("error", "mount-without-plugin", &pairs);
-            core.mounts.set_unavailable(record, failure.message);
+            core.mounts.set_unavailable_now(&record, failure.message);
         }
+    }
+}
+
+/// Goes on with a migration that an earlier process left between two steps.
+pub(super) async fn finish_migration(core: Arc<Core>, record: MountRecord) {
+    let selection = record.settings.selection.clone();
+    let swap = Swap { version: record.version.clone(), selection, rollback: None };
+    if let Err(failure) = revive(&core, &record.uuid, &swap).await {
+        let pairs = [("mount", record.path.to_string()), cause(&failure)];
+        core.log.line("error", "mount-without-plugin", &pairs);
+        core.mounts.set_unavailable_now(&record, failure.message);
     }
 }
 
@@ -57,8 +69,9 @@ pub(super) async fn revive(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<
     let record = MountRecord { version: swap.version.clone(), ..known };
     let after = Mounts::prepare(record, &core.catalog)?;
     swap::check_schema(&after.record, &after.plugin)?;
-    let put = PutVersion { swap, way_back: None, may_be: |_| true };
-    let stored = swap::store_version(core, &claim, &after, &put).await?;
+    let put = PutVersion { swap, way_back: None, may_be: |_| true, may_checkpoint: false };
+    let stored = store_version(core, &claim, &after, &put).await;
+    let stored = stored.map_err(|stopped| stopped.leave(core))?;
     core.mounts.serve(stored.clone(), &core.catalog)?;
     drop(claim);
     core.log.line("info", "mount-has-its-plugin", &[("mount", stored.path.to_string())]);

@@ -2,23 +2,21 @@
 //!
 //! The new version is loaded beside the old version. If both read the same schema, the pointer is
 //! exchanged and requests in flight end on the old version. Otherwise requests and due work wait
-//! while the new version migrates the stored data in one commit. The old version goes on serving
-//! after a failure at any step.
+//! while the new version migrates the stored data, in one commit or in steps. The old version goes
+//! on serving after a failure, unless a step that is not the last was stored: the mount is then
+//! unavailable until a version finishes the migration.
 //!
-//! Prevents data in two shapes after a migration that failed half-way, and a request of the old
-//! version that writes into migrated data.
+//! Prevents a version that meets data in two shapes after a migration that failed half-way, and a
+//! request of the old version that writes into migrated data.
 
-use super::attempts::Attempts;
-use super::migrate;
+use super::put_version::{PutVersion, store_version};
 use crate::background::Claim;
 use crate::catalog::EnginePlugin;
 use crate::core::Core;
-use crate::host_services::BackgroundServices;
 use crate::log::cause;
 use crate::mounts::{
     Mount, MountRecord, Mounts, Phase, Rollback, RollbackMode, Swap, VersionBefore,
 };
-use crate::permit::Permit;
 use bulkhead_store::{StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
@@ -71,8 +69,10 @@ async fn exchange(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<Exchange,
     let is_migrated = needs_migration(&after);
     let began = Instant::now();
     let paused = if is_migrated { Some(pause(&before).await?) } else { None };
-    let put = PutVersion { swap, way_back: way_back(core, &before, swap), may_be: is_serving };
-    let stored = store_version(core, &claim, &after, &put).await?;
+    let way_back = way_back(core, &before, swap);
+    let put = PutVersion { swap, way_back, may_be: is_serving, may_checkpoint: false };
+    let stored = store_version(core, &claim, &after, &put).await;
+    let stored = stored.map_err(|stopped| stopped.leave(core))?;
     core.mounts.update(stored, &core.catalog)?;
     drop(paused);
     if is_same {
@@ -107,21 +107,36 @@ pub(super) fn claim(core: &Core, record: &MountRecord) -> Result<Claim, Failure>
     })
 }
 
-/// Reports whether the data of the mount have an older schema than its plugin writes.
-fn needs_migration(mount: &Mount) -> bool {
-    mount.record.schema < mount.plugin.engine.description().schema
+/// Reports whether the data of the mount have an older schema than its plugin writes, or are
+/// between two schemas.
+pub(super) fn needs_migration(mount: &Mount) -> bool {
+    let MountRecord { migration, schema, .. } = &mount.record;
+    migration.is_some() || *schema < mount.plugin.engine.description().schema
 }
 
-/// Refuses a version that cannot read the schema of the mount's data.
+/// Refuses a version that cannot read the schema of the mount's data, or cannot finish the
+/// migration of data between two schemas.
 ///
 /// # Errors
 /// 400 with both schemas.
 pub(crate) fn check_schema(record: &MountRecord, plugin: &EnginePlugin) -> Result<(), Failure> {
+    let version = &plugin.engine.identity().version;
     let (stored, newest) = (record.schema, plugin.newest_schema());
+    if let Some(unfinished) = &record.migration {
+        let (written, to) = (plugin.engine.description().schema, unfinished.to);
+        if written == to {
+            return Ok(());
+        }
+        return Err(Failure::invalid(format!(
+            "the data of {} are between schema {stored} and schema {to}, because a migration \
+             stopped after {} steps, and version {version} of {} writes schema {written}: choose \
+             a version that writes schema {to}, which finishes the migration",
+            record.path, unfinished.steps, record.kind
+        )));
+    }
     if newest >= stored {
         return Ok(());
     }
-    let version = &plugin.engine.identity().version;
     Err(Failure::invalid(format!(
         "the data of {} have schema {stored}, and version {version} of {} reads schemas up to \
          {newest}: choose a newer version",
@@ -142,49 +157,8 @@ async fn pause(mount: &Mount) -> Result<[crate::mounts::Paused; 2], Failure> {
     })
 }
 
-/// The change of a mount's record that a swap stores.
-pub(super) struct PutVersion<'a> {
-    pub(super) swap: &'a Swap,
-    pub(super) way_back: Option<VersionBefore>,
-    /// Whether the mount may be in that phase.
-    pub(super) may_be: fn(&Phase) -> bool,
-}
-
 fn is_serving(phase: &Phase) -> bool {
     *phase == Phase::Serving
-}
-
-/// Stores that the version of `after` serves the mount, with the migrated data. Returns the record
-/// as it is stored.
-///
-/// # Errors
-/// The failure of the migration; 400 if the mount was disabled or moved.
-pub(super) async fn store_version(
-    core: &Arc<Core>,
-    claim: &Claim,
-    after: &Arc<Mount>,
-    put: &PutVersion<'_>,
-) -> Result<MountRecord, Failure> {
-    let permit = Permit::for_due_work(claim);
-    let opened = core.mounts.open(after, &permit);
-    let work = BackgroundServices::for_caller(core, after);
-    let mut attempts = Attempts::for_caller(core, work.deadline());
-    let stored = loop {
-        let unit = attempts.begin(after.begin(&core.store)).whole();
-        let migrated = match needs_migration(after) {
-            true => migrate::call(&work, &opened, unit, after.record.schema).await,
-            false => Ok(unit),
-        };
-        let stored = match migrated {
-            Ok(unit) => put.commit(unit, after).await,
-            Err(failure) => Err(failure),
-        };
-        if !attempts.continue_after(&stored).await {
-            break stored;
-        }
-    };
-    work.release_guards().await;
-    stored
 }
 
 /// Returns the way back from a swap: `None` for a rollback, for a swap to the version that serves,
@@ -201,30 +175,9 @@ fn way_back(core: &Core, before: &Mount, swap: &Swap) -> Option<VersionBefore> {
     })
 }
 
-impl PutVersion<'_> {
-    /// Commits the unit with the record of the mount, as other requests have changed it by now.
-    async fn commit(&self, mut unit: Unit, after: &Mount) -> Result<MountRecord, Failure> {
-        let path = &after.record.path;
-        let found = read_stored(&mut unit, &after.record, self.may_be).await?;
-        let mut record = found.ok_or_else(|| {
-            Failure::invalid(format!("the mount at {path} was disabled or moved meanwhile"))
-        })?;
-        if record.version != self.swap.version {
-            record.before_swap.clone_from(&self.way_back);
-            record.rollback.clone_from(&self.swap.rollback);
-        }
-        record.version.clone_from(&self.swap.version);
-        record.settings.selection.clone_from(&self.swap.selection);
-        record.schema = record.schema.max(after.plugin.engine.description().schema);
-        record.put(&mut unit)?;
-        unit.commit().await?;
-        Ok(record)
-    }
-}
-
 /// Returns the stored record of a mount; `None` if the mount was moved, or is in a phase in which
 /// the mount may not be.
-async fn read_stored(
+pub(super) async fn read_stored(
     unit: &mut Unit,
     known: &MountRecord,
     may_be: fn(&Phase) -> bool,

@@ -148,6 +148,7 @@ impl Builtin {
             settings: tuned.settings,
             version: String::new(),
             schema: 0,
+            migration: None,
             before_swap: None,
             rollback: None,
             phase: Phase::Serving,

@@ -47,6 +47,7 @@ impl Mounts {
             settings: new.settings,
             version: plugin.recorded_version(),
             schema: plugin.engine.description().schema,
+            migration: None,
             before_swap: None,
             rollback: None,
             phase: Phase::Serving,

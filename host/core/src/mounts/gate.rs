@@ -7,7 +7,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
 
 /// A gate that can be closed once, for good.
 #[derive(Default)]
@@ -39,6 +42,17 @@ impl Gate {
     /// Enters the gate, and waits while the gate is paused. Returns `None` if the gate is closed.
     pub(super) async fn enter(&self) -> Option<Inside> {
         if self.is_open() { self.enter_or_outwait().await } else { None }
+    }
+
+    /// Enters the gate as [`Gate::enter`] does, but waits at most `patience`.
+    ///
+    /// # Errors
+    /// If the gate is still paused.
+    pub(super) async fn enter_within(&self, patience: Duration) -> Result<Option<Inside>, Elapsed> {
+        if let Ok(inside) = Arc::clone(&self.inside).try_read_owned() {
+            return Ok(self.is_open().then_some(inside));
+        }
+        timeout(patience, self.enter()).await
     }
 
     /// Pauses the gate, and waits until nothing is inside.
@@ -104,8 +118,10 @@ mod tests {
         let paused = pausing.await.unwrap();
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
+        assert!(gate.enter_within(Duration::ZERO).await.is_err(), "its patience is over");
         drop(paused);
         assert!(waiting.await.unwrap());
+        assert!(gate.enter_within(Duration::ZERO).await.unwrap().is_some());
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! The stored record of a mount, and the phases of its removal or move.
 
 use super::class::Class;
+use super::migration::UnfinishedMigration;
 use super::settings::Settings;
 use super::version::{Rollback, VersionBefore};
 use crate::catalog::PluginType;
@@ -44,6 +45,9 @@ pub(crate) struct MountRecord {
     pub(crate) version: String,
     /// Schema version of the stored data.
     pub(crate) schema: u32,
+    /// `None` unless a migration from `schema` stopped between two steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) migration: Option<UnfinishedMigration>,
     /// The way back while the version that serves is on probation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) before_swap: Option<VersionBefore>,

@@ -16,6 +16,7 @@ use bulkhead_wire::route::Match;
 use bulkhead_wire::sync;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 /// The outcome of a request's attempt to enter a mount.
 pub(crate) enum Entrance {
@@ -23,9 +24,14 @@ pub(crate) enum Entrance {
     Inside(Inside),
     /// Another version of the plugin serves the mount by now.
     Replaced,
-    /// The mount was disabled or moved.
+    /// The mount was disabled or moved, or its plugin became unavailable.
     Gone,
+    /// The data of the mount are still being migrated.
+    Late,
 }
+
+/// Maximum time that a request waits for another version of the plugin.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The mount is being erased with all its rows.
 pub(crate) struct Erased;
@@ -153,9 +159,13 @@ impl Mounts {
         })
     }
 
-    /// Enters a mount that a request found. Waits while the version of its plugin changes.
+    /// Enters a mount that a request found. Waits while the version of its plugin changes, at most
+    /// [`PATIENCE`].
     pub(crate) async fn enter(&self, found: &Arc<Mount>) -> Entrance {
-        let Some(inside) = found.requests.enter().await else { return Entrance::Gone };
+        let Ok(entered) = found.requests.enter_within(PATIENCE).await else {
+            return Entrance::Late;
+        };
+        let Some(inside) = entered else { return Entrance::Gone };
         match self.by_uuid(&found.record.uuid) {
             Some(now) if Arc::ptr_eq(&now.plugin, &found.plugin) => Entrance::Inside(inside),
             Some(_) => Entrance::Replaced,
@@ -164,13 +174,13 @@ impl Mounts {
     }
 
     /// Enters the mount with that uuid in the version that serves the mount now. Returns `None` if
-    /// the mount was disabled or moved.
+    /// the mount was disabled or moved, or is unavailable.
     pub(crate) async fn enter_by_uuid(&self, uuid: &str) -> Option<(Arc<Mount>, Inside)> {
         loop {
             let mount = self.by_uuid(uuid)?;
             match self.enter(&mount).await {
                 Entrance::Inside(inside) => return Some((mount, inside)),
-                Entrance::Replaced => {}
+                Entrance::Replaced | Entrance::Late => {}
                 Entrance::Gone => return None,
             }
         }

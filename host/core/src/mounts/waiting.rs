@@ -16,6 +16,12 @@ impl Mounts {
         table.unavailable.insert(key(&record.path).to_owned(), UnavailableMount { record, why });
     }
 
+    /// Marks the mount of `known` as unavailable, with its newest record.
+    pub(crate) fn set_unavailable_now(&self, known: &MountRecord, why: String) {
+        let newest = self.record_of(&known.uuid).unwrap_or_else(|| known.clone());
+        self.set_unavailable(newest, why);
+    }
+
     /// Returns every unavailable mount, in the order of paths.
     pub(crate) fn unavailable(&self) -> Vec<UnavailableMount> {
         self.read().unavailable.values().cloned().collect()

@@ -10,6 +10,9 @@ use bulkhead_wire::request::Request;
 use bulkhead_wire::route::Match;
 use std::sync::Arc;
 
+/// Milliseconds after which a client may ask a mount again that is being migrated.
+const RETRY_AFTER: u64 = 10_000;
+
 /// The code that serves a request.
 pub(super) enum Place<'a> {
     /// An endpoint of the host itself.
@@ -81,7 +84,8 @@ impl Destination<'_> {
 /// keeps the mount from being removed, moved or migrated while the request runs.
 ///
 /// # Errors
-/// 404 or 405, for callers whose policies allow the path.
+/// 404 or 405, for callers whose policies allow the path; 503 if the mount is unavailable or its
+/// data are still being migrated.
 pub(super) async fn enter<'a>(
     core: &Core,
     request: &Request,
@@ -95,7 +99,8 @@ pub(super) async fn enter<'a>(
         match core.mounts.enter(&mount).await {
             Entrance::Inside(inside) => return Ok((destination, Some(inside))),
             Entrance::Replaced => {}
-            Entrance::Gone => return Err(unmounted(&request.path)),
+            Entrance::Gone => return Err(absent(core, &request.path)),
+            Entrance::Late => return Err(being_migrated(&mount)),
         }
     }
 }
@@ -106,10 +111,7 @@ fn find_in_mounts<'a>(
     request: &Request,
 ) -> Result<(Arc<Mount>, Destination<'a>), Failure> {
     let Some((mount, below)) = core.mounts.route(&request.path) else {
-        return Err(core
-            .mounts
-            .unavailable_at(&request.path)
-            .unwrap_or_else(|| unmounted(&request.path)));
+        return Err(absent(core, &request.path));
     };
     let matched = match mount.plugin.table.find(request.verb, below) {
         Match::Row { index, captures, .. } => Ok((index, captures)),
@@ -127,6 +129,17 @@ fn find_in_mounts<'a>(
     let (index, captures) = matched?;
     let place = Place::Mount(index, Arc::clone(&mount));
     Ok((mount, Destination { place, captures }))
+}
+
+/// Returns the failure for a path whose mount is not there, or is unavailable.
+fn absent(core: &Core, path: &str) -> Failure {
+    core.mounts.unavailable_at(path).unwrap_or_else(|| unmounted(path))
+}
+
+/// Returns the failure for a request that waited at the gate of a mount for too long.
+fn being_migrated(mount: &Mount) -> Failure {
+    let message = format!("the data of {} are being migrated; try again", mount.record.path);
+    Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(Kind::Unavailable, message) }
 }
 
 /// The error 404 for a path without a mount, in the words that clients match on (decision H4).

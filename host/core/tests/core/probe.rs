@@ -465,6 +465,22 @@ async fn data_of_an_older_schema_is_migrated_once_and_of_a_newer_one_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn many_records_are_migrated_in_steps_each_exactly_once() {
+    let bed = Bed::new("steps").await;
+    for number in 0..1_100 {
+        let path = format!("probe/count/paged{number:04}");
+        assert_eq!(bed.write(&path, json!({})).await.0, 204);
+    }
+    let directory = bed.stop().await;
+    set_schema(&directory, "probe/", 0).await;
+    let bed = Bed::open(directory).await;
+    for number in 0..1_100 {
+        assert_eq!(bed.noted(&format!("paged{number:04}")).await, 2, "{number}");
+    }
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_counter_that_many_requests_race_for_is_exact() {
     let bed = Arc::new(Bed::new("race").await);
     let race = |_| {

@@ -151,6 +151,14 @@ impl HostServices for NoServices {
         Err(Failure::internal("not measured"))
     }
 
+    fn migration_cursor(&self) -> Result<Option<String>, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn continue_migration(&self, _cursor: String) -> Result<(), Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
     fn log(&self, _level: Level, plugin: &str, event: &str, pairs: &[(String, String)]) {
         panic!("{plugin} logs {event}: {pairs:?}");
     }

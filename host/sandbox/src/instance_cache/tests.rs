@@ -209,6 +209,14 @@ impl HostServices for Passwords {
         Err(Failure::absent())
     }
 
+    fn migration_cursor(&self) -> Result<Option<String>, Failure> {
+        Err(Failure::absent())
+    }
+
+    fn continue_migration(&self, _cursor: String) -> Result<(), Failure> {
+        Err(Failure::absent())
+    }
+
     fn log(&self, _level: Level, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
 }
 

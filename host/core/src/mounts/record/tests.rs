@@ -19,6 +19,7 @@ fn mount(path: &str, kind: &str) -> MountRecord {
         settings: Settings::default(),
         version: String::new(),
         schema: 1,
+        migration: None,
         before_swap: None,
         rollback: None,
         phase: Phase::Serving,

@@ -1,0 +1,195 @@
+//! Storing that a version of a plugin serves a mount, with the data that the version migrates.
+//!
+//! The steps of a migration are committed one after another, each with the cursor of the next step.
+//! The last commit, often the only one, stores the new schema.
+//!
+//! Prevents a step that runs twice or never: its writes and the cursor behind it are one commit.
+
+use super::attempts::Attempts;
+use super::swap::{needs_migration, read_stored};
+use crate::background::Claim;
+use crate::core::Core;
+use crate::host_services::BackgroundServices;
+use crate::mounts::{Mount, MountRecord, Phase, Swap, UnfinishedMigration, VersionBefore};
+use crate::permit::Permit;
+use bulkhead_sandbox::Priority;
+use bulkhead_store::Unit;
+use bulkhead_wire::failure::Failure;
+use std::sync::Arc;
+
+/// Maximum number of steps of a migration.
+const MOST_STEPS: u32 = 10_000;
+
+/// The change of a mount's record that a swap stores.
+pub(super) struct PutVersion<'a> {
+    pub(super) swap: &'a Swap,
+    pub(super) way_back: Option<VersionBefore>,
+    /// Whether the mount may be in that phase.
+    pub(super) may_be: fn(&Phase) -> bool,
+    /// Whether the component may commit in the middle of a step.
+    pub(super) may_checkpoint: bool,
+}
+
+/// A migration that failed.
+pub(super) struct Stopped {
+    failure: Failure,
+    /// The record after the last stored step; `None` if no step was stored.
+    unfinished: Option<MountRecord>,
+}
+
+impl Stopped {
+    /// Makes the mount unavailable if a step was stored. Returns the failure.
+    pub(super) fn leave(self, core: &Core) -> Failure {
+        if let Some(record) = self.unfinished {
+            core.mounts.set_unavailable(record, self.failure.message.clone());
+        }
+        self.failure
+    }
+}
+
+/// The end of a step: its unit of work, and the cursor of the next step.
+struct Step {
+    unit: Unit,
+    next: Option<String>,
+}
+
+/// Stores that the version of `after` serves the mount, with the migrated data. Returns the record
+/// as it is stored.
+///
+/// # Errors
+/// The failure of the migration; 400 if the mount was disabled or moved.
+pub(super) async fn store_version(
+    core: &Arc<Core>,
+    claim: &Claim,
+    after: &Arc<Mount>,
+    put: &PutVersion<'_>,
+) -> Result<MountRecord, Stopped> {
+    let (mut migration, mut unfinished) = (after.record.migration.clone(), None);
+    loop {
+        match store_step(core, claim, after, (put, migration.as_ref())).await {
+            Ok(record) if record.migration.is_none() => return Ok(record),
+            Ok(record) => {
+                if unfinished.is_none() {
+                    log_steps(core, &record, put.swap);
+                }
+                migration.clone_from(&record.migration);
+                unfinished = Some(record);
+            }
+            Err(failure) => return Err(Stopped { failure, unfinished }),
+        }
+    }
+}
+
+/// Says once that requests may wait for longer than usual.
+fn log_steps(core: &Core, record: &MountRecord, swap: &Swap) {
+    let to = record.migration.as_ref().map_or(record.schema, |migration| migration.to);
+    let pairs = [
+        ("mount", record.path.to_string()),
+        ("version", swap.version.clone()),
+        ("from_schema", record.schema.to_string()),
+        ("to_schema", to.to_string()),
+    ];
+    core.log.line("info", "migration-in-steps", &pairs);
+}
+
+/// Carries out and commits one step of the migration, or stores only the version if there is
+/// nothing to migrate.
+async fn store_step(
+    core: &Arc<Core>,
+    claim: &Claim,
+    after: &Arc<Mount>,
+    (put, migration): (&PutVersion<'_>, Option<&UnfinishedMigration>),
+) -> Result<MountRecord, Failure> {
+    check_steps(migration, after)?;
+    let permit = Permit::for_due_work(claim);
+    let cursor = migration.map(|migration| migration.cursor.clone());
+    let work = BackgroundServices::for_migration(core, after, cursor);
+    let mut attempts = Attempts::for_caller(core, work.deadline());
+    let stored = loop {
+        let unit = attempts.begin(after.begin(&core.store));
+        let unit = if put.may_checkpoint { unit } else { unit.whole() };
+        let stepped = match needs_migration(after) {
+            true => call(core, &work, &permit, (after, unit)).await,
+            false => Ok(Step { unit, next: None }),
+        };
+        let stored = match stepped {
+            Ok(step) => put.commit(step, after, migration).await,
+            Err(failure) => Err(failure),
+        };
+        if !attempts.continue_after(&stored).await {
+            break stored;
+        }
+    };
+    work.release_guards().await;
+    stored
+}
+
+/// Refuses a step beyond the maximum: the component does not come to an end.
+fn check_steps(migration: Option<&UnfinishedMigration>, mount: &Mount) -> Result<(), Failure> {
+    match migration {
+        Some(migration) if migration.steps >= MOST_STEPS => Err(Failure::internal(format!(
+            "{} has migrated {} in {} steps and did not finish; repair the component so that its \
+             cursor comes to an end",
+            mount.plugin.engine.identity().title(),
+            mount.record.path,
+            migration.steps
+        ))
+        .recordable()),
+        _ => Ok(()),
+    }
+}
+
+/// Calls the component's `migrate` for one step.
+///
+/// # Errors
+/// The component's failure.
+async fn call(
+    core: &Core,
+    work: &BackgroundServices,
+    permit: &Permit,
+    (mount, unit): (&Mount, Unit),
+) -> Result<Step, Failure> {
+    // Of an attempt before.
+    drop(work.take_next_cursor());
+    let admitted = work.enter(Priority::Background).await?;
+    let opened = core.mounts.open(mount, permit);
+    let (scope, context) = (work.scope(&opened), work.context(None));
+    let done = opened.plugin.engine.migrate(scope, unit, &context, mount.record.schema).await;
+    work.note_end(admitted, done.ended);
+    done.result?;
+    Ok(Step { unit: done.unit, next: work.take_next_cursor() })
+}
+
+impl PutVersion<'_> {
+    /// Commits the step with the record of the mount, as other requests have changed it by now.
+    async fn commit(
+        &self,
+        Step { mut unit, next }: Step,
+        after: &Mount,
+        migration: Option<&UnfinishedMigration>,
+    ) -> Result<MountRecord, Failure> {
+        let path = &after.record.path;
+        let found = read_stored(&mut unit, &after.record, self.may_be).await?;
+        let mut record = found.ok_or_else(|| {
+            Failure::invalid(format!("the mount at {path} was disabled or moved meanwhile"))
+        })?;
+        let is_new = record.version != self.swap.version || migration.is_some();
+        let schema = record.schema.max(after.plugin.engine.description().schema);
+        record.version.clone_from(&self.swap.version);
+        record.settings.selection.clone_from(&self.swap.selection);
+        record.migration = UnfinishedMigration::after_step(migration, schema, next);
+        if record.migration.is_some() {
+            // No version before could serve these data.
+            record.before_swap = None;
+        } else {
+            record.schema = schema;
+            if is_new {
+                record.before_swap.clone_from(&self.way_back);
+                record.rollback.clone_from(&self.swap.rollback);
+            }
+        }
+        record.put(&mut unit)?;
+        unit.commit().await?;
+        Ok(record)
+    }
+}
