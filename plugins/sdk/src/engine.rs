@@ -112,8 +112,8 @@ pub trait SecretsEngine {
         Err(Failure::new(Kind::UnsupportedOperation, message))
     }
 
-    /// Migrates the mount's stored data from schema `from` to [`SCHEMA`](Self::SCHEMA). Runs again
-    /// after a crash.
+    /// Migrates the mount's stored data from schema `from` to [`SCHEMA`](Self::SCHEMA), in one
+    /// commit, or in several with [`Steps`](crate::migration::Steps). Runs again after a crash.
     ///
     /// # Errors
     /// Internal by default, for any schema other than [`SCHEMA`](Self::SCHEMA).

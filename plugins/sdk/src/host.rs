@@ -8,6 +8,7 @@ mod crypto;
 mod databases;
 mod identity;
 mod ldap;
+mod migration;
 mod storage;
 
 use crate::database_plugin::StoreTime;
@@ -22,6 +23,7 @@ pub(crate) use databases::database_kind;
 pub use databases::{Connection, Databases, Resolved, Unmade};
 pub use identity::{Entity, Identity, IdentityToken};
 pub use ldap::Ldap;
+pub use migration::Migration;
 pub use storage::{Entry, Page, Plain, Storage};
 
 /// Passes every interface, with the name of its method in [`Host`], to the macro `$say`.
@@ -56,6 +58,8 @@ macro_rules! each_face {
             log: Log,
             /// Metrics for the operator.
             metrics: Metrics,
+            /// The cursor between the steps of a migration.
+            migration: Migration,
         }
     };
 }

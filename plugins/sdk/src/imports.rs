@@ -15,8 +15,8 @@ use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::database_plugin::StoreTime;
 use crate::host::{
     Ambient, Cache, Clock, Crypto, Databases, Entity, Entry, Host, Http, Identity, IdentityToken,
-    Ldap, Leases, Level, Log, MachineToken, Metrics, Page, Passwords, Pod, Random, Storage,
-    each_face,
+    Ldap, Leases, Level, Log, MachineToken, Metrics, Migration, Page, Passwords, Pod, Random,
+    Storage, each_face,
 };
 use crate::http::{Request, Response, Tls};
 use crate::metric::Metric;
@@ -121,6 +121,16 @@ impl Clock for Imports {
 
     fn cancel(&self, key: &str) -> Result<(), Failure> {
         import::clock::cancel(key).map_err(failure)
+    }
+}
+
+impl Migration for Imports {
+    fn cursor(&self) -> Result<Option<String>, Failure> {
+        import::migration::cursor().map_err(failure)
+    }
+
+    fn continue_at(&self, cursor: &str) -> Result<(), Failure> {
+        import::migration::continue_at(cursor).map_err(failure)
     }
 }
 

@@ -129,6 +129,11 @@
 //! A [`jwt`] is parsed, then verified with a key of its issuer, then checked against the expected
 //! claims. The host does the cryptography ([`Host::crypto`]).
 //!
+//! # Another schema
+//!
+//! An engine that changes the shape of its stored data increases [`SecretsEngine::SCHEMA`] and
+//! implements [`SecretsEngine::migrate`], with [`migration::Steps`] for any number of records.
+//!
 //! # Clouds
 //!
 //! An auth method of a cloud calls the API of its [`provider`], caches the provider's token keys as
@@ -164,6 +169,7 @@ pub mod jwt;
 pub mod ldap;
 pub mod login;
 pub mod metric;
+pub mod migration;
 pub mod provider;
 pub mod raw;
 mod raw_access;

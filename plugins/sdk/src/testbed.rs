@@ -20,6 +20,7 @@ mod http;
 mod identity;
 mod lease_book;
 mod metrics;
+mod migration;
 mod passwords;
 mod raw;
 mod records;

@@ -15,6 +15,7 @@ use super::http::TestServers;
 use super::identity::TestIdentity;
 use super::lease_book::LeaseBook;
 use super::metrics::TestMetrics;
+use super::migration::TestMigration;
 use super::passwords::TestPasswords;
 use super::records::Records;
 use super::script::{Fate, Script};
@@ -23,7 +24,7 @@ use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
     Ambient, Cache, Clock, Crypto, Databases, Entity, Host, Http, Identity, Ldap, Leases, Log,
-    MachineToken, Metrics, Passwords, Pod, Random, Storage,
+    MachineToken, Metrics, Migration, Passwords, Pod, Random, Storage,
 };
 use crate::http::{Request, Response};
 use crate::metric::Metric;
@@ -57,6 +58,7 @@ pub struct TestHost {
     crypto: TestCrypto,
     passwords: TestPasswords,
     metrics: TestMetrics,
+    pub(super) migration: TestMigration,
 }
 
 impl Default for TestHost {
@@ -72,6 +74,7 @@ impl Default for TestHost {
             crypto: TestCrypto::new(&script),
             passwords: TestPasswords::new(&script),
             metrics: TestMetrics::new(&script),
+            migration: TestMigration::new(&script),
             script,
             records: RefCell::default(),
             leases: RefCell::default(),
@@ -264,7 +267,7 @@ impl TestHost {
     }
 
     /// Commits and returns the index of the commit, as [`Storage::checkpoint`] does.
-    pub(super) fn commit(&self) -> u64 {
+    pub(crate) fn commit(&self) -> u64 {
         self.timers.borrow_mut().commit();
         self.leases.borrow_mut().commit();
         self.records.borrow_mut().commit()
@@ -379,5 +382,9 @@ impl Host for TestHost {
 
     fn metrics(&self) -> &dyn Metrics {
         &self.metrics
+    }
+
+    fn migration(&self) -> &dyn Migration {
+        &self.migration
     }
 }
