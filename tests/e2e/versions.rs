@@ -515,3 +515,101 @@ fn a_version_that_passed_its_probation_is_held_to_no_shorter_time() {
     });
     assert_eq!(versions(root), both("2.0.0"));
 }
+
+/// The hostile guest in that version, with data of schema 7, whose migration fails at that record.
+fn failing_at(version: &str, record: &str) -> Vec<u8> {
+    let at = format!("a-step-fails-at={record}");
+    with_text(hostile(version, 7), "a-step-fails-at=none.", &at)
+}
+
+/// A server with a mount of 5,000 records of schema 6, served by version 1.0.0 of the hostile
+/// guest.
+fn five_thousand_records(root: &Client) {
+    root.upload(HOSTILE, &hostile("1.0.0", 6)).expect(204);
+    enable(root, "hostile", "1.0.0");
+    for _ in 0..5 {
+        root.read("third/fill").expect(200);
+    }
+    assert_eq!(rows(root), (5_000, 0));
+}
+
+/// The number of records of the older and of the newer schema.
+#[track_caller]
+fn rows(root: &Client) -> (u64, u64) {
+    let rows = root.read("third/rows").expect(200);
+    let count = |schema: &str| rows.body["data"][schema].as_u64().expect("a number");
+    (count("old"), count("new"))
+}
+
+#[test]
+fn five_thousand_records_are_migrated_in_steps_while_requests_wait() {
+    let world = World::empty();
+    let root = &world.root;
+    five_thousand_records(root);
+    root.upload(HOSTILE, &hostile("2.0.0", 7)).expect(204);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                root.read("third/acts").expect(200);
+            }
+        });
+        swap(root, "2.0.0").expect(204);
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(versions(root), both("2.0.0"));
+    assert_eq!(rows(root), (0, 5_000));
+    assert!(world.bulkhead.printed().contains("event=migration-in-steps"));
+    let refused = swap(root, "1.0.0").expect(400);
+    assert!(refused.errors().contains("have schema 7"), "{refused:?}");
+}
+
+#[test]
+fn a_step_that_fails_leaves_whole_data_which_a_repaired_version_migrates_to_the_end() {
+    let (mut server, operators) = open();
+    let root = operators.root(&server);
+    five_thousand_records(&root);
+    root.upload(HOSTILE, &failing_at("2.0.0", "02700")).expect(204);
+    let tuned = json!({ "plugin_version": "2.0.0" }).to_string();
+    let failed = root.attempt("POST", "sys/mounts/third/tune", tuned.as_bytes()).unwrap();
+    assert_eq!(failed.status, 500, "{failed:?}");
+    for part in ["the record 02700 is broken", "the mount is unavailable until"] {
+        assert!(failed.errors().contains(part), "{failed:?}");
+    }
+    let check_unavailable = |root: &Client| {
+        let refused = root.attempt("GET", "third/acts", b"").unwrap();
+        assert_eq!(refused.status, 503, "{refused:?}");
+        assert!(refused.errors().contains("the record 02700 is broken"), "{refused:?}");
+        let refused = swap(root, "1.0.0").expect(400);
+        for part in ["between schema 6 and schema 7", "5 steps", "writes schema 6"] {
+            assert!(refused.errors().contains(part), "{refused:?}");
+        }
+    };
+    check_unavailable(&root);
+    server.kill();
+    server.start_again();
+    operators.unseal(&server);
+    let root = operators.root(&server);
+    until_true("the migration goes on and fails again", SOON, || {
+        let mount = root.read("sys/mounts/third").expect(200);
+        mount.text("unavailable_reason").contains("the record 02700 is broken")
+    });
+    check_unavailable(&root);
+    root.upload(HOSTILE, &hostile("2.0.1", 7)).expect(204);
+    swap(&root, "2.0.1").expect(204);
+    assert_eq!(versions(&root), both("2.0.1"));
+    assert_eq!(rows(&root), (0, 5_000));
+}
+
+#[test]
+fn a_version_whose_first_step_fails_leaves_the_version_before_serving() {
+    let world = World::empty();
+    let root = &world.root;
+    five_thousand_records(root);
+    root.upload(HOSTILE, &failing_at("2.0.0", "00100")).expect(204);
+    let tuned = json!({ "plugin_version": "2.0.0" }).to_string();
+    let failed = root.attempt("POST", "sys/mounts/third/tune", tuned.as_bytes()).unwrap();
+    assert_eq!(failed.status, 500, "{failed:?}");
+    assert!(failed.errors().contains("the mount is served as before"), "{failed:?}");
+    assert_eq!((versions(root), rows(root)), (both("1.0.0"), (5_000, 0)));
+}

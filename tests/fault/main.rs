@@ -19,6 +19,7 @@ mod full_disk;
 mod injected;
 mod kill_loop;
 mod life;
+mod migrations;
 mod model;
 mod points;
 mod power_loss;

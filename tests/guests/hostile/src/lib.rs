@@ -19,6 +19,7 @@ mod answers;
 mod floods;
 mod leaks;
 mod reaches;
+mod steps;
 mod traps;
 
 use bulkhead::plugin::types::{Answer, Call, Context, Failure, Lease, Outcome};
@@ -108,6 +109,8 @@ const ACTS: &[Act] = &[
 const ENDLESS_SCHEMA: u32 = 0;
 /// Schema of data that can be migrated. The migration of data of any other schema panics.
 const MIGRATED_SCHEMA: u32 = 2;
+/// Schema of data that are migrated in steps.
+const STEPPED_SCHEMA: u32 = 6;
 /// Record that a migration writes.
 const MIGRATED: &str = "migrated";
 
@@ -140,9 +143,9 @@ impl engine::Guest for Hostile {
         let row = |path: &str, marks: &str| {
             format!(r#"{{"verb":"read","path":"{path}","about":"An act."{marks}}}"#)
         };
-        let rows: Vec<String> =
-            ACTS.iter().map(|act| row(act.name, act.marks)).chain([row("acts", "")]).collect();
-        let rows = rows.join(",");
+        let rows: Vec<String> = ACTS.iter().map(|act| row(act.name, act.marks)).collect();
+        let others = ["acts", "fill", "rows"].map(|path| row(path, "")).join(",");
+        let rows = format!("{},{others}", rows.join(","));
         // The blanks are room for a member that a test adds to the built component.
         let head = concat!(
             r#""kind":"secrets-engine","name":"hostile","version":"1.0.0","schema":2"#,
@@ -154,6 +157,7 @@ impl engine::Guest for Hostile {
     fn migrate(_context: Context, from: u32) -> Result<(), Failure> {
         match from {
             ENDLESS_SCHEMA => traps::forever(),
+            STEPPED_SCHEMA => steps::migrate()?,
             MIGRATED_SCHEMA => storage::put(MIGRATED, b"{}")?,
             _ => panic!("it migrates nothing"),
         }
@@ -161,9 +165,11 @@ impl engine::Guest for Hostile {
     }
 
     fn handle(call: Call) -> Ending {
-        match ACTS.iter().find(|act| act.name == call.route) {
-            Some(act) => (act.run)(&call),
-            None => {
+        match (ACTS.iter().find(|act| act.name == call.route), call.route.as_str()) {
+            (Some(act), _) => (act.run)(&call),
+            (None, "fill") => steps::fill(),
+            (None, "rows") => steps::rows(),
+            (None, _) => {
                 let names: Vec<String> =
                     ACTS.iter().map(|act| format!("\"{}\"", act.name)).collect();
                 let (names, is_migrated) = (names.join(","), storage::get(MIGRATED)?.is_some());

@@ -4,7 +4,7 @@ use crate::bulkhead::plugin::crypto::{self, CertificateRequest, Chain};
 use crate::bulkhead::plugin::database::{self, Connection};
 use crate::bulkhead::plugin::database_types::{Credential, NewUser, Purpose};
 use crate::bulkhead::plugin::types::{Call, Failure};
-use crate::bulkhead::plugin::{ambient, clock, identity, leases, passwords, storage};
+use crate::bulkhead::plugin::{ambient, clock, identity, leases, migration, passwords, storage};
 use crate::{Ending, answers};
 
 /// An import by its name, and what it answered without a grant for it.
@@ -168,6 +168,8 @@ pub(crate) fn answered_without_grants() -> Option<&'static str> {
         tried("environment", ambient::environment("PATH")),
         tried("cloud-token", ambient::cloud_token("azure", "https://vault.example")),
         tried("find-pod", ambient::find_pod()),
+        tried("cursor", migration::cursor()),
+        tried("continue-at", migration::continue_at("0/")),
     ];
     of_databases()
         .into_iter()

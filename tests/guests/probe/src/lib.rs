@@ -11,6 +11,7 @@ mod patched;
 mod proofs;
 mod rotation;
 
+use bulkhead_sdk::migration::Steps;
 use bulkhead_sdk::reservation::{Reservation, Unmade};
 use bulkhead_sdk::rotation::{Bounds, Settings};
 use bulkhead_sdk::stored::Stored;
@@ -201,11 +202,18 @@ impl SecretsEngine for Probe {
     }
 
     /// Notes what it came from, and what it was told. Fails with what is in force for `told`, where
-    /// anything is.
+    /// anything is. Adds one to each number whose name begins with `paged`, in as many steps as
+    /// there must be.
     fn migrate(host: &dyn Host, context: &Context, from: u32) -> Result<(), Failure> {
         rotation::tell(host)?;
         note_context(host, "told-migrate", context)?;
-        host.storage().put_plain("note/migrated", &from)
+        host.storage().put_plain("note/migrated", &from)?;
+        let mut steps = Steps::begin(host)?;
+        steps.table_bytes("note/paged", |_, number| {
+            let number = String::from_utf8_lossy(&number).parse().unwrap_or(0_u64);
+            Ok(Some((number + 1).to_string().into_bytes()))
+        })?;
+        steps.end()
     }
 
     /// Notes the reason. A name that begins with `returns` ends its own lease, as a check-in by

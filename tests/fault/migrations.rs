@@ -1,0 +1,97 @@
+//! The server dies in each write of a swap whose migration has several steps: afterwards exactly one
+//! version serves the mount, or goes on with the migration, and each record is migrated exactly
+//! once.
+
+use crate::injected::{Injected, Troubled, write};
+use crate::points;
+use bulkhead_tests::paths::{Folder, fault_binary, guest, with_text};
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Bulkhead, Client};
+use serde_json::json;
+use std::process::Command;
+use std::time::Duration;
+
+const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
+/// Records of the mount, which are migrated in steps of 500.
+const RECORDS: u64 = 2_000;
+/// Longest wait for the rest of a migration.
+const SOON: Duration = Duration::from_secs(20);
+
+/// The hostile guest in that version, with data of that schema.
+fn hostile(version: &str, schema: u32) -> Vec<u8> {
+    let text = format!("\"version\":\"{version}\",\"schema\":{schema}");
+    with_text(guest("hostile"), "\"version\":\"1.0.0\",\"schema\":2", &text)
+}
+
+/// A server that was stopped, with whose data lives begin.
+fn prepared() -> Bulkhead {
+    let mut server = Bulkhead::prepared(fault_binary(), Folder::new("migrations"));
+    server.start_again();
+    let root = server.root();
+    root.upload(HOSTILE, &hostile("1.0.0", 6)).expect(204);
+    root.upload(HOSTILE, &hostile("2.0.0", 7)).expect(204);
+    let fields = json!({ "type": "hostile", "config": { "plugin_version": "1.0.0" } });
+    root.write("sys/mounts/stepped", &fields).expect(204);
+    for _ in 0..RECORDS / 1_000 {
+        root.read("stepped/fill").expect(200);
+    }
+    assert!(server.stop(), "{}", server.printed());
+    server
+}
+
+/// A server that has not started yet, with a copy of the data.
+fn copied(template: &Bulkhead) -> Bulkhead {
+    let data = Folder::new("migrations");
+    let mut copy = Command::new("cp");
+    copy.arg("-a").arg(template.data().join(".")).arg(data.path());
+    assert!(copy.status().expect("cp can be started").success(), "the data are copied");
+    Bulkhead::prepared(fault_binary(), data)
+}
+
+/// Asks for the newer version.
+fn swap(root: &Client) -> Result<(), Troubled> {
+    let tuned = write(root, "sys/mounts/stepped/tune", &json!({ "plugin_version": "2.0.0" }))?;
+    assert!(tuned.status < 300, "{tuned:?}");
+    Ok(())
+}
+
+/// Asserts that all records are of the schema of the version that serves, and returns true if it is
+/// the newer version.
+#[track_caller]
+fn is_migrated(root: &Client) -> bool {
+    let mount = root.read("sys/mounts/stepped").expect(200);
+    let is_newer = mount.text("running_plugin_version") == "2.0.0";
+    let rows = root.read("stepped/rows").expect(200);
+    let (old, new) = if is_newer { (0, RECORDS) } else { (RECORDS, 0) };
+    assert_eq!(rows.body["data"], json!({ "old": old, "new": new }), "{mount:?}");
+    is_newer
+}
+
+#[test]
+fn a_server_that_dies_at_any_point_of_a_migration_goes_on_with_it() {
+    let template = prepared();
+    let first = points::passed_by("abort", |environment| {
+        let mut server = copied(&template);
+        server.start_with(environment).expect("without a fault the server starts");
+        server
+    });
+    points::each_behind("migrations", "abort", first, |number| {
+        let fault = Injected::at("abort", number);
+        let mut server = copied(&template);
+        if server.start_with(&fault.environment()).is_err() {
+            return true;
+        }
+        let lived = swap(&server.root());
+        let came = fault.end(&mut server, &lived);
+        server.start_again();
+        let root = server.root();
+        until_true("a version serves", SOON, || {
+            root.attempt("GET", "stepped/acts", b"").is_ok_and(|answer| answer.status == 200)
+        });
+        let is_newer = is_migrated(&root);
+        assert!(is_newer || lived.is_err(), "the swap was answered");
+        assert!(swap(&root).is_ok(), "the mount can be swapped after the fault");
+        assert!(is_migrated(&root));
+        came
+    });
+}

@@ -1,0 +1,70 @@
+//! A migration in steps: each record is migrated exactly once, and a text in the built component
+//! says at which record a step fails.
+
+use crate::Ending;
+use crate::answers;
+use crate::bulkhead::plugin::types::Failure;
+use crate::bulkhead::plugin::{migration, storage};
+use std::hint::black_box;
+
+/// Records of each schema.
+const OLD: &str = "old/";
+const NEW: &str = "new/";
+/// Number of records that a call adds.
+const ADDED: usize = 1_000;
+/// Number of records that a step migrates.
+const STEP: u32 = 500;
+
+/// A test puts the name of a record in place of the last word.
+static FAILS_AT: &str = "a-step-fails-at=none.";
+
+/// Adds records of the old schema behind those that are there.
+pub(crate) fn fill() -> Ending {
+    let count = count(OLD)?;
+    for number in count..count + ADDED {
+        storage::put(&format!("{OLD}{number:05}"), b"old")?;
+    }
+    Ok(answers::nothing())
+}
+
+/// Tells how many records there are of each schema.
+pub(crate) fn rows() -> Ending {
+    let (old, new) = (count(OLD)?, count(NEW)?);
+    Ok(answers::data(format!(r#"{{"old":{old},"new":{new}}}"#)))
+}
+
+fn count(prefix: &str) -> Result<usize, Failure> {
+    let (mut count, mut after) = (0, String::new());
+    loop {
+        let page = storage::keys(prefix, &after, 1_000)?;
+        // Forgets the page, which would be too much for one commit together with the others.
+        storage::checkpoint()?;
+        let Some(last) = page.last() else { return Ok(count) };
+        count += page.len();
+        after.clone_from(last);
+    }
+}
+
+/// Moves the next records to their new keys. Panics at a record that was moved before.
+pub(crate) fn migrate() -> Result<(), Failure> {
+    let fails_at = black_box(FAILS_AT).rsplit('=').next().unwrap_or_default();
+    let after = migration::cursor()?.unwrap_or_default();
+    let page = storage::scan(OLD, &after, STEP)?;
+    for (name, _) in &page {
+        if name == fails_at {
+            return Err(failure(format!("the record {name} is broken")));
+        }
+        let to = format!("{NEW}{name}");
+        assert!(storage::get(&to)?.is_none(), "{name} is migrated twice");
+        storage::put(&to, b"new")?;
+        storage::delete(&format!("{OLD}{name}"))?;
+    }
+    match page.last() {
+        Some((last, _)) if page.len() == STEP as usize => migration::continue_at(last),
+        _ => Ok(()),
+    }
+}
+
+fn failure(message: String) -> Failure {
+    Failure { code: "internal".into(), message, retry_after: None, ext: Vec::new() }
+}
