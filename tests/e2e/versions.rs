@@ -595,6 +595,11 @@ fn a_step_that_fails_leaves_whole_data_which_a_repaired_version_migrates_to_the_
         mount.text("unavailable_reason").contains("the record 02700 is broken")
     });
     check_unavailable(&root);
+    let move_away = json!({ "from": "third", "to": "fourth" });
+    let refused = root.write("sys/remount", &move_away).expect(400);
+    assert!(refused.errors().contains("finish the migration"), "{refused:?}");
+    root.upload(HOSTILE, &failing_at("2.0.0", "02700")).expect(204);
+    check_unavailable(&root);
     root.upload(HOSTILE, &hostile("2.0.1", 7)).expect(204);
     swap(&root, "2.0.1").expect(204);
     assert_eq!(versions(&root), both("2.0.1"));

@@ -165,7 +165,7 @@ async fn register(call: Call<'_>) -> Result<Reply, Failure> {
     };
     let Registered { change, warnings } =
         core.catalog.register(core.loader(), unit, upload).await?;
-    Ok(follow(change).with_warnings(warnings))
+    Ok(follow(Some(change)).with_warnings(warnings))
 }
 
 /// Returns the lines of `grants`, or `None` if the request does not have the field.

@@ -33,6 +33,8 @@ pub(crate) enum Plugin {
 pub(crate) enum Change {
     /// A plugin was added, or replaced the same version. With its origin.
     Registered(Plugin, Origin),
+    /// A registered component was registered again, without a change: type and name.
+    Repeated(PluginType, String),
     /// A version of a plugin was removed: type, name and version.
     Removed(PluginType, String, String),
     /// A version was pinned: mounts of the plugin get the version from now on.

@@ -33,10 +33,8 @@ pub(crate) struct Upload<'a> {
 }
 
 /// The result of a registration.
-#[derive(Default)]
 pub(crate) struct Registered {
-    /// `None` if nothing changed.
-    pub(crate) change: Option<Change>,
+    pub(crate) change: Change,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -200,7 +198,8 @@ async fn change_registered(
     mend(loader, found, upload.wasm).await?;
     let ceiling = upload.ceiling.or_else(|| found.ceiling.clone());
     if (&ceiling, &upload.origin) == (&found.ceiling, &found.origin) {
-        return Ok(Registered::default());
+        let change = Change::Repeated(found.kind, found.name.clone());
+        return Ok(Registered { change, warnings: Vec::new() });
     }
     let entry = Entry { ceiling, origin: upload.origin, ..found.clone() };
     write_entry(unit, &entry, loader)
@@ -216,7 +215,7 @@ fn write_entry(
     let plugin = uploaded::describe(loader.sandbox, entry).map_err(Failure::internal)?;
     entry.put(unit)?;
     let warnings = rules::warnings(plugin.asks(), entry.ceiling.as_deref());
-    Ok(Registered { change: Some(Change::Registered(plugin, entry.origin.clone())), warnings })
+    Ok(Registered { change: Change::Registered(plugin, entry.origin.clone()), warnings })
 }
 
 /// Returns the world of the component, before the component is compiled.

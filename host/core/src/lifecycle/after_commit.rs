@@ -83,6 +83,7 @@ pub(crate) async fn apply_catalog_change(
                 revive::revive_all(core, kind, &name).await;
             }
         }
+        catalog::Change::Repeated(kind, name) => revive::revive_all(core, kind, &name).await,
         catalog::Change::Removed(kind, name, version) => {
             core.catalog.remove(kind, &name, &version);
         }

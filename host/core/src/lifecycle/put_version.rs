@@ -41,6 +41,9 @@ impl Stopped {
     /// Makes the mount unavailable if a step was stored. Returns the failure.
     pub(super) fn leave(self, core: &Core) -> Failure {
         if let Some(record) = self.unfinished {
+            // Settings may have been tuned since.
+            let now = core.mounts.record_of(&record.uuid);
+            let record = now.filter(|now| now.revision > record.revision).unwrap_or(record);
             core.mounts.set_unavailable(record, self.failure.message.clone());
         }
         self.failure

@@ -107,6 +107,13 @@ pub(crate) async fn begin(
     if let Some(why) = record.phase.hindrance() {
         return Err(Failure::invalid(format!("{from} {why}; wait for its end")));
     }
+    if let Some(unfinished) = &record.migration {
+        return Err(Failure::invalid(format!(
+            "the data of {from} are between schema {} and schema {}; let a version finish the \
+             migration, then move the mount",
+            record.schema, unfinished.to
+        )));
+    }
     mounts.check_free(unit, to).await?;
     forget_old(store, unit).await?;
     let id = random::uuid()?;
