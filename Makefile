@@ -20,6 +20,19 @@ RAW_ENGINES := $(call official,secrets-engine \([^ ]*\) raw)
 AUTH_METHODS := $(call official,auth-method \([^ ]*\))
 DATABASE_PLUGINS := $(call official,database-plugin \([^ ]*\))
 COMPONENTS := $(SECRETS_ENGINES) $(RAW_ENGINES) $(AUTH_METHODS) $(DATABASE_PLUGINS)
+# Folders of this machine, and the names that stand for them in panic messages of components and of
+# the `dist` server, so that a component has one digest whoever builds it. The last pair that fits a
+# path counts. The standard library's source has a folder only where `rust-src` is installed.
+CARGO_FOLDER := $(abspath $(or $(CARGO_HOME),$(HOME)/.cargo))
+RUST_SOURCE = $(shell rustc --print sysroot)/lib/rustlib/src/rust
+RUST_COMMIT = $(shell rustc -vV | sed -n 's/^commit-hash: //p')
+FOLDERS = $(CURDIR)=/bulkhead $(CARGO_FOLDER)=/cargo $(RUST_SOURCE)=/rustc/$(RUST_COMMIT) \
+	$(abspath $(TARGET))=/target
+left = $(firstword $(subst =, ,$(1)))
+# $(1) cargo's setting with the compiler's flags. The `dev` server keeps the folders: other flags
+# than those of plain `cargo build` would compile everything a second time.
+renamed = --config '$(1)=[$(foreach pair,$(FOLDERS),"--remap-path-prefix=$(pair)",)]'
+DIST = --profile dist $(call renamed,build.rustflags)
 # Every native build names the whole workspace: with `-p x` cargo chooses fewer features for some
 # dependencies and compiles them, and everything above them, a second time.
 CARGO_BUILD := cargo build --workspace
@@ -37,7 +50,13 @@ build: compiled ## target/debug/bulkhead with the official components inside
 	@$(STEP) 'server' $(CARGO_BUILD) --bin bulkhead
 
 dist: compiled ## target/dist/bulkhead, the optimised build for production and benchmarks
-	@$(STEP) 'server, dist profile' $(CARGO_BUILD) --profile dist --bin bulkhead
+	@$(STEP) 'server, dist profile' $(CARGO_BUILD) $(DIST) --bin bulkhead
+	@for folder in $(filter-out /,$(HOME)) $(foreach pair,$(FOLDERS),$(call left,$(pair))); do \
+	    if grep -qF "$$folder/" $(TARGET)/dist/bulkhead; then \
+	        echo "$(TARGET)/dist/bulkhead names the folder $$folder of this machine:" \
+	            "unset RUSTFLAGS, or add the folder to FOLDERS in the Makefile" >&2; exit 1; \
+	    fi; \
+	done
 
 # Components do not wait for the libraries of the host, nor these for them.
 compiled:
@@ -64,7 +83,8 @@ precompiler: toolchain
 define components
 	@mkdir -p $(2)
 	+@$(STEP) 'components: $(subst bulkhead-,,$(1))' \
-	    cargo build --profile plugin --target wasm32-wasip2 $(addprefix -p ,$(1))
+	    cargo build --profile plugin --target wasm32-wasip2 \
+	    $(call renamed,target.wasm32-wasip2.rustflags) $(addprefix -p ,$(1))
 	@for package in $(1); do \
 	    in=$(WASM)/$${package//-/_}.wasm; name=$${package#bulkhead-}; name=$${name#guest-}; \
 	    out=$(2)/$${name#example-}.wasm; cmp -s $$in $$out || cp $$in $$out; \
@@ -144,7 +164,7 @@ golden: build guests ## rewrite tests/golden from this build; a difference is an
 bench: dist guests ## ratios against the bare limits in the same run; also target/bench.json
 	@tests/servers/install.sh
 	@rm -f $(TARGET)/bench.json
-	@cargo bench --profile dist --workspace --bench "*"
+	@cargo bench --workspace $(DIST) --bench "*"
 
 demo-postgres: ## a private PostgreSQL to try things on, until Ctrl-C
 	@tests/servers/install.sh postgres

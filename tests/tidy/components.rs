@@ -1,11 +1,13 @@
-//! The built components: small to start with.
+//! The built components: small to start with, and the same whoever builds them.
 //!
 //! A fresh instance is wiped memory, so that its initial memory is what every request pays. The
 //! linker's stack setting is ignored without a word when `RUSTFLAGS` is set; this is where that
 //! shows.
 
-use bulkhead_tests::paths::{repository, target};
+use bulkhead_tests::paths::{files_below, repository, target};
+use std::env;
 use std::fs;
+use std::path::PathBuf;
 
 /// Bytes of linear memory that an official component may begin with.
 const INITIAL_MEMORY: u64 = 384 * 1024;
@@ -111,6 +113,33 @@ fn official_components_begin_small() {
             "{name} begins with {kib} KiB; was it built with RUSTFLAGS set?"
         );
     }
+}
+
+/// Folders of this machine that a build passes to the compiler.
+fn folders_of_this_machine() -> Vec<String> {
+    let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.parent().is_some());
+    let cargo = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let folders = [Some(repository()), Some(target()), home, cargo].into_iter().flatten();
+    folders.map(|folder| format!("{}/", folder.display())).collect()
+}
+
+#[test]
+fn no_component_names_a_folder_of_the_machine_that_built_it() {
+    let mut looked_at = 0;
+    for path in files_below(&target().join("plugins")) {
+        let binary = fs::read(&path).expect("a built component can be read");
+        for folder in folders_of_this_machine() {
+            let is_named = binary.windows(folder.len()).any(|bytes| bytes == folder.as_bytes());
+            assert!(
+                !is_named,
+                "{} names {folder}, so that its digest is that of this machine only: is the folder \
+                 in FOLDERS of the Makefile, and was RUSTFLAGS unset?",
+                path.display()
+            );
+        }
+        looked_at += 1;
+    }
+    assert!(looked_at >= 2 * official().len(), "only {looked_at} files: run `make build`");
 }
 
 #[test]
