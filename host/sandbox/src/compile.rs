@@ -134,6 +134,8 @@ impl Compiler {
             drop(turn);
             // Nobody receives it if the caller is gone and another compilation was started.
             let _ = ended.send(Some(compiled));
+            // The channel keeps the code for as long as one of its ends lives.
+            drop(ended);
             tokio::time::sleep(KEPT).await;
             forget(&last, &digest);
         });
@@ -270,7 +272,10 @@ fn parse_answer(answered: &[u8]) -> Option<Result<Compiled, Failure>> {
     match serde_json::from_slice(said).ok()? {
         Said::Refused(why) => Some(Err(Failure::invalid(why))),
         Said::Compiled { world, bytes } if bytes == code.len() => {
-            Some(Ok(Compiled { world, code: AuthenticCode::just_compiled(code.to_vec()) }))
+            let kept = AuthenticCode::just_compiled(code).map_err(|error| {
+                try_again(&format!("the compiled code cannot be kept in memory: {error}"))
+            });
+            Some(kept.map(|code| Compiled { world, code }))
         }
         Said::Compiled { .. } => None,
     }

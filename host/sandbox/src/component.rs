@@ -119,17 +119,73 @@ enum Trusted<'a> {
 }
 
 /// Loads compiled code. `None` if the code was compiled for another processor or build.
+///
+/// Stored code is mapped: its pages are those of the sealed file, and the file lives until the
+/// component is dropped.
 #[allow(unsafe_code, reason = "the one place that loads compiled code; see SAFETY")]
 fn load_compiled(engine: &Engine, code: Trusted<'_>) -> Option<Component> {
-    let code = match code {
-        Trusted::BuiltIn(code) => code,
-        Trusted::Stored(code) => code.bytes(),
-    };
-    // SAFETY: `deserialize` trusts its input as native code. Built-in code is `&'static`, made by
+    // SAFETY: both functions trust their input as native code. Built-in code is `&'static`, made by
     // `precompile` during the build and embedded in this binary, so an attacker who could change
     // the code could change the binary itself. Stored code was made by a child of this program and
     // bears the tag of this cluster's key for exactly this code, component and build:
-    // `AuthenticCode` has no other constructor. wasmtime checks version, build, flags and processor
-    // features.
-    unsafe { Component::deserialize(engine, code) }.ok()
+    // `AuthenticCode` has no other constructor. The tag was checked of a sealed file, which nobody
+    // can write from then on, so the mapped code is the checked code for as long as it is mapped.
+    // wasmtime checks version, build, flags and processor features.
+    let loaded = unsafe {
+        match code {
+            Trusted::BuiltIn(code) => Component::deserialize(engine, code),
+            Trusted::Stored(code) => Component::deserialize_file(engine, code.path()),
+        }
+    };
+    loaded.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{metadata, read, read_to_string};
+    use std::os::unix::fs::MetadataExt;
+
+    /// A line of `/proc/self/maps`.
+    struct Mapping {
+        bytes: usize,
+        rights: String,
+    }
+
+    /// Returns this process's mappings of the file with the number `inode`.
+    fn mappings(inode: u64) -> Vec<Mapping> {
+        let maps = read_to_string("/proc/self/maps").unwrap();
+        let of_file = maps.lines().filter(|line| {
+            line.contains("memfd:compiled-code")
+                && line.split_whitespace().nth(4) == Some(&inode.to_string())
+        });
+        let parse = |line: &str| {
+            let mut words = line.split_whitespace();
+            let (begin, end) = words.next().unwrap().split_once('-').unwrap();
+            let [begin, end] = [begin, end].map(|text| usize::from_str_radix(text, 16).unwrap());
+            Mapping { bytes: end - begin, rights: words.next().unwrap().to_owned() }
+        };
+        of_file.map(parse).collect()
+    }
+
+    #[test]
+    fn stored_code_is_mapped_once_and_only_while_the_component_lives() {
+        let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
+        let made = read(target.join("guests/probe.cwasm"));
+        let made = made.expect("the probe is missing: run `make guests`");
+        let code = AuthenticCode::just_compiled(&made).unwrap();
+        let inode = metadata(code.path()).unwrap().ino();
+        assert!(mappings(inode).is_empty(), "nothing is mapped before the code is loaded");
+        let engine = wasmtime_engine::compiler().unwrap();
+        let artefact = Artefact::Uploaded { digest: "", code: &code, ceiling: None };
+        let component = load_code(&engine, artefact).unwrap();
+        drop(code);
+        let mapped = mappings(inode);
+        let bytes: usize = mapped.iter().map(|mapping| mapping.bytes).sum();
+        assert_eq!(bytes.div_ceil(4096), made.len().div_ceil(4096), "each page is mapped once");
+        assert!(mapped.iter().any(|mapping| mapping.rights == "r-xp"), "the code can run");
+        assert!(mapped.iter().all(|mapping| !mapping.rights.contains('w')), "nobody writes");
+        drop(component);
+        assert!(mappings(inode).is_empty(), "the mapping ends with the component");
+    }
 }

@@ -46,6 +46,7 @@ mod database_plugin;
 #[cfg(test)]
 mod encoding;
 mod identity;
+mod sealed_file;
 pub mod structure;
 mod wasmtime_engine;
 

@@ -5,14 +5,16 @@
 //! pieces.
 
 use super::builds::Builds;
-use bulkhead_sandbox::compiled::{AuthenticCode, BUILD};
+use bulkhead_sandbox::compiled::{AuthenticCode, BUILD, UnsealedFile};
 use bulkhead_sandbox::component::digest;
 use bulkhead_store::{Address, Index, Space, Store, StoreFault};
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Maximum size of a piece, in bytes.
@@ -47,7 +49,8 @@ pub(super) async fn put_wasm(
     digest: &str,
     bytes: &[u8],
 ) -> Result<(), Failure> {
-    put(store, &wasm(digest), bytes).await
+    let read = |range: Range<usize>| Ok(bytes.get(range).unwrap_or_default().to_vec());
+    put(store, &wasm(digest), bytes.len(), read).await
 }
 
 /// Returns the component with the digest `wanted`, or `None` if the stored pieces do not match the
@@ -57,8 +60,13 @@ pub(super) async fn wasm_of(
     wanted: &str,
     bytes: usize,
 ) -> Result<Option<Vec<u8>>, Failure> {
-    let found = get(store, &wasm(wanted), bytes).await?;
-    Ok(found.filter(|found| digest(found) == wanted))
+    let mut found = Vec::new();
+    let append = |piece: &[u8]| {
+        found.extend_from_slice(piece);
+        Ok(())
+    };
+    let is_whole = get(store, &wasm(wanted), bytes, append).await?;
+    Ok(Some(found).filter(|found| is_whole && digest(found) == wanted))
 }
 
 /// Stores compiled code with its authentication tag.
@@ -67,8 +75,8 @@ pub(super) async fn put_code(
     digest: &str,
     made_now: &AuthenticCode,
 ) -> Result<(), Failure> {
-    put(store, &code(digest), made_now.bytes()).await?;
-    let row = Made { bytes: made_now.bytes().len(), tag: made_now.tag(store, digest) };
+    put(store, &code(digest), made_now.bytes(), |range| made_now.read(range)).await?;
+    let row = Made { bytes: made_now.bytes(), tag: made_now.tag(store, digest) };
     let mut unit = store.begin();
     unit.put(made(digest), row.to_bytes()?, Index::default());
     unit.commit().await?;
@@ -92,7 +100,11 @@ pub(super) async fn has_code(store: &Arc<Store>, digest: &str) -> Result<bool, F
     }
 }
 
-/// Returns the code of a component, compiled by this build.
+/// Returns the code of a component, compiled by this build. The pieces go into the sealed file that
+/// is mapped, so the code is in memory once.
+///
+/// # Errors
+/// 503 if the store cannot be read, or the system has no memory or descriptor left.
 pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<StoredCode, Failure> {
     let row = match store.begin().get(&made(digest)).await {
         Err(StoreFault::Damaged(_)) => return Ok(StoredCode::NotAuthentic),
@@ -102,8 +114,11 @@ pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<StoredCo
     let Ok(Made { bytes, tag }) = Made::from_bytes(&row.body) else {
         return Ok(StoredCode::NotAuthentic);
     };
-    let found = get(store, &code(digest), bytes).await?;
-    let authentic = found.and_then(|found| AuthenticCode::open(store, digest, found, &tag));
+    let mut file = UnsealedFile::new().map_err(no_file)?;
+    if !get(store, &code(digest), bytes, |piece| file.append(piece)).await? {
+        return Ok(StoredCode::NotAuthentic);
+    }
+    let authentic = AuthenticCode::open(store, digest, file, &tag).map_err(no_file)?;
     Ok(authentic.map_or(StoredCode::NotAuthentic, StoredCode::Authentic))
 }
 
@@ -133,27 +148,49 @@ fn piece(prefix: &str, number: usize) -> Address {
     Address::new(Space::Blob, format!("{prefix}{number:05}"))
 }
 
-async fn put(store: &Arc<Store>, prefix: &str, bytes: &[u8]) -> Result<(), Failure> {
-    let pieces: Vec<(usize, &[u8])> = bytes.chunks(PIECE).enumerate().collect();
+/// Stores `length` bytes, each piece as `read` returns it.
+async fn put(
+    store: &Arc<Store>,
+    prefix: &str,
+    length: usize,
+    read: impl Fn(Range<usize>) -> io::Result<Vec<u8>>,
+) -> Result<(), Failure> {
+    let pieces: Vec<usize> = (0..length.div_ceil(PIECE)).collect();
     for some in pieces.chunks(TOGETHER) {
         let mut unit = store.begin();
-        some.iter().for_each(|(number, part)| {
-            unit.put(piece(prefix, *number), part.to_vec(), Index::default())
-        });
+        for number in some {
+            let begin = number * PIECE;
+            let part = read(begin..length.min(begin + PIECE)).map_err(no_file)?;
+            unit.put(piece(prefix, *number), part, Index::default());
+        }
         unit.commit().await?;
     }
     Ok(())
 }
 
-/// Returns `None` if a piece is missing or cannot be opened, or if the total length is not `bytes`.
-async fn get(store: &Arc<Store>, prefix: &str, bytes: usize) -> Result<Option<Vec<u8>>, Failure> {
-    let mut whole = Vec::new();
+/// Passes the stored pieces to `append`, in order. Returns false if a piece is missing or cannot be
+/// opened, or if the total length is not `bytes`.
+async fn get(
+    store: &Arc<Store>,
+    prefix: &str,
+    bytes: usize,
+    mut append: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<bool, Failure> {
+    let mut length = 0;
     for number in 0..bytes.div_ceil(PIECE) {
         match store.begin().get(&piece(prefix, number)).await {
-            Ok(Some(part)) => whole.extend_from_slice(&part.body),
-            Ok(None) | Err(StoreFault::Damaged(_)) => return Ok(None),
+            Ok(Some(part)) => {
+                length += part.body.len();
+                append(&part.body).map_err(no_file)?;
+            }
+            Ok(None) | Err(StoreFault::Damaged(_)) => return Ok(false),
             Err(fault) => return Err(fault.into()),
         }
     }
-    Ok(Some(whole).filter(|whole| whole.len() == bytes))
+    Ok(length == bytes)
+}
+
+/// Returns the failure of a system without memory or descriptors for a plugin's code.
+fn no_file(error: io::Error) -> Failure {
+    Failure::new(Kind::Unavailable, format!("no memory for the code of a plugin: {error}"))
 }

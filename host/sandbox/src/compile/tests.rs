@@ -3,7 +3,7 @@
 use super::*;
 use std::fs;
 use std::future::pending;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 #[test]
 fn a_refusal_reaches_the_author_and_no_code_follows_it() {
@@ -102,9 +102,25 @@ async fn who_sends_a_component_again_gets_the_compilation_that_went_on() {
     let again = compiler.compile(Arc::clone(&wasm));
     let go = script.file("go");
     let released = spawn_blocking(move || fs::write(go, "go\n"));
-    assert_eq!(again.await.ok().unwrap().code.bytes(), b"code");
+    let code = again.await.ok().unwrap().code;
+    assert_eq!((code.bytes(), code.read(0..4).unwrap()), (4, b"code".to_vec()));
+    let inode = fs::metadata(code.path()).unwrap().ino();
+    drop(code);
+    let closed = async {
+        while is_open(inode) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(10), closed).await;
+    in_time.expect("no code is kept once its outcome was fetched");
     released.await.unwrap().unwrap();
     let starts = fs::read_to_string(script.file("starts")).unwrap();
     assert_eq!(starts, "x\n", "it was compiled once");
     assert!(sync::lock(&compiler.last).is_none(), "the outcome is fetched once");
+}
+
+/// Reports whether this process has the file with the number `inode` open.
+fn is_open(inode: u64) -> bool {
+    let open = fs::read_dir("/proc/self/fd").unwrap();
+    open.filter_map(|entry| fs::metadata(entry.ok()?.path()).ok()).any(|file| file.ino() == inode)
 }
