@@ -4,7 +4,8 @@
 //! one schema, the others with a migration, each of a mount of its own, because a migration leads
 //! one way. A stall is the longest answer: sixteen connections ask in turns, so that requests are
 //! always under way. The same load without a swap comes first, and says how long answers take on
-//! this machine. Then 64 clients enable mounts, and the server starts with those mounts.
+//! this machine. Then 64 clients enable mounts, and the server starts with those mounts, which says
+//! what an idle mount costs.
 
 mod figures;
 mod load;
@@ -36,6 +37,8 @@ const CLIENTS: u32 = 64;
 const ENABLED_GOAL: f64 = 500.0;
 /// Start with all mounts, at most.
 const START_GOAL: Duration = Duration::from_secs(2);
+/// Resident memory of an idle mount, in bytes, at most.
+const RESIDENT_GOAL: u64 = 16 << 10;
 
 const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
@@ -233,9 +236,11 @@ fn report(name: &str, mut outcome: Outcome) -> Value {
 /// Enables many mounts, and starts with them.
 fn many_mounts(runtime: &tokio::runtime::Runtime, server: &mut Bulkhead) -> Value {
     let before = started(server);
+    let resident_before = server.memory();
     let took = runtime.block_on(enabled(server.address()));
     let per_second = f64::from(MOUNTS) / took.as_secs_f64();
     let after = started(server);
+    let resident = server.memory().saturating_sub(resident_before) / u64::from(MOUNTS);
     let held = |is_held| if is_held { "held" } else { "MISSED" };
     println!(
         "{CLIENTS} clients enable {MOUNTS} mounts: {per_second:.0} a second (500): {}",
@@ -245,9 +250,14 @@ fn many_mounts(runtime: &tokio::runtime::Runtime, server: &mut Bulkhead) -> Valu
         "a start with these mounts {after:?} (2 s): {}; before {before:?}",
         held(after <= START_GOAL)
     );
+    println!(
+        "an idle mount has {resident} bytes resident ({RESIDENT_GOAL}): {}",
+        held(resident <= RESIDENT_GOAL)
+    );
     json!({
         "mounts": MOUNTS, "clients": CLIENTS, "enabled_per_second": per_second,
         "start_us": micros(after), "start_before_us": micros(before),
+        "resident_bytes": resident,
     })
 }
 
