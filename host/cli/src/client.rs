@@ -118,7 +118,7 @@ impl fmt::Display for Server {
 /// A request to the API.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Call {
-    /// `GET`, `PUT`, `POST` or `DELETE`. A list is a `GET` with `list=true`.
+    /// `GET`, `PUT`, `POST`, `PATCH` or `DELETE`. A list is a `GET` with `list=true`.
     pub(crate) method: Method,
     /// Path below `/v1/`, not escaped.
     pub(crate) path: String,
@@ -133,6 +133,8 @@ pub(crate) struct Call {
 pub(crate) enum Body {
     /// JSON fields.
     Json(Value),
+    /// JSON fields that change parts of a record; null removes a part.
+    MergePatch(Value),
     /// The bytes of a component.
     Component(Vec<u8>),
 }
@@ -147,6 +149,12 @@ impl Call {
     #[must_use]
     pub(crate) fn with_fields(self, body: Value) -> Self {
         Self { body: Some(Body::Json(body)), ..self }
+    }
+
+    /// Adds a body that changes parts of a record.
+    #[must_use]
+    pub(crate) fn with_merge_patch(self, body: Value) -> Self {
+        Self { body: Some(Body::MergePatch(body)), ..self }
     }
 
     /// Adds a component as the body.
@@ -305,6 +313,9 @@ fn build_request(
     let (content, body) = match &call.body {
         None => (None, Bytes::new()),
         Some(Body::Json(fields)) => (Some("application/json"), Bytes::from(fields.to_string())),
+        Some(Body::MergePatch(fields)) => {
+            (Some("application/merge-patch+json"), Bytes::from(fields.to_string()))
+        }
         Some(Body::Component(bytes)) => (Some("application/wasm"), Bytes::from(bytes.clone())),
     };
     let builder = Request::builder()

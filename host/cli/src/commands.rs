@@ -3,6 +3,7 @@
 mod audit;
 mod auth;
 mod delete;
+mod kv;
 mod lease;
 mod list;
 mod listing;
@@ -24,12 +25,25 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// All commands, in the order of the help.
-const ALL: [&Command; 46] = [
+const ALL: [&Command; 59] = [
     &read::READ,
     &write::WRITE,
     &list::LIST,
     &delete::DELETE,
     &status::STATUS,
+    &kv::GET,
+    &kv::PUT,
+    &kv::PATCH,
+    &kv::LIST,
+    &kv::DELETE,
+    &kv::UNDELETE,
+    &kv::DESTROY,
+    &kv::ROLLBACK,
+    &kv::METADATA_GET,
+    &kv::METADATA_PUT,
+    &kv::METADATA_PATCH,
+    &kv::METADATA_DELETE,
+    &kv::ENABLE_VERSIONING,
     &secrets::LIST,
     &secrets::ENABLE,
     &secrets::TUNE,

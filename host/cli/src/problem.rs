@@ -5,7 +5,8 @@ use std::fmt;
 /// An error message for standard error, and the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// 1: refused or failed by the server. 2: wrong usage or server not reachable (decision P16).
+    /// 1: refused or failed by the server. 2: wrong usage, server not reachable, or nothing at a
+    /// path (decision P16).
     pub(crate) code: u8,
     /// Complete lines.
     pub(crate) message: String,
@@ -26,6 +27,13 @@ impl Problem {
     /// A refusal by the server, or an invalid answer.
     pub(crate) fn refused(doing: &str, why: impl fmt::Display) -> Self {
         Self { code: 1, message: format!("Error {doing}: {why}") }
+    }
+
+    /// Nothing exists at `path`. Vault's commands end with exit code 2 here, and scripts test for
+    /// the code.
+    #[must_use]
+    pub(crate) fn nothing_at(path: &str) -> Self {
+        Self { code: 2, message: format!("nothing exists at {path}") }
     }
 
     /// Standard output is closed or full. The command succeeded, but its output is lost.

@@ -162,22 +162,64 @@ impl<'a, 'io> Session<'a, 'io> {
         call: &Call,
         last: impl Fn(&Answer) -> bool,
     ) -> Result<Answer, Problem> {
+        let answer = self.send(doing, call, &last)?;
+        self.accept(doing, answer)
+    }
+
+    /// Asks the server for something that may be missing. A 404 without an error is `None`. A 404
+    /// with data, such as the metadata of a deleted version, is an answer.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub(crate) fn find(&self, doing: &str, call: &Call) -> Result<Option<Answer>, Problem> {
+        let answer = self.send(doing, call, &|_| true)?;
+        let is_filled = |name: &str| answer.body.get(name).is_some_and(|part| !part.is_null());
+        let has_errors = answer.body.get("errors").and_then(Value::as_array);
+        match answer.status {
+            404 if is_filled("data") => Ok(Some(answer)),
+            404 if has_errors.is_none_or(Vec::is_empty) => Ok(None),
+            _ => self.accept(doing, answer).map(Some),
+        }
+    }
+
+    /// Asks the server and returns the answer of any status.
+    ///
+    /// # Errors
+    /// No answer.
+    pub(crate) fn try_asking(&self, doing: &str, call: &Call) -> Result<Answer, Problem> {
+        self.send(doing, call, &|_| true)
+    }
+
+    /// Returns the refusal that `answer` is.
+    #[must_use]
+    pub(crate) fn refusal(&self, doing: &str, answer: &Answer) -> Problem {
+        Problem::refused(doing, describe_refusal(answer, &self.server))
+    }
+
+    fn send(
+        &self,
+        doing: &str,
+        call: &Call,
+        last: &dyn Fn(&Answer) -> bool,
+    ) -> Result<Answer, Problem> {
         let caller = Caller {
             token: settings::token(self.io.env)?,
             namespace: settings::namespace(self.io.env)?,
         };
-        let succeeded = |answer: &Answer| (200..300).contains(&answer.status);
         let asked = (&self.server, &self.trust);
         let answer =
-            client::ask(asked, &caller, call, &|answer| !succeeded(answer) || last(answer));
-        let answer = answer.map_err(|error| match error {
+            client::ask(asked, &caller, call, &|answer| !is_success(answer) || last(answer));
+        answer.map_err(|error| match error {
             AskError::Unreachable(why) => Problem::unreachable(doing, why),
             AskError::InvalidAnswer(why) => Problem::refused(doing, why),
-        })?;
-        if succeeded(&answer) {
+        })
+    }
+
+    fn accept(&self, doing: &str, answer: Answer) -> Result<Answer, Problem> {
+        if is_success(&answer) {
             return Ok(answer);
         }
-        Err(Problem::refused(doing, describe_refusal(&answer, &self.server)))
+        Err(self.refusal(doing, &answer))
     }
 
     /// Prints the answer in the requested format: table, JSON or a single field.
@@ -226,6 +268,15 @@ impl<'a, 'io> Session<'a, 'io> {
             Format::Table => self.print(text),
             Format::Json => self.print(&output::json(part)),
         }
+    }
+
+    /// Prints `text`, which is the table form of the answer, below the server's warnings.
+    ///
+    /// # Errors
+    /// As [`Self::show`].
+    pub(crate) fn show_text(&mut self, answer: &Answer, text: &str) -> Result<u8, Problem> {
+        self.warn(answer);
+        self.print(text)
     }
 
     /// Prints the answer, or `done` if the answer holds nothing but warnings.
@@ -288,6 +339,10 @@ impl<'a, 'io> Session<'a, 'io> {
         written.map_err(Problem::unwritable)?;
         Ok(0)
     }
+}
+
+fn is_success(answer: &Answer) -> bool {
+    (200..300).contains(&answer.status)
 }
 
 /// Describes an answer other than 2xx.

@@ -1,7 +1,8 @@
 //! `bulkhead list PATH`.
 
-use crate::client::Call;
+use crate::client::{Answer, Call};
 use crate::command::Command;
+use crate::options::Format;
 use crate::output;
 use crate::problem::Problem;
 use crate::session::Session;
@@ -30,9 +31,22 @@ pub(super) fn list_names(session: &mut Session<'_, '_>, path: &str) -> Result<u8
         query: vec![("list".to_owned(), "true".to_owned())],
         ..Call::new(Method::GET, path)
     };
-    let answer = session.ask(&format!("listing {path}"), &call)?;
-    let keys =
-        answer.body.pointer("/data/keys").and_then(Value::as_array).cloned().unwrap_or_default();
+    let answer = session.find(&format!("listing {path}"), &call)?;
+    let keys = |answer: &Answer| answer.body.pointer("/data/keys")?.as_array().cloned();
+    let found = answer.and_then(|answer| Some((keys(&answer)?, answer)));
+    let Some((keys, answer)) = found.filter(|(keys, _)| !keys.is_empty()) else {
+        return show_nothing(session, path);
+    };
     let table = output::names(&keys);
     session.show_part(&answer, &Value::Array(keys), &table)
+}
+
+/// Reports an empty list. Programs get an empty object, as from Vault.
+fn show_nothing(session: &mut Session<'_, '_>, path: &str) -> Result<u8, Problem> {
+    let nothing = Problem::nothing_at(path);
+    if session.options.format == Format::Table || session.options.field.is_some() {
+        return Err(nothing);
+    }
+    session.print("{}\n")?;
+    Ok(nothing.code)
 }

@@ -1,0 +1,26 @@
+//! `bulkhead kv enable-versioning`.
+
+use crate::client::Call;
+use crate::command::Command;
+use crate::commands::paths::below;
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+use serde_json::json;
+
+pub(crate) const ENABLE_VERSIONING: Command = Command {
+    words: "kv enable-versioning",
+    takes: "MOUNT",
+    about: "keep versions on a key-value mount that kept none; this cannot be undone",
+    options: &[],
+    run,
+};
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [mount] = session.words()?;
+    let target = below("sys/mounts", &mount, "the mount")?;
+    let body = json!({ "options": { "version": "2" } });
+    let call = Call::new(Method::POST, format!("{target}/tune")).with_fields(body);
+    let answer = session.ask(&format!("tuning {mount}"), &call)?;
+    session.show_or(&answer, &format!("{mount} keeps versions"))
+}

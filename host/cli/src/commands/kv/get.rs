@@ -1,0 +1,78 @@
+//! `bulkhead kv get`.
+
+use crate::client::{Answer, Call};
+use crate::command::Command;
+use crate::commands::kv::place::{MOUNT, Place};
+use crate::commands::kv::sections::{self, answer_of, is_for_people};
+use crate::option::Opt;
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+use serde_json::{Map, Value};
+
+pub(crate) const GET: Command = Command {
+    words: "kv get",
+    takes: "PATH | -mount=MOUNT NAME",
+    about: "read a secret of a key-value mount\n\n\
+            Prints the newest version unless -version names another.",
+    options: &[&[MOUNT, Opt::number("version", "the version to read; the newest without it")]],
+    run,
+};
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [typed] = session.words()?;
+    let place = Place::of_secret(session, &typed)?;
+    let version = session.options.number("version");
+    if version.is_some() {
+        place.need_versions("-version")?;
+    }
+    let path = place.path("data");
+    let call = Call {
+        query: version
+            .map(|number| ("version".to_owned(), number.to_string()))
+            .into_iter()
+            .collect(),
+        ..Call::new(Method::GET, path.as_str())
+    };
+    let Some(answer) = session.find(&format!("reading {path}"), &call)? else {
+        return Err(Problem::nothing_at(&path));
+    };
+    if place.is_versioned() {
+        show(session, &answer, &path)
+    } else {
+        show_unversioned(session, &answer)
+    }
+}
+
+fn show(session: &mut Session<'_, '_>, answer: &Answer, path: &str) -> Result<u8, Problem> {
+    let part = |name: &str| answer.body.get("data")?.get(name)?.as_object();
+    let (metadata, data) = (part("metadata"), part("data"));
+    if let Some(field) = session.options.field.clone() {
+        return match data {
+            // `-field=data` means the whole secret, unless the secret has a key of this name.
+            Some(data) if field != "data" || data.contains_key("data") => {
+                session.show(&answer_of(data))
+            }
+            Some(_) => session.show(answer),
+            None => Err(Problem::nothing_at(&format!("{path}: this version was deleted"))),
+        };
+    }
+    if !is_for_people(session) {
+        return session.show(answer);
+    }
+    let mut text = sections::path("Secret Path", path);
+    let mut tables: Vec<String> = Vec::new();
+    tables.extend(metadata.map(|metadata| sections::table("Metadata", metadata)));
+    tables.extend(data.map(|data| sections::table("Data", data)));
+    text.push_str(&tables.join("\n"));
+    session.show_text(answer, &text)
+}
+
+fn show_unversioned(session: &mut Session<'_, '_>, answer: &Answer) -> Result<u8, Problem> {
+    if !is_for_people(session) {
+        return session.show(answer);
+    }
+    let none = Map::new();
+    let data = answer.body.get("data").and_then(Value::as_object).unwrap_or(&none);
+    session.show_text(answer, &sections::table("Data", data))
+}

@@ -1,0 +1,21 @@
+//! `bulkhead kv list`.
+
+use crate::command::Command;
+use crate::commands::kv::place::{MOUNT, Place};
+use crate::commands::list::list_names;
+use crate::problem::Problem;
+use crate::session::Session;
+
+pub(crate) const LIST: Command = Command {
+    words: "kv list",
+    takes: "PATH | -mount=MOUNT [PATH]",
+    about: "list the names of secrets",
+    options: &[&[MOUNT]],
+    run,
+};
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let typed = session.at_most_one_word()?.unwrap_or_default();
+    let place = Place::find(session, &typed)?;
+    list_names(session, &place.path("metadata"))
+}

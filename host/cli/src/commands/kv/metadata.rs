@@ -1,0 +1,135 @@
+//! `bulkhead kv metadata get · put · patch · delete`.
+
+use crate::client::Call;
+use crate::command::Command;
+use crate::commands::kv::place::{MOUNT, Place};
+use crate::commands::kv::sections::{self, is_for_people};
+use crate::option::Opt;
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+use serde_json::{Map, Value};
+
+pub(crate) const GET: Command = Command {
+    words: "kv metadata get",
+    takes: "PATH | -mount=MOUNT NAME",
+    about: "show the settings of a secret and its versions",
+    options: &[&[MOUNT]],
+    run: get,
+};
+
+pub(crate) const PUT: Command = Command {
+    words: "kv metadata put",
+    takes: "PATH | -mount=MOUNT NAME",
+    about: "write the settings of a secret; custom metadata that you leave out are removed",
+    options: &[&[MOUNT], &SETTINGS],
+    run: put,
+};
+
+pub(crate) const PATCH: Command = Command {
+    words: "kv metadata patch",
+    takes: "PATH | -mount=MOUNT NAME",
+    about: "change some settings of a secret and keep the others",
+    options: &[
+        &[MOUNT, Opt::list("remove-custom-metadata", "NAME", "remove this entry; may be repeated")],
+        &SETTINGS,
+    ],
+    run: patch,
+};
+
+pub(crate) const DELETE: Command = Command {
+    words: "kv metadata delete",
+    takes: "PATH | -mount=MOUNT NAME",
+    about: "delete a secret with all its versions and settings, for good",
+    options: &[&[MOUNT]],
+    run: delete,
+};
+
+const SETTINGS: [Opt; 4] = [
+    Opt::number("max-versions", "how many versions are kept; 0: as many as the mount says")
+        .fills("max_versions"),
+    Opt::switch("cas-required", "every write must name the newest version with -cas")
+        .fills("cas_required"),
+    Opt::text("delete-version-after", "TIME", "delete each version after this time: 3h, 0s: never")
+        .fills("delete_version_after"),
+    Opt::pairs("custom-metadata", "a note on the secret; may be repeated").fills("custom_metadata"),
+];
+
+/// Returns the place and the API path of the metadata.
+fn path(session: &Session<'_, '_>) -> Result<String, Problem> {
+    let [typed] = session.words()?;
+    let place = Place::of_secret(session, &typed)?;
+    place.need_versions("kv metadata")?;
+    Ok(place.path("metadata"))
+}
+
+fn get(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let path = path(session)?;
+    let call = Call::new(Method::GET, path.as_str());
+    let Some(answer) = session.find(&format!("reading {path}"), &call)? else {
+        return Err(Problem::nothing_at(&path));
+    };
+    let data = answer.body.get("data").and_then(Value::as_object).cloned();
+    match data {
+        Some(data) if is_for_people(session) => {
+            let text = format!("{}{}", sections::path("Metadata Path", &path), tables(data));
+            session.show_text(&answer, &text)
+        }
+        _ => session.show(&answer),
+    }
+}
+
+/// Renders the settings, and then each version in the order of the numbers.
+fn tables(mut data: Map<String, Value>) -> String {
+    let versions = data.remove("versions").unwrap_or_default();
+    let numbered = versions.as_object().into_iter().flatten();
+    let mut numbered: Vec<(u64, &Map<String, Value>)> = numbered
+        .filter_map(|(number, version)| Some((number.parse().ok()?, version.as_object()?)))
+        .collect();
+    numbered.sort_by_key(|(number, _)| *number);
+    let versions = numbered
+        .into_iter()
+        .map(|(number, version)| sections::table(&format!("Version {number}"), version));
+    let all: Vec<String> =
+        [sections::table("Metadata", &data)].into_iter().chain(versions).collect();
+    all.join("\n")
+}
+
+fn put(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let path = path(session)?;
+    let body = Value::Object(session.options.fields(&SETTINGS));
+    let call = Call::new(Method::PUT, path.as_str()).with_fields(body);
+    let answer = session.ask(&format!("writing {path}"), &call)?;
+    session.show_or(&answer, &format!("wrote {path}"))
+}
+
+fn patch(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let body = changes(session);
+    if body.is_empty() {
+        return Err(Problem::usage("there is nothing to change; give an option"));
+    }
+    let path = path(session)?;
+    let call = Call::new(Method::PATCH, path.as_str()).with_merge_patch(Value::Object(body));
+    let answer = session.ask(&format!("patching {path}"), &call)?;
+    session.show_or(&answer, &format!("changed {path}"))
+}
+
+/// Returns the given settings. A removed entry is null.
+fn changes(session: &Session<'_, '_>) -> Map<String, Value> {
+    let mut body = session.options.fields(&SETTINGS);
+    let removed: Vec<&str> = session.options.values("remove-custom-metadata").collect();
+    if !removed.is_empty() {
+        let custom = body.entry("custom_metadata").or_insert_with(|| Value::Object(Map::new()));
+        for name in removed {
+            custom[name] = Value::Null;
+        }
+    }
+    body
+}
+
+fn delete(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let path = path(session)?;
+    let call = Call::new(Method::DELETE, path.as_str());
+    let answer = session.ask(&format!("deleting {path}"), &call)?;
+    session.show_or(&answer, &format!("deleted {path} with all versions, if it existed"))
+}

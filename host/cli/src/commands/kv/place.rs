@@ -1,0 +1,99 @@
+//! The place of a secret: its mount, the version of the mount's API, and the secret's name.
+//!
+//! Prevents a request to the wrong API: the server says which version serves the path, and the
+//! paths of both versions are built here only.
+
+use crate::client::Call;
+use crate::option::Opt;
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+use serde_json::Value;
+
+/// The option that names the mount apart from the secret.
+pub(super) const MOUNT: Opt =
+    Opt::text("mount", "PATH", "the mount; the argument is then the name of the secret in it");
+
+/// The place of a secret or of a folder of secrets.
+pub(super) struct Place {
+    mount: String,
+    key: String,
+    is_versioned: bool,
+}
+
+impl Place {
+    /// Asks the server for the mount of `typed`, which names a secret.
+    ///
+    /// # Errors
+    /// A refusal by the server; a path that names no secret.
+    pub(super) fn of_secret(session: &Session<'_, '_>, typed: &str) -> Result<Self, Problem> {
+        let place = Self::find(session, typed)?;
+        if place.key.is_empty() {
+            return Err(Problem::usage(format!(
+                "{typed:?} is a mount; add the name of a secret, as in {}/NAME",
+                place.mount
+            )));
+        }
+        Ok(place)
+    }
+
+    /// Asks the server for the mount of `typed`. The name below the mount may be empty.
+    ///
+    /// # Errors
+    /// A refusal by the server.
+    pub(super) fn find(session: &Session<'_, '_>, typed: &str) -> Result<Self, Problem> {
+        let mount = session.options.value("mount").map(|mount| mount.trim_matches('/'));
+        let typed = typed.trim_matches('/');
+        let asked = mount.unwrap_or(typed);
+        if asked.is_empty() {
+            return Err(session.misuse());
+        }
+        let call = Call::new(Method::GET, format!("sys/internal/ui/mounts/{asked}"));
+        let doing = format!("asking which mount serves {asked}");
+        let Some(answer) = session.find(&doing, &call)? else {
+            return Err(Problem::refused(&doing, "no mount serves this path"));
+        };
+        let text = |at| answer.body.pointer(at).and_then(Value::as_str);
+        let Some(found) = text("/data/path").map(|path| path.trim_matches('/')) else {
+            return Err(Problem::refused(&doing, "the answer names no mount"));
+        };
+        let key = match mount {
+            Some(_) => typed,
+            None => typed.strip_prefix(found).unwrap_or_default().trim_matches('/'),
+        };
+        Ok(Self {
+            mount: found.to_owned(),
+            key: key.to_owned(),
+            is_versioned: text("/data/options/version") == Some("2"),
+        })
+    }
+
+    /// Whether the mount keeps versions.
+    pub(super) fn is_versioned(&self) -> bool {
+        self.is_versioned
+    }
+
+    /// Returns the API path of the secret. `part` is the branch of the versioned API, such as
+    /// `data`; the unversioned API has no branches.
+    pub(super) fn path(&self, part: &str) -> String {
+        let Self { mount, key, is_versioned } = self;
+        let path =
+            if *is_versioned { format!("{mount}/{part}/{key}") } else { format!("{mount}/{key}") };
+        path.trim_end_matches('/').to_owned()
+    }
+
+    /// Refuses an action that needs a mount with versions.
+    ///
+    /// # Errors
+    /// A mount without versions.
+    pub(super) fn need_versions(&self, action: &str) -> Result<(), Problem> {
+        if self.is_versioned {
+            return Ok(());
+        }
+        Err(Problem::usage(format!(
+            "{action} needs versions, and the mount {mount}/ keeps none; turn them on with \
+             `bulkhead kv enable-versioning {mount}`",
+            mount = self.mount
+        )))
+    }
+}
