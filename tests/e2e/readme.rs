@@ -210,10 +210,10 @@ fn the_production_start_is_as_printed() {
     assert!(table.contains("3 of 5"), "{table}");
     for number in ["4", "1", "5"] {
         assert_eq!(server.types("bulkhead status -field=sealed || true", ""), "true");
-        server.types(unseal, &format!("{}\n", value(&format!("unseal_key_{number} "))));
+        server.types(unseal, &format!("{}\n", value(&format!("Unseal Key {number}: "))));
     }
     assert_eq!(server.types("bulkhead status -field=sealed", ""), "false");
-    let login = login.replace("ROOT-TOKEN", &value("root_token "));
+    let login = login.replace("ROOT-TOKEN", &value("Initial Root Token: "));
     server.types(&format!("{login}\n{mount}"), "");
     let enabled =
         server.types(&format!("{login}\nbulkhead read -field=type sys/mounts/database"), "");

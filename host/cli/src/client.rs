@@ -7,7 +7,7 @@ use bulkhead_wire::secret::Secret;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, LOCATION};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION};
 use hyper::{Method, Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -163,7 +163,8 @@ impl Call {
         Self { body: Some(Body::Component(component)), ..self }
     }
 
-    fn target(&self) -> String {
+    /// Returns the path and query of the request's URL, escaped.
+    pub(crate) fn target(&self) -> String {
         let mut target =
             format!("/v1/{}", utf8_percent_encode(self.path.trim_matches('/'), PLAIN_PATH));
         for (index, (name, value)) in self.query.iter().enumerate() {
@@ -176,12 +177,17 @@ impl Call {
     }
 }
 
+/// An additional header of a request.
+pub(crate) type Header = (HeaderName, HeaderValue);
+
 /// The identity of the caller.
 pub(crate) struct Caller {
     /// Token, if any.
     pub(crate) token: Option<Secret>,
     /// Namespace, if set.
     pub(crate) namespace: Option<String>,
+    /// Additional headers.
+    pub(crate) headers: Vec<Header>,
 }
 
 /// The answer of the server.
@@ -239,8 +245,11 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
 async fn connect(server: &Server, trust: &Trust) -> Result<Box<dyn Wire>, AskError> {
     let unreachable = |error: io::Error| {
-        let advice = "is the server running? Set BULKHEAD_ADDR or -address to where it listens";
-        AskError::Unreachable(format!("cannot reach {server}: {error}; {advice}"))
+        AskError::Unreachable(format!(
+            "cannot reach {server}: {error}; is the server running?\n\
+             Next: export BULKHEAD_ADDR=https://HOST:8200    # where your server listens\n\
+             or:   bulkhead server -dev    # starts a server to try things out"
+        ))
     };
     let (host, authority, is_encrypted) = match server {
         Server::Unix(path) => {
@@ -326,6 +335,7 @@ fn build_request(
     let mut request = built.map_err(|error| format!("the request cannot be written: {error}"))?;
     let headers = request.headers_mut();
     headers.extend(content.map(|content| (CONTENT_TYPE, HeaderValue::from_static(content))));
+    headers.extend(caller.headers.iter().cloned());
     if let Some(token) = &caller.token {
         let mut value = HeaderValue::from_str(token.expose())
             .map_err(|_| "the token is no header value".to_owned())?;

@@ -65,23 +65,26 @@ impl Command {
 }
 
 /// Options of every command.
-const COMMON: [Opt; 10] = [
+const COMMON: [Opt; 13] = [
     Opt::text(
         "address",
         "URL",
-        "the server (else BULKHEAD_ADDR, VAULT_ADDR, http://127.0.0.1:8200)",
+        "the server (or BULKHEAD_ADDR, VAULT_ADDR; http://127.0.0.1:8200 without both)",
     ),
-    Opt::text("format", "table|json", "how the answer is shown"),
-    Opt::text("field", "NAME", "only this value, as it is"),
-    Opt::text("ca-cert", "FILE", "believe these authorities (else BULKHEAD_CACERT)"),
-    Opt::text("ca-path", "FOLDER", "believe the authorities of its files (else BULKHEAD_CAPATH)"),
-    Opt::text("client-cert", "FILE", "your own certificate (else BULKHEAD_CLIENT_CERT)"),
-    Opt::text("client-key", "FILE", "its key (else BULKHEAD_CLIENT_KEY)"),
+    Opt::text("format", "table|json|yaml|raw", "the form of the answer (or BULKHEAD_FORMAT)"),
+    Opt::text("field", "NAME", "print only this value"),
+    Opt::text("ca-cert", "FILE", "trust the certificate authorities in FILE (or BULKHEAD_CACERT)"),
+    Opt::text("ca-path", "FOLDER", "trust the authorities in the folder (or BULKHEAD_CAPATH)"),
+    Opt::text("client-cert", "FILE", "your certificate (or BULKHEAD_CLIENT_CERT)"),
+    Opt::text("client-key", "FILE", "the key of your certificate (or BULKHEAD_CLIENT_KEY)"),
     Opt::text(
         "tls-server-name",
         "NAME",
-        "whom the server's certificate is for (else BULKHEAD_TLS_SERVER_NAME)",
+        "the name in the server's certificate (or BULKHEAD_TLS_SERVER_NAME)",
     ),
-    Opt::switch("tls-skip-verify", "believe any certificate (else BULKHEAD_SKIP_VERIFY)"),
-    Opt::switch("help", "this text"),
+    Opt::switch("tls-skip-verify", "accept any certificate (or BULKHEAD_SKIP_VERIFY)"),
+    Opt::pairs("header", "send this HTTP header; may be repeated"),
+    Opt::text("namespace", "NAME", "refused: this version has no namespaces"),
+    Opt::switch("output-curl-string", "print the request as a curl command, and do not send it"),
+    Opt::switch("help", "print this text"),
 ];

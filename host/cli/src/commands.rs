@@ -11,6 +11,7 @@ mod mount;
 mod operator;
 mod paths;
 mod plugin;
+mod plugin_list;
 mod plugin_signature;
 mod policy;
 mod read;
@@ -20,6 +21,8 @@ mod token;
 mod write;
 
 use crate::command::Command;
+use crate::nearest::nearest;
+use crate::problem::Problem;
 use crate::terminal::visible;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -98,35 +101,67 @@ pub(crate) fn find(args: &[OsString]) -> Option<(&'static Command, &[OsString])>
     })
 }
 
-/// Lists all commands, or the commands of the group `begun` (for example `lease`). Reports an
-/// unknown command.
+/// Lists all commands, or the commands of the group `begun` (for example `lease`). Returns `None`
+/// if no command begins so.
 #[must_use]
-pub(crate) fn overview(begun: &str) -> String {
-    let group: Vec<&&Command> = ALL
-        .iter()
-        .filter(|command| command.words.split_once(' ').is_some_and(|(first, _)| first == begun))
-        .collect();
-    let mut text = String::new();
-    if !begun.is_empty() && group.is_empty() {
-        text.push_str(&format!("Error: there is no command {:?}\n\n", visible(begun)));
-    }
-    text.push_str("Usage: bulkhead COMMAND ...\n\n");
-    let mut row = |words: &str, about: &str| {
-        // Writing to a String cannot fail.
-        writeln!(text, "  {words:<22}{about}").unwrap_or_default();
+pub(crate) fn overview(begun: &str) -> Option<String> {
+    let is_begun = |words: &str| {
+        begun.is_empty() || words.strip_prefix(begun).is_some_and(|rest| rest.starts_with(' '))
     };
-    for command in if group.is_empty() { ALL.iter().collect() } else { group } {
-        row(command.words, command.about.lines().next().unwrap_or_default());
+    let own =
+        ALL.iter().map(|command| (command.words, command.about.lines().next().unwrap_or_default()));
+    let listed: Vec<(&str, &str)> =
+        own.chain(OTHERS).filter(|(words, _)| is_begun(words)).collect();
+    if listed.is_empty() {
+        return None;
     }
-    row(
-        "plugin inspect",
-        "every endpoint of the plugins inside this program (-all: of the server, too)",
-    );
-    row("server", "run a server: sealed, on data that stay (-dev to try things out)");
-    row("version", "print the version");
+    let mut text = "Usage: bulkhead COMMAND ...\n\n".to_owned();
+    for (words, about) in listed {
+        // Writing to a String cannot fail.
+        writeln!(text, "  {words:<23}{about}").unwrap_or_default();
+    }
     text.push_str(
-        "\n`bulkhead COMMAND -help` says more. \
-         The token comes from BULKHEAD_TOKEN, VAULT_TOKEN or ~/.bulkhead-token.\n",
+        "\n`bulkhead COMMAND -help` explains a command. \
+         The token comes from BULKHEAD_TOKEN, VAULT_TOKEN or `bulkhead login`.\n",
     );
-    text
+    Some(text)
 }
+
+/// Commands of the program that are no part of this table.
+const OTHERS: [(&str, &str); 4] = [
+    (
+        "plugin inspect",
+        "list every endpoint of the plugins in this program (-all: of the server, too)",
+    ),
+    ("server", "run a server; -dev starts one to try things out"),
+    ("help", "print this text"),
+    ("version", "print the version"),
+];
+
+/// Returns the problem for words that name no command, with the nearest command.
+#[must_use]
+pub(crate) fn unknown(names: &[&str]) -> Problem {
+    let known = || ALL.iter().map(|command| command.words).chain(OTHERS.map(|(words, _)| words));
+    let first = names.first().copied().unwrap_or_default();
+    let is_group = known().any(|words| words.split_once(' ').is_some_and(|(one, _)| one == first));
+    let least = if is_group { 2 } else { 1 };
+    let near = (least..=names.len().min(WORDS_MAX)).rev().find_map(|count| {
+        let typed = names.get(..count)?.join(" ");
+        let of_as_many = known().filter(|words| words.split(' ').count() == count);
+        Some((nearest(&typed, of_as_many)?, typed))
+    });
+    let message = match near {
+        Some((near, typed)) => {
+            format!("there is no command {:?}; did you mean `bulkhead {near}`?", visible(&typed))
+        }
+        None => {
+            let typed = names.get(..least).unwrap_or(names).join(" ");
+            let list = if is_group { format!("bulkhead {first}") } else { "bulkhead help".into() };
+            format!("there is no command {:?}; `{list}` lists the commands", visible(&typed))
+        }
+    };
+    Problem::usage(message)
+}
+
+/// Maximum number of words in a command's name.
+const WORDS_MAX: usize = 3;

@@ -4,30 +4,36 @@
 //! rules. Messages of the server are
 //! printed unchanged, with control characters made visible.
 //!
-//! Modules import leftwards only: `terminal`, `problem`, `option`, `options`, `tls`, `client`,
-//! `output`, `input`, `keyboard`, `io`, `settings`, `session`, `command`, `commands`.
+//! Modules import leftwards only: `terminal`, `problem`, `nearest`, `option`, `options`, `tls`,
+//! `client`, `curl`, `yaml`, `output`, `input`, `keyboard`, `io`, `token_file`, `settings`,
+//! `refusal`, `session`, `command`, `commands`.
 
 mod client;
 mod command;
 mod commands;
+mod curl;
 mod input;
 mod io;
 pub mod keyboard;
+mod nearest;
 mod option;
 mod options;
 mod output;
 mod problem;
+mod refusal;
 mod session;
 mod settings;
 mod terminal;
 mod tls;
+mod token_file;
+mod yaml;
 
 pub use io::Io;
 pub use options::double_dashes;
 
 use problem::Problem;
 use session::Session;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 /// Runs the command that `args` name (without the program's name) and returns the exit code: 0
 /// success, 1 refused or failed by the server, 2 wrong usage or server not reachable. `status` has
@@ -35,6 +41,10 @@ use std::ffi::{OsStr, OsString};
 pub fn run(args: impl Iterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
     match execute(args.collect(), io) {
         Ok(code) => code,
+        Err(Problem { code: 0, message }) => {
+            print(io, &format!("{}\n", terminal::visible_lines(&message)))
+                .unwrap_or_else(|problem| problem.code)
+        }
         Err(Problem { code, message }) => {
             // If standard error is closed, the exit code has to suffice.
             writeln!(io.stderr, "{}", terminal::visible_lines(&message)).unwrap_or_default();
@@ -46,15 +56,13 @@ pub fn run(args: impl Iterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
 fn execute(args: Vec<OsString>, io: &mut Io<'_>) -> Result<u8, Problem> {
     let words: Vec<&str> = args.iter().map_while(|arg| arg.to_str()).collect();
     if matches!(words.as_slice(), ["help" | "--help" | "-help" | "-h", ..]) {
-        return print(io, &commands::overview(""));
+        return print(io, &commands::overview("").unwrap_or_default());
     }
     if matches!(words.as_slice(), ["version" | "--version" | "-version" | "-v", ..]) {
         return print(io, concat!("Bulkhead ", env!("CARGO_PKG_VERSION"), "\n"));
     }
     let Some((command, rest)) = commands::find(&args) else {
-        let first =
-            args.first().map(OsString::as_os_str).and_then(OsStr::to_str).unwrap_or_default();
-        return Err(Problem { code: 2, message: commands::overview(first) });
+        return begun(&words, io);
     };
     let options = command.parse(rest.iter().cloned())?;
     if options.help {
@@ -62,6 +70,21 @@ fn execute(args: Vec<OsString>, io: &mut Io<'_>) -> Result<u8, Problem> {
     }
     (command.run)(&mut Session::new(command.misuse(), options, io)?)
 }
+
+/// Lists the commands of a group, or reports an unknown command. `words` name no command.
+fn begun(words: &[&str], io: &mut Io<'_>) -> Result<u8, Problem> {
+    let (options, names): (Vec<&str>, Vec<&str>) =
+        words.iter().copied().partition(|word| word.starts_with('-'));
+    let group = names.join(" ");
+    match commands::overview(&group) {
+        None => Err(commands::unknown(&names)),
+        Some(text) if options.iter().any(|option| HELP.contains(option)) => print(io, &text),
+        Some(text) => Err(Problem { code: 2, message: text }),
+    }
+}
+
+/// Options that ask for help.
+const HELP: [&str; 3] = ["-h", "-help", "--help"];
 
 fn print(io: &mut Io<'_>, text: &str) -> Result<u8, Problem> {
     io.stdout.write_all(text.as_bytes()).map_err(Problem::unwritable)?;

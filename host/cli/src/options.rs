@@ -1,5 +1,6 @@
 //! Parsed options and arguments of a command.
 
+use crate::nearest::nearest;
 use crate::option::{Opt, Takes, names_in, split_pair};
 use crate::problem::Problem;
 use lexopt::{Arg, ValueExt};
@@ -12,8 +13,12 @@ pub(crate) enum Format {
     /// A table for people.
     #[default]
     Table,
-    /// The unchanged answer as JSON, for programs.
+    /// The answer as JSON, for programs.
     Json,
+    /// The answer as YAML.
+    Yaml,
+    /// The answer as JSON in a single line, as the server sends it.
+    Raw,
 }
 
 impl Format {
@@ -24,8 +29,10 @@ impl Format {
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         match name {
             "table" => Ok(Self::Table),
-            "json" => Ok(Self::Json),
-            other => Err(format!("-format is table or json, and not {other:?}")),
+            "json" | "pretty" => Ok(Self::Json),
+            "yaml" | "yml" => Ok(Self::Yaml),
+            "raw" => Ok(Self::Raw),
+            other => Err(format!("-format is table, json, yaml or raw, and not {other:?}")),
         }
     }
 }
@@ -38,7 +45,7 @@ pub(crate) struct Options {
     /// `-address`.
     pub(crate) address: Option<String>,
     /// `-format`.
-    pub(crate) format: Format,
+    pub(crate) format: Option<Format>,
     /// `-field`.
     pub(crate) field: Option<String>,
     /// Arguments other than options, in order.
@@ -48,6 +55,18 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Returns the output format.
+    #[must_use]
+    pub(crate) fn format(&self) -> Format {
+        self.format.unwrap_or_default()
+    }
+
+    /// Returns whether the output is tables and sentences, not an answer or a value for programs.
+    #[must_use]
+    pub(crate) fn is_for_people(&self) -> bool {
+        self.format() == Format::Table && self.field.is_none()
+    }
+
     /// Returns the last value of an option.
     #[must_use]
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
@@ -57,6 +76,11 @@ impl Options {
     /// Returns all values of a repeatable option.
     pub(crate) fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.named.iter().filter(move |(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Sets an option, as if it were the last one on the command line.
+    pub(crate) fn set(&mut self, name: &'static str, value: String) {
+        self.named.push((name, value));
     }
 
     /// Returns whether a switch is on.
@@ -157,7 +181,9 @@ fn read_option(
     options: &mut Options,
 ) -> Result<(), String> {
     let Some(opt) = known.iter().find(|opt| opt.name == name) else {
-        return Err(format!("there is no option -{name}"));
+        let near = nearest(name, known.iter().map(|opt| opt.name));
+        let near = near.map(|near| format!("; did you mean -{near}?")).unwrap_or_default();
+        return Err(format!("there is no option -{name}{near}"));
     };
     let value = if opt.takes == Takes::Nothing {
         parse_switch(name, parser.optional_value())?.to_string()
@@ -170,7 +196,7 @@ fn read_option(
         "help" => options.help = true,
         "address" => options.address = Some(value),
         "field" => options.field = Some(value),
-        "format" => options.format = Format::parse(&value)?,
+        "format" => options.format = Some(Format::parse(&value)?),
         own => options.named.push((own, value)),
     }
     Ok(())

@@ -1,9 +1,10 @@
-//! Output of answers: tables for people, JSON for programs, single fields for shells.
+//! Output of answers: tables for people, JSON and YAML for programs, single fields for shells.
 
 use crate::client::Answer;
 use crate::options::{Format, Options};
 use crate::problem::Problem;
 use crate::terminal::{visible, visible_json, visible_lines};
+use crate::yaml;
 use bulkhead_wire::duration;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -22,19 +23,24 @@ pub(crate) fn render(
 ) -> Result<String, Problem> {
     let rows = rows(&answer.body);
     if let Some(name) = &options.field {
-        return field(&rows, name, &answer.body, terminal);
+        return field(&rows, name, &answer.body, (options.format(), terminal));
     }
-    Ok(match options.format {
-        Format::Json => json(&answer.body),
+    Ok(match options.format() {
         Format::Table => table(&rows),
+        format => document(format, &answer.body),
     })
 }
 
-/// Renders JSON with a final line break.
+/// Renders a value for programs, with a final line break. A table has no form of its own here and
+/// is JSON.
 #[must_use]
-pub(crate) fn json(value: &Value) -> String {
+pub(crate) fn document(format: Format, value: &Value) -> String {
     // `{:#}` is the pretty format and cannot fail, unlike the serialiser.
-    format!("{}\n", visible_json(&format!("{value:#}")))
+    match format {
+        Format::Table | Format::Json => format!("{}\n", visible_json(&format!("{value:#}"))),
+        Format::Yaml => visible_json(&yaml::document(value)),
+        Format::Raw => format!("{}\n", visible_json(&value.to_string())),
+    }
 }
 
 /// Renders a list of names with a heading.
@@ -94,12 +100,19 @@ fn token_rows(auth: &Map<String, Value>) -> Rows {
     let present = parts
         .into_iter()
         .filter_map(|(shown, name)| Some((shown.to_owned(), auth.get(name)?.clone())));
-    present.collect()
+    let metadata = auth.get("metadata").and_then(Value::as_object).into_iter().flatten();
+    let metadata = metadata.map(|(name, value)| (format!("token_meta_{name}"), value.clone()));
+    present.chain(metadata).collect()
 }
 
 /// Renders a single field. Piped, the output is the exact value without a line break, for use in a
 /// shell; on a terminal, control characters are escaped.
-fn field(rows: &Rows, name: &str, body: &Value, terminal: bool) -> Result<String, Problem> {
+fn field(
+    rows: &Rows,
+    name: &str,
+    body: &Value,
+    (format, terminal): (Format, bool),
+) -> Result<String, Problem> {
     let row = rows.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let Some(value) = row.or_else(|| body.get(name)) else {
         let known: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
@@ -107,6 +120,9 @@ fn field(rows: &Rows, name: &str, body: &Value, terminal: bool) -> Result<String
             format!("Error: the answer has no field {name:?}; it has: {}", known.join(", "));
         return Err(Problem { code: 1, message });
     };
+    if matches!(format, Format::Json | Format::Yaml) {
+        return Ok(document(format, value));
+    }
     let text = text(value);
     Ok(if terminal { format!("{}\n", visible_lines(&text)) } else { text })
 }
@@ -181,7 +197,7 @@ mod tests {
     fn asked(field: Option<&str>, format: Format) -> Options {
         let mut options = Options::default();
         options.field = field.map(str::to_owned);
-        options.format = format;
+        options.format = Some(format);
         options
     }
 

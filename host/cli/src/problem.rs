@@ -5,8 +5,8 @@ use std::fmt;
 /// An error message for standard error, and the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// 1: refused or failed by the server. 2: wrong usage, server not reachable, or nothing at a
-    /// path (decision P16).
+    /// 0: the message is the output that was asked for. 1: refused or failed by the server. 2:
+    /// wrong usage, server not reachable, or nothing at a path (decision P16).
     pub(crate) code: u8,
     /// Complete lines.
     pub(crate) message: String,
@@ -27,6 +27,13 @@ impl Problem {
     /// A refusal by the server, or an invalid answer.
     pub(crate) fn refused(doing: &str, why: impl fmt::Display) -> Self {
         Self { code: 1, message: format!("Error {doing}: {why}") }
+    }
+
+    /// The text that the caller asked for instead of an answer of the server. The text goes to
+    /// standard output.
+    #[must_use]
+    pub(crate) fn instead_of_asking(text: String) -> Self {
+        Self { code: 0, message: text }
     }
 
     /// Nothing exists at `path`. Vault's commands end with exit code 2 here, and scripts test for

@@ -1,6 +1,10 @@
 //! A single run of a command: its options, its server and its output.
 
-use crate::client::{self, Answer, AskError, Call, Caller, Server};
+mod requests;
+
+pub(crate) use requests::Identity;
+
+use crate::client::{Answer, Header, Server};
 use crate::input;
 use crate::io::Io;
 use crate::keyboard;
@@ -11,6 +15,7 @@ use crate::settings;
 use crate::tls::Trust;
 use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 
 /// The environment of a running command.
 pub(crate) struct Session<'a, 'io> {
@@ -19,6 +24,7 @@ pub(crate) struct Session<'a, 'io> {
     misuse: Problem,
     server: Server,
     trust: Trust,
+    headers: Vec<Header>,
     io: &'a mut Io<'io>,
 }
 
@@ -27,12 +33,15 @@ impl<'a, 'io> Session<'a, 'io> {
     /// that do not fit the command.
     ///
     /// # Errors
-    /// An invalid address or TLS setting.
+    /// An invalid address, format, header or TLS setting.
     pub(crate) fn new(
         misuse: Problem,
-        options: Options,
+        mut options: Options,
         io: &'a mut Io<'io>,
     ) -> Result<Self, Problem> {
+        settings::refuse_namespace(&options)?;
+        options.format = Some(settings::format(&options, io.env)?);
+        let headers = settings::headers(&options)?;
         let server = settings::server(options.address.as_deref(), io.env)?;
         let trust = settings::trust(&options, io.env)?;
         if trust.skip_verify && matches!(server, Server::Network { is_encrypted: true, .. }) {
@@ -40,7 +49,7 @@ impl<'a, 'io> Session<'a, 'io> {
             let warning = "warning: the server's certificate is not checked (-tls-skip-verify)";
             writeln!(io.stderr, "{warning}").unwrap_or_default();
         }
-        Ok(Self { options, misuse, server, trust, io })
+        Ok(Self { options, misuse, server, trust, headers, io })
     }
 
     /// Returns the arguments if there are exactly `N`.
@@ -143,85 +152,6 @@ impl<'a, 'io> Session<'a, 'io> {
         }
     }
 
-    /// Asks the server. `doing` names the action for the error message, for example `reading
-    /// database/config/orders`.
-    ///
-    /// # Errors
-    /// Every answer other than 2xx, with the server's message.
-    pub(crate) fn ask(&self, doing: &str, call: &Call) -> Result<Answer, Problem> {
-        self.ask_until(doing, call, |_| true)
-    }
-
-    /// Asks the server repeatedly until `last` accepts an answer.
-    ///
-    /// # Errors
-    /// As [`Self::ask`], for the first answer other than 2xx.
-    pub(crate) fn ask_until(
-        &self,
-        doing: &str,
-        call: &Call,
-        last: impl Fn(&Answer) -> bool,
-    ) -> Result<Answer, Problem> {
-        let answer = self.send(doing, call, &last)?;
-        self.accept(doing, answer)
-    }
-
-    /// Asks the server for something that may be missing. A 404 without an error is `None`. A 404
-    /// with data, such as the metadata of a deleted version, is an answer.
-    ///
-    /// # Errors
-    /// As [`Self::ask`].
-    pub(crate) fn find(&self, doing: &str, call: &Call) -> Result<Option<Answer>, Problem> {
-        let answer = self.send(doing, call, &|_| true)?;
-        let is_filled = |name: &str| answer.body.get(name).is_some_and(|part| !part.is_null());
-        let has_errors = answer.body.get("errors").and_then(Value::as_array);
-        match answer.status {
-            404 if is_filled("data") => Ok(Some(answer)),
-            404 if has_errors.is_none_or(Vec::is_empty) => Ok(None),
-            _ => self.accept(doing, answer).map(Some),
-        }
-    }
-
-    /// Asks the server and returns the answer of any status.
-    ///
-    /// # Errors
-    /// No answer.
-    pub(crate) fn try_asking(&self, doing: &str, call: &Call) -> Result<Answer, Problem> {
-        self.send(doing, call, &|_| true)
-    }
-
-    /// Returns the refusal that `answer` is.
-    #[must_use]
-    pub(crate) fn refusal(&self, doing: &str, answer: &Answer) -> Problem {
-        Problem::refused(doing, describe_refusal(answer, &self.server))
-    }
-
-    fn send(
-        &self,
-        doing: &str,
-        call: &Call,
-        last: &dyn Fn(&Answer) -> bool,
-    ) -> Result<Answer, Problem> {
-        let caller = Caller {
-            token: settings::token(self.io.env)?,
-            namespace: settings::namespace(self.io.env)?,
-        };
-        let asked = (&self.server, &self.trust);
-        let answer =
-            client::ask(asked, &caller, call, &|answer| !is_success(answer) || last(answer));
-        answer.map_err(|error| match error {
-            AskError::Unreachable(why) => Problem::unreachable(doing, why),
-            AskError::InvalidAnswer(why) => Problem::refused(doing, why),
-        })
-    }
-
-    fn accept(&self, doing: &str, answer: Answer) -> Result<Answer, Problem> {
-        if is_success(&answer) {
-            return Ok(answer);
-        }
-        Err(self.refusal(doing, &answer))
-    }
-
     /// Prints the answer in the requested format: table, JSON or a single field.
     ///
     /// # Errors
@@ -232,25 +162,19 @@ impl<'a, 'io> Session<'a, 'io> {
         self.print(&text)
     }
 
-    /// Prints `rows` and then the text `below`. For JSON or a single field, prints the answer
-    /// itself.
+    /// Prints `rows`. For programs or a single field, prints the answer itself.
     ///
     /// # Errors
     /// As [`Self::show`].
-    pub(crate) fn show_rows(
-        &mut self,
-        answer: &Answer,
-        rows: output::Rows,
-        below: &str,
-    ) -> Result<u8, Problem> {
-        if self.options.format == Format::Json || self.options.field.is_some() {
+    pub(crate) fn show_rows(&mut self, answer: &Answer, rows: output::Rows) -> Result<u8, Problem> {
+        if !self.options.is_for_people() {
             return self.show(answer);
         }
         self.warn(answer);
-        self.print(&format!("{}{below}", output::table(&rows)))
+        self.print(&output::table(&rows))
     }
 
-    /// Prints only `part` of the answer: as JSON, or as its table form `text`.
+    /// Prints only `part` of the answer: as its table form `text`, or for programs.
     ///
     /// # Errors
     /// As [`Self::show`].
@@ -264,9 +188,10 @@ impl<'a, 'io> Session<'a, 'io> {
             return self.show(answer);
         }
         self.warn(answer);
-        match self.options.format {
+        match self.options.format() {
             Format::Table => self.print(text),
-            Format::Json => self.print(&output::json(part)),
+            Format::Raw => self.print(&output::document(Format::Raw, &answer.body)),
+            format => self.print(&output::document(format, part)),
         }
     }
 
@@ -287,21 +212,42 @@ impl<'a, 'io> Session<'a, 'io> {
         if answer.body.is_null() {
             return self.confirm(done);
         }
-        let is_for_people = self.options.format == Format::Table && self.options.field.is_none();
-        if is_for_people && output::rows(&answer.body).is_empty() {
+        if self.options.is_for_people() && output::rows(&answer.body).is_empty() {
             self.warn(answer);
             return self.confirm(done);
         }
         self.show(answer)
     }
 
-    /// Prints the server's warnings in table format. In JSON the warnings are part of the answer.
+    /// Prints the server's warnings in table format. Programs find the warnings in the answer.
     fn warn(&mut self, answer: &Answer) {
-        if self.options.format == Format::Table {
+        if self.options.format() == Format::Table {
             for warning in output::warnings(answer) {
                 self.note(&format!("warning: {warning}"));
             }
         }
+    }
+
+    /// Stores a token for the next commands and returns the file.
+    ///
+    /// # Errors
+    /// See [`settings::store_token`].
+    pub(crate) fn store_token(&self, token: &Secret) -> Result<PathBuf, Problem> {
+        settings::store_token(token, self.io.env)
+    }
+
+    /// Returns the variable that overrides the stored token, if one is set.
+    #[must_use]
+    pub(crate) fn token_variable(&self) -> Option<&'static str> {
+        settings::token_variable(self.io.env)
+    }
+
+    /// Returns the token of the settings.
+    ///
+    /// # Errors
+    /// See [`settings::token`].
+    pub(crate) fn token(&self) -> Result<Option<Secret>, Problem> {
+        settings::token(self.io.env)
     }
 
     /// Prints a note on standard error.
@@ -310,7 +256,7 @@ impl<'a, 'io> Session<'a, 'io> {
         writeln!(self.io.stderr, "{}", crate::terminal::visible(text)).unwrap_or_default();
     }
 
-    /// Prints `done` in table format. In JSON format nothing is printed: programs read the exit
+    /// Prints `done` in table format. For programs nothing is printed: programs read the exit
     /// code.
     ///
     /// # Errors
@@ -322,7 +268,7 @@ impl<'a, 'io> Session<'a, 'io> {
                 message: format!("Error: the answer has no field {field:?}: it is empty"),
             });
         }
-        if self.options.format == Format::Json {
+        if self.options.format() != Format::Table {
             return Ok(0);
         }
         let line = format!("{}\n", crate::terminal::visible(done));
@@ -338,21 +284,5 @@ impl<'a, 'io> Session<'a, 'io> {
             self.io.stdout.write_all(text.as_bytes()).and_then(|()| self.io.stdout.flush());
         written.map_err(Problem::unwritable)?;
         Ok(0)
-    }
-}
-
-fn is_success(answer: &Answer) -> bool {
-    (200..300).contains(&answer.status)
-}
-
-/// Describes an answer other than 2xx.
-fn describe_refusal(answer: &Answer, server: &Server) -> String {
-    let listed = answer.body.get("errors").and_then(Value::as_array).into_iter().flatten();
-    let errors: Vec<&str> = listed.filter_map(Value::as_str).collect();
-    match (answer.status, errors.as_slice()) {
-        (404, []) => "nothing exists at this path (404)".to_owned(),
-        (status, []) => format!("{server} answered {status} without saying why"),
-        (status, [only]) => format!("{only} ({status})"),
-        (status, several) => format!("{server} answered {status}:\n  {}", several.join("\n  ")),
     }
 }

@@ -1,22 +1,19 @@
 //! Settings of the client: server, TLS, namespace and token. The order is options, `BULKHEAD_`
 //! variables, `VAULT_` variables, token file.
 
-use crate::client::Server;
-use crate::options::Options;
+use crate::client::{Header, Server};
+use crate::option::split_pair;
+use crate::options::{Format, Options};
 use crate::problem::Problem;
 use crate::tls::Trust;
+use crate::token_file;
 use bulkhead_wire::secret::Secret;
+use hyper::header::{HeaderName, HeaderValue};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Token file in the home directory. Only its owner may have access.
-const TOKEN_FILE: &str = ".bulkhead-token";
-
-/// Maximum number of bytes read from the token file.
-const TOKEN_FILE_MAX: u64 = 8 * 1024;
+/// Headers that `-header` cannot set.
+const OWN_HEADERS: [&str; 4] = ["x-vault-token", "authorization", "host", "content-length"];
 
 /// A lookup of an environment variable.
 pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -73,7 +70,7 @@ pub(crate) fn namespace(env: Env<'_>) -> Result<Option<String>, Problem> {
     read_variable(env, "NAMESPACE")
 }
 
-/// Returns the token of `BULKHEAD_TOKEN`, `VAULT_TOKEN` or `~/.bulkhead-token`.
+/// Returns the token of `BULKHEAD_TOKEN`, `VAULT_TOKEN`, `~/.bulkhead-token` or `~/.vault-token`.
 ///
 /// # Errors
 /// A token file that others can access or that cannot be read; an invalid token.
@@ -81,14 +78,81 @@ pub(crate) fn token(env: Env<'_>) -> Result<Option<Secret>, Problem> {
     if let Some(token) = read_variable(env, "TOKEN")? {
         return check_token(token, "BULKHEAD_TOKEN (or VAULT_TOKEN)").map(Some);
     }
-    let Some(home) = env("HOME").filter(|home| !home.is_empty()) else {
-        return Ok(None);
-    };
-    let path = PathBuf::from(home).join(TOKEN_FILE);
-    let Some(text) = read_token_file(&path)? else {
-        return Ok(None);
-    };
+    let Some(home) = home(env) else { return Ok(None) };
+    let Some((text, path)) = token_file::read(&home)? else { return Ok(None) };
     check_token(text.trim().to_owned(), &path.display().to_string()).map(Some)
+}
+
+/// Returns the home directory.
+fn home(env: Env<'_>) -> Option<PathBuf> {
+    env("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
+}
+
+/// Stores a token for the next commands and returns the file.
+///
+/// # Errors
+/// No home directory; a file that cannot be written.
+pub(crate) fn store_token(token: &Secret, env: Env<'_>) -> Result<PathBuf, Problem> {
+    let home = home(env).ok_or_else(|| {
+        Problem::usage("HOME is not set, so the token has no place; give -no-store")
+    })?;
+    token_file::store(&home, token)
+}
+
+/// Returns the variable that overrides the stored token, if one is set.
+pub(crate) fn token_variable(env: Env<'_>) -> Option<&'static str> {
+    let is_set = |name: &&str| env(name).is_some_and(|value| !value.is_empty());
+    ["BULKHEAD_TOKEN", "VAULT_TOKEN"].into_iter().find(is_set)
+}
+
+/// Returns the format of `-format`, `BULKHEAD_FORMAT` or `VAULT_FORMAT`.
+///
+/// # Errors
+/// An unknown format.
+pub(crate) fn format(options: &Options, env: Env<'_>) -> Result<Format, Problem> {
+    match (options.format, read_variable(env, "FORMAT")?) {
+        (Some(typed), _) => Ok(typed),
+        (None, None) => Ok(Format::Table),
+        (None, Some(name)) => Format::parse(&name).map_err(|why| {
+            Problem::usage(format!("{why}; BULKHEAD_FORMAT (or VAULT_FORMAT) sets the format"))
+        }),
+    }
+}
+
+/// Returns the headers of `-header`.
+///
+/// # Errors
+/// A text that is no header; a header that the client itself sets. The value is not repeated.
+pub(crate) fn headers(options: &Options) -> Result<Vec<Header>, Problem> {
+    options.values("header").filter_map(split_pair).map(header).collect()
+}
+
+fn header((name, value): (&str, &str)) -> Result<Header, Problem> {
+    let invalid = || Problem::usage(format!("-header {name:?} is no header of HTTP"));
+    let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+    if OWN_HEADERS.contains(&parsed.as_str()) {
+        return Err(Problem::usage(format!(
+            "-header cannot set {name}; the token comes from `bulkhead login` or BULKHEAD_TOKEN"
+        )));
+    }
+    let mut value = HeaderValue::from_str(value).map_err(|_| invalid())?;
+    value.set_sensitive(true);
+    Ok((parsed, value))
+}
+
+/// Refuses `-namespace`: a request in the root namespace would act on other data than the caller
+/// means.
+///
+/// # Errors
+/// A namespace other than the root.
+pub(crate) fn refuse_namespace(options: &Options) -> Result<(), Problem> {
+    match options.value("namespace").map(|name| name.trim_matches('/')) {
+        None | Some("" | "root") => Ok(()),
+        Some(name) => Err(Problem::usage(format!(
+            "-namespace {name:?}: this version has no namespaces; \
+             give each team mounts and policies of its own, and leave -namespace out"
+        ))),
+    }
 }
 
 /// Reads a variable. `BULKHEAD_x` takes precedence over `VAULT_x` (decision P16). An empty variable
@@ -106,29 +170,6 @@ fn read_variable(env: Env<'_>, name: &str) -> Result<Option<String>, Problem> {
     Ok(None)
 }
 
-fn read_token_file(path: &Path) -> Result<Option<String>, Problem> {
-    let unreadable =
-        |error: std::io::Error| Problem::usage(format!("cannot read {}: {error}", path.display()));
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(error)),
-    };
-    // The mode comes from the open file, so that the checked file is the file that is read.
-    let mode = file.metadata().map_err(unreadable)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(Problem::usage(format!(
-            "{path} may be read by others (mode {mode:04o}); its token may be known: \
-             replace it, then run chmod 600 {path}",
-            path = path.display(),
-            mode = mode & 0o7777,
-        )));
-    }
-    let mut text = String::new();
-    file.take(TOKEN_FILE_MAX).read_to_string(&mut text).map_err(unreadable)?;
-    Ok(Some(text))
-}
-
 fn check_token(text: String, origin: &str) -> Result<Secret, Problem> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(Secret::new(text));
@@ -139,121 +180,4 @@ fn check_token(text: String, origin: &str) -> Result<Secret, Problem> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs::{self, Permissions};
-
-    fn environment(pairs: &[(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {
-        let owned: Vec<(String, OsString)> =
-            pairs.iter().map(|(k, v)| ((*k).to_owned(), OsString::from(v))).collect();
-        move |name| owned.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
-    }
-
-    /// A home directory for a test, removed when dropped.
-    struct Home(PathBuf);
-
-    impl Home {
-        fn with_token(name: &str, text: &str, mode: u32) -> Self {
-            let home =
-                std::env::temp_dir().join(format!("bulkhead-cli-{}-{name}", std::process::id()));
-            fs::create_dir_all(&home).unwrap();
-            fs::write(home.join(TOKEN_FILE), text).unwrap();
-            fs::set_permissions(home.join(TOKEN_FILE), Permissions::from_mode(mode)).unwrap();
-            Self(home)
-        }
-
-        fn token(&self, pairs: &[(&str, &str)]) -> Result<Option<Secret>, Problem> {
-            let mut all = vec![("HOME", self.0.to_str().unwrap())];
-            all.extend_from_slice(pairs);
-            token(&environment(&all))
-        }
-    }
-
-    impl Drop for Home {
-        fn drop(&mut self) {
-            fs::remove_dir_all(&self.0).unwrap();
-        }
-    }
-
-    fn shown(token: Result<Option<Secret>, Problem>) -> Option<String> {
-        token.unwrap().map(|token| token.expose().to_owned())
-    }
-
-    #[test]
-    fn our_token_variable_wins_over_theirs_and_both_over_the_file() {
-        let home = Home::with_token("order", "from-file\n", 0o600);
-        assert_eq!(shown(home.token(&[])).as_deref(), Some("from-file"));
-        assert_eq!(shown(home.token(&[("VAULT_TOKEN", "theirs")])).as_deref(), Some("theirs"));
-        let both = [("VAULT_TOKEN", "theirs"), ("BULKHEAD_TOKEN", "ours")];
-        assert_eq!(shown(home.token(&both)).as_deref(), Some("ours"));
-        assert_eq!(shown(home.token(&[("BULKHEAD_TOKEN", "")])).as_deref(), Some("from-file"));
-    }
-
-    #[test]
-    fn without_any_token_there_is_none() {
-        assert_eq!(shown(token(&environment(&[]))), None);
-        assert_eq!(shown(token(&environment(&[("HOME", "/nonexistent")]))), None);
-    }
-
-    #[test]
-    fn a_token_file_that_others_may_read_is_refused_with_what_to_do() {
-        for mode in [0o644, 0o640, 0o660, 0o604] {
-            let problem = Home::with_token("mode", "canary", mode).token(&[]).unwrap_err();
-            assert_eq!(problem.code, 2);
-            assert!(
-                problem.message.contains("chmod 600") && !problem.message.contains("canary"),
-                "{problem:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_token_that_cannot_be_one_is_not_repeated() {
-        let spaced = token(&environment(&[("BULKHEAD_TOKEN", "canary two")])).unwrap_err();
-        assert!(!spaced.message.contains("canary"), "{spaced:?}");
-        assert_eq!(Home::with_token("empty", "\n", 0o600).token(&[]).unwrap_err().code, 2);
-    }
-
-    #[test]
-    fn the_address_comes_from_the_option_then_our_variable_then_theirs() {
-        let both =
-            environment(&[("VAULT_ADDR", "http://theirs:1"), ("BULKHEAD_ADDR", "http://ours:2")]);
-        assert_eq!(server(Some("http://typed:3"), &both).unwrap().to_string(), "http://typed:3");
-        assert_eq!(server(None, &both).unwrap().to_string(), "http://ours:2");
-        assert_eq!(
-            server(None, &environment(&[("VAULT_ADDR", "http://theirs:1")])).unwrap().to_string(),
-            "http://theirs:1"
-        );
-        assert_eq!(server(None, &environment(&[])).unwrap().to_string(), "http://127.0.0.1:8200");
-    }
-    #[test]
-    fn what_is_typed_about_tls_wins_over_our_variables_and_those_over_theirs() {
-        let options = crate::options::typed_for_tests(&[
-            ("ca-cert", "/typed.pem"),
-            ("tls-skip-verify", "false"),
-        ]);
-        let env = environment(&[
-            ("BULKHEAD_CACERT", "/ours.pem"),
-            ("VAULT_CAPATH", "/theirs"),
-            ("VAULT_CLIENT_CERT", "/c.pem"),
-            ("BULKHEAD_CLIENT_KEY", "/k.pem"),
-            ("VAULT_TLS_SERVER_NAME", "theirs.example"),
-            ("BULKHEAD_TLS_SERVER_NAME", "ours.example"),
-            ("VAULT_SKIP_VERIFY", "true"),
-        ]);
-        let expected = Trust {
-            ca_file: Some("/typed.pem".into()),
-            ca_folder: Some("/theirs".into()),
-            client_certificate: Some("/c.pem".into()),
-            client_key: Some("/k.pem".into()),
-            server_name: Some("ours.example".to_owned()),
-            skip_verify: false,
-        };
-        assert_eq!(trust(&options, &env).unwrap(), expected);
-        let none = Options::default();
-        assert!(trust(&none, &env).unwrap().skip_verify);
-        assert_eq!(trust(&none, &environment(&[])).unwrap(), Trust::default());
-        let unclear = trust(&none, &environment(&[("BULKHEAD_SKIP_VERIFY", "yes")])).unwrap_err();
-        assert!(unclear.code == 2 && unclear.message.contains("true or false"), "{unclear:?}");
-    }
-}
+mod tests;

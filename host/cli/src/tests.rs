@@ -5,6 +5,7 @@ mod kv;
 mod lease;
 mod mount;
 mod plugin;
+mod shell;
 mod token;
 
 use super::*;
@@ -208,17 +209,21 @@ fn status_shows_how_many_keys_are_still_needed() {
 #[test]
 fn init_shows_every_key_in_order_and_what_to_do_with_them() {
     let keys: Vec<String> = (1..=12).map(|number| format!("key-{number}")).collect();
-    let body = json!({"keys": [], "keys_base64": keys, "root_token": "bhs.root"});
+    let body = json!({"keys": ["c0"], "keys_base64": keys, "root_token": "bhs.root"});
     let (ran, (line, _, sent)) = against(200, &body, &["operator", "init", "-key-shares=12"], "");
     assert_eq!(line, "PUT /v1/sys/init HTTP/1.1");
     assert_eq!(sent, r#"{"secret_shares":12,"secret_threshold":3}"#);
-    let table: Vec<&str> =
-        ran.out.lines().skip(2).map_while(|line| line.split_whitespace().nth(1)).collect();
-    let expected: Vec<&str> = keys.iter().map(String::as_str).chain(["bhs.root"]).collect();
-    assert_eq!((ran.code, &table), (0, &expected), "{}", ran.out);
+    let listed = keys.iter().enumerate();
+    let listed: Vec<String> =
+        listed.map(|(index, key)| format!("Unseal Key {}: {key}\n", index + 1)).collect();
+    let expected = format!("{}\nInitial Root Token: bhs.root\n", listed.concat());
+    assert!(ran.code == 0 && ran.out.starts_with(&expected), "{}", ran.out);
     assert!(ran.out.contains("3 of 12") && ran.out.contains("operator unseal"), "{}", ran.out);
     let (ran, _) = against(200, &body, &["operator", "init", "-format=json"], "");
-    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), body);
+    let expected = json!({"unseal_keys_b64": keys, "unseal_keys_hex": ["c0"], "unseal_shares": 5,
+        "unseal_threshold": 3, "recovery_keys_b64": [], "recovery_keys_hex": [],
+        "recovery_keys_shares": 0, "recovery_keys_threshold": 0, "root_token": "bhs.root"});
+    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), expected);
     let (ran, _) = against(200, &body, &["operator", "init", "-field=root_token"], "");
     assert_eq!(ran.out, "bhs.root");
 }

@@ -55,7 +55,11 @@ fn names_are_escaped_and_cannot_leave_their_place() {
 #[test]
 fn a_request_carries_its_token_as_a_sensitive_header() {
     let server = Server::parse("http://a:1").unwrap();
-    let caller = Caller { token: Some(Secret::new("canary")), namespace: Some("root".to_owned()) };
+    let caller = Caller {
+        token: Some(Secret::new("canary")),
+        namespace: Some("root".to_owned()),
+        headers: Vec::new(),
+    };
     let request =
         build_request(&server, &caller, &Call::new(Method::PUT, "x").with_fields(json!({"a": 1})))
             .unwrap();
@@ -77,7 +81,7 @@ fn an_answer_that_is_not_json_is_not_taken_for_one() {
 fn a_server_that_is_not_there_is_unreachable_with_advice() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = Server::parse(&format!("http://{free}")).unwrap();
-    let caller = Caller { token: None, namespace: None };
+    let caller = Caller { token: None, namespace: None, headers: Vec::new() };
     let error = ask((&server, &Trust::default()), &caller, &Call::new(Method::GET, "x"), &|_| true)
         .unwrap_err();
     assert!(matches!(error, AskError::Unreachable(why) if why.contains("is the server running?")));

@@ -44,7 +44,7 @@ pub(super) fn list_names(session: &mut Session<'_, '_>, path: &str) -> Result<u8
 /// Reports an empty list. Programs get an empty object, as from Vault.
 fn show_nothing(session: &mut Session<'_, '_>, path: &str) -> Result<u8, Problem> {
     let nothing = Problem::nothing_at(path);
-    if session.options.format == Format::Table || session.options.field.is_some() {
+    if session.options.format() == Format::Table || session.options.field.is_some() {
         return Err(nothing);
     }
     session.print("{}\n")?;

@@ -5,11 +5,12 @@
 
 use crate::client::{Answer, Call};
 use crate::command::Command;
-use crate::commands::status;
+use crate::commands::status::rows as status_rows;
 use crate::option::Opt;
-use crate::output::Rows;
+use crate::output;
 use crate::problem::Problem;
 use crate::session::Session;
+use crate::terminal::visible;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -21,10 +22,13 @@ pub(crate) const INIT: Command = Command {
     words: "operator init",
     takes: "",
     about: "initialise an empty server: prints its unseal keys and root token, this once\n\n\
-            Give each key to another person. Who has as many as the threshold says has the data.",
+            Give each key to another person. \
+            Anyone who has as many keys as the threshold\n\
+            can decrypt the data.",
     options: &[&[
         Opt::number("key-shares", "how many keys are made, 1 to 255; 5 unless told"),
         Opt::number("key-threshold", "how many of them open the server; 3 unless told"),
+        Opt::switch("status", "only ask: exit code 0 initialised, 2 not initialised, 1 error"),
     ]],
     run: init,
 };
@@ -66,6 +70,9 @@ pub(crate) const KEY_STATUS: Command = Command {
 
 fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [] = session.words()?;
+    if session.options.switch("status") {
+        return status(session);
+    }
     let shares = session.options.number("key-shares");
     let threshold = session.options.number("key-threshold");
     // A single number suffices: the other default adapts to it.
@@ -81,7 +88,11 @@ fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
          and without them its data are lost.\n\
          Next: bulkhead operator unseal\n"
     );
-    let shown = session.show_rows(&answer, keys(&answer), &below);
+    let answer = Answer { body: for_programs(&answer.body, shares, threshold), ..answer };
+    let shown = match session.options.is_for_people() {
+        true => session.show_text(&answer, &format!("{}{below}", keys(&answer))),
+        false => session.show(&answer),
+    };
     shown.map_err(|problem| Problem {
         message: format!(
             "{}; the keys were not shown: \
@@ -92,17 +103,54 @@ fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     })
 }
 
-/// Returns a row for each key, in order, and the root token.
-fn keys(answer: &Answer) -> Rows {
-    let keys = answer.body.get("keys_base64").and_then(Value::as_array).into_iter().flatten();
-    let mut rows: Rows = keys
+/// Returns the answer with the names that Vault's command prints, which scripts read.
+fn for_programs(body: &Value, shares: u64, threshold: u64) -> Value {
+    json!({
+        "unseal_keys_b64": body.get("keys_base64"),
+        "unseal_keys_hex": body.get("keys"),
+        "unseal_shares": shares,
+        "unseal_threshold": threshold,
+        "recovery_keys_b64": [],
+        "recovery_keys_hex": [],
+        "recovery_keys_shares": 0,
+        "recovery_keys_threshold": 0,
+        "root_token": body.get("root_token"),
+    })
+}
+
+/// Renders a line for each key, in order, and the root token. Scripts search for these words.
+fn keys(answer: &Answer) -> String {
+    let keys = answer.body.get("unseal_keys_b64").and_then(Value::as_array).into_iter().flatten();
+    let mut lines: Vec<String> = keys
         .enumerate()
-        .map(|(index, key)| (format!("unseal_key_{}", index + 1), key.clone()))
+        .map(|(index, key)| format!("Unseal Key {}: {}\n", index + 1, shown(key)))
         .collect();
-    rows.extend(
-        answer.body.get("root_token").map(|token| ("root_token".to_owned(), token.clone())),
-    );
-    rows
+    let token = answer.body.get("root_token").map(shown).unwrap_or_default();
+    lines.push(format!("\nInitial Root Token: {token}\n"));
+    lines.concat()
+}
+
+fn shown(value: &Value) -> String {
+    visible(&output::text(value))
+}
+
+/// Reports whether the server is initialised.
+fn status(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let doing = "asking whether the server is initialised";
+    let asked = session.ask(doing, &Call::new(Method::GET, "sys/init"));
+    // Exit code 2 means not initialised in this command, so an unreachable server gets 1.
+    let answer = asked.map_err(|problem| Problem { code: problem.code.min(1), ..problem })?;
+    let is_initialised = answer.body.get("initialized").and_then(Value::as_bool);
+    let (code, text) = match is_initialised {
+        Some(true) => (0, "the server is initialised\n"),
+        Some(false) => (2, "the server is not initialised\n"),
+        None => return Err(Problem::refused(doing, "the answer does not say")),
+    };
+    match session.options.is_for_people() {
+        true => session.print(text)?,
+        false => session.show(&answer)?,
+    };
+    Ok(code)
 }
 
 fn unseal(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
@@ -115,7 +163,7 @@ fn unseal(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     };
     let answer =
         session.ask("unsealing", &Call::new(Method::PUT, "sys/unseal").with_fields(body))?;
-    session.show_rows(&answer, status::rows(&answer), "")
+    session.show_rows(&answer, status_rows(&answer))
 }
 
 fn seal(session: &mut Session<'_, '_>) -> Result<u8, Problem> {

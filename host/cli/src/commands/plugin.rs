@@ -3,8 +3,8 @@
 use crate::client::Call;
 use crate::command::Command;
 use crate::commands::paths::below;
+use crate::commands::plugin_list::{self, DETAILED, TYPES};
 use crate::option::Opt;
-use crate::output;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
@@ -17,7 +17,7 @@ const RELOADS: &str = "sys/plugins/reload";
 
 pub(crate) const REGISTER: Command = Command {
     words: "plugin register",
-    takes: "FILE|-|-command=NAME|-oci-image=NAME",
+    takes: "FILE|-|-command=NAME|-oci-image=NAME | TYPE NAME",
     about: "bring a component along, to be mounted or reached as a plugin\n\n\
             The server checks and compiles it, and keeps its bytes. \
             It may do nothing outside of its\n\
@@ -35,23 +35,23 @@ pub(crate) const REGISTER: Command = Command {
 
 pub(crate) const LIST: Command = Command {
     words: "plugin list",
-    takes: "",
-    about: "list the plugins of the server",
-    options: &[],
-    run: list,
+    takes: "[secret|auth|database]",
+    about: "list the plugins of the server, all or of one type",
+    options: &[&[DETAILED]],
+    run: plugin_list::run,
 };
 
 pub(crate) const INFO: Command = Command {
     words: "plugin info",
-    takes: "NAME",
-    about: "show a plugin of the server",
+    takes: "[TYPE] NAME",
+    about: "show a plugin of the server; TYPE is secret, auth or database",
     options: &[&[TYPE, SHOWN_VERSION]],
     run: info,
 };
 
 pub(crate) const DEREGISTER: Command = Command {
     words: "plugin deregister",
-    takes: "NAME",
+    takes: "[TYPE] NAME",
     about: "remove a plugin that was registered and that no mount uses",
     options: &[&[TYPE, VERSION, FORCE]],
     run: deregister,
@@ -113,6 +113,7 @@ const SIGNATURE: Opt =
 const SHA256: Opt = Opt::text("sha256", "HEX", "the digest that the component must have");
 
 fn register(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    accept_type_and_name(session);
     let file = session.at_most_one_word()?;
     let named = ["command", "oci-image"].into_iter().find_map(|name| session.options.value(name));
     let named = named.map(str::to_owned);
@@ -142,6 +143,22 @@ fn register(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let answer = session.ask(&format!("registering plugin {name}"), &call)?;
     let done = format!("registered the {} plugin {name}", kind(session));
     session.show_or(&answer, &done)
+}
+
+/// Accepts the arguments `TYPE NAME`, as Vault's command takes them. A file of the plugin directory
+/// has then the name of the plugin, unless an option names the file.
+fn accept_type_and_name(session: &mut Session<'_, '_>) {
+    let [kind, name] = session.options.words.as_slice() else { return };
+    if !TYPES.contains(&kind.as_str()) {
+        return;
+    }
+    let (kind, name) = (kind.clone(), name.clone());
+    session.options.words.clear();
+    session.options.set("type", kind);
+    if ["command", "oci-image"].iter().all(|option| session.options.value(option).is_none()) {
+        session.options.set("command", name.clone());
+    }
+    session.options.set("name", name);
 }
 
 /// Returns the name of a file without its directory and its last extension.
@@ -174,21 +191,8 @@ fn named_fields(session: &Session<'_, '_>) -> Value {
     Value::Object(fields)
 }
 
-fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
-    let [] = session.words()?;
-    let answer = session.ask("listing the plugins", &Call::new(Method::GET, CATALOG))?;
-    let listed = answer.body.pointer("/data/detailed").cloned().unwrap_or_default();
-    let cell = |plugin: &Value, name: &str| plugin.get(name).map(output::text).unwrap_or_default();
-    let row = |plugin: &Value| {
-        ["name", "type", "version", "builtin"].map(|name| cell(plugin, name)).to_vec()
-    };
-    let rows: Vec<Vec<String>> = listed.as_array().into_iter().flatten().map(row).collect();
-    let table = output::columns(&["Name", "Type", "Version", "Built in"], &rows);
-    session.show_part(&answer, &listed, &table)
-}
-
 fn info(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
-    let [name] = session.words()?;
+    let name = name_of_type(session)?;
     let version =
         session.options.value("version").map(|version| ("version".to_owned(), version.to_owned()));
     let query = version.into_iter().collect();
@@ -198,7 +202,7 @@ fn info(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 }
 
 fn deregister(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
-    let [name] = session.words()?;
+    let name = name_of_type(session)?;
     let version =
         session.options.value("version").map(|version| ("version".to_owned(), version.to_owned()));
     let force = session.options.switch("force").then(|| ("force".to_owned(), "true".to_owned()));
@@ -251,6 +255,19 @@ fn reload(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     };
     let answer = session.ask(&format!("reloading {reloaded}"), &call)?;
     session.show_or(&answer, &format!("reloaded {reloaded}"))
+}
+
+/// Returns the name of the arguments `NAME` or `TYPE NAME`. The type is an option from then on.
+fn name_of_type(session: &mut Session<'_, '_>) -> Result<String, Problem> {
+    match session.options.words.as_slice() {
+        [name] => Ok(name.clone()),
+        [kind, name] if TYPES.contains(&kind.as_str()) => {
+            let (kind, name) = (kind.clone(), name.clone());
+            session.options.set("type", kind);
+            Ok(name)
+        }
+        _ => Err(session.misuse()),
+    }
 }
 
 fn pin_path(session: &Session<'_, '_>, name: &str) -> Result<String, Problem> {

@@ -4,7 +4,6 @@ use crate::client::Call;
 use crate::command::Command;
 use crate::commands::list;
 use crate::commands::paths::below;
-use crate::options::Format;
 use crate::problem::Problem;
 use crate::session::Session;
 use crate::terminal::visible_lines;
@@ -55,10 +54,9 @@ fn read(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let call = Call::new(Method::GET, path(&name)?);
     let answer = session.ask(&format!("reading policy {name}"), &call)?;
     match answer.body.pointer("/data/policy").and_then(Value::as_str) {
-        Some(text)
-            if session.options.format == Format::Table && session.options.field.is_none() =>
-        {
-            session.print(&format!("{}\n", visible_lines(text.trim_end_matches('\n'))))
+        Some(text) if session.options.field.is_none() => {
+            let table = format!("{}\n", visible_lines(text.trim_end_matches('\n')));
+            session.show_part(&answer, &json!({ "policy": text }), &table)
         }
         _ => session.show(&answer),
     }

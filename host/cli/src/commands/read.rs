@@ -17,7 +17,9 @@ pub(crate) const READ: Command = Command {
 fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let (path, rest) = session.path_and_rest()?;
     let call = Call { query: parameters(session, &rest)?, ..Call::new(Method::GET, path.as_str()) };
-    let answer = session.ask(&format!("reading {path}"), &call)?;
+    let Some(answer) = session.find(&format!("reading {path}"), &call)? else {
+        return Err(Problem::nothing_at(&path));
+    };
     session.show_or(&answer, &format!("{path} is empty"))
 }
 

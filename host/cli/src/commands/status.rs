@@ -21,8 +21,8 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [] = session.words()?;
     let answered = session.ask("asking for the status", &Call::new(Method::GET, "sys/seal-status"));
     // Exit code 2 means sealed in this command, so an unreachable server gets 1.
-    let answer = answered.map_err(|problem| Problem { code: 1, ..problem })?;
-    session.show_rows(&answer, rows(&answer), "")?;
+    let answer = answered.map_err(|problem| Problem { code: problem.code.min(1), ..problem })?;
+    session.show_rows(&answer, rows(&answer))?;
     match answer.body.get("sealed").and_then(Value::as_bool) {
         Some(false) => Ok(0),
         Some(true) => Ok(2),

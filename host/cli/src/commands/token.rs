@@ -172,7 +172,7 @@ fn lookup(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         other => other.call("auth/token/lookup", Map::new()),
     };
     let answer = session.ask("looking a token up", &call)?;
-    session.show_rows(&answer, rows_without(&answer, "id"), "")
+    session.show_rows(&answer, rows_without(&answer, "id"))
 }
 
 fn renew(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
@@ -180,7 +180,7 @@ fn renew(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let fields = session.options.fields(&[INCREMENT]);
     let call = Subject::read(session, typed.as_deref())?.call("auth/token/renew", fields);
     let answer = session.ask("renewing a token", &call)?;
-    session.show_rows(&answer, rows_without(&answer, "token"), "")
+    session.show_rows(&answer, rows_without(&answer, "token"))
 }
 
 /// Returns the rows of an answer without the token, which the caller already has.
@@ -206,11 +206,18 @@ fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     };
     let subject = Subject::read(session, typed.as_deref())?;
     let (call, done) = match (subject, is_orphaning) {
-        (subject, false) => (subject.call("auth/token/revoke", Map::new()), "the token has ended"),
+        (Subject::Own, false) => {
+            (Subject::Own.call("auth/token/revoke", Map::new()), "your token is revoked")
+        }
+        // The server's answer does not tell whether there was such a token.
+        (subject, false) => (
+            subject.call("auth/token/revoke", Map::new()),
+            "no such token is valid now; a token that was valid is revoked with its children",
+        ),
         (Subject::Token(token), true) => {
             let call = Call::new(Method::POST, "auth/token/revoke-orphan")
                 .with_fields(json!({"token": token}));
-            (call, "the token has ended; its children live on")
+            (call, "no such token is valid now; if a token was valid, its children live on")
         }
         (Subject::Own | Subject::Accessor(_), true) => {
             return Err(Problem::usage(

@@ -13,7 +13,7 @@ fn parsed(command: &str, args: &[&str]) -> Result<Options, Problem> {
 #[test]
 fn one_dash_or_two_mean_the_same() {
     let expected = Options {
-        format: Format::Json,
+        format: Some(Format::Json),
         field: Some("ttl".to_owned()),
         address: Some("http://a:1".to_owned()),
         words: vec!["p".to_owned()],
@@ -25,7 +25,7 @@ fn one_dash_or_two_mean_the_same() {
     ] {
         assert_eq!(parsed("read", &args).unwrap(), expected, "{args:?}");
     }
-    assert_eq!(parsed("read", &["p", "-format", "json"]).unwrap().format, Format::Json);
+    assert_eq!(parsed("read", &["p", "-format", "json"]).unwrap().format(), Format::Json);
 }
 
 #[test]
@@ -117,7 +117,8 @@ fn what_the_command_does_not_have_is_named_with_where_to_look() {
     for (args, part) in [
         (&["-ttl=1"][..], "-ttl"),
         (&["-x"], "-x"),
-        (&["-format=yaml"], "yaml"),
+        (&["-feild=a"], "did you mean -field?"),
+        (&["-format=xml"], "xml"),
         (&["-field"], "--field"),
         (&["-help=no"], "-help"),
     ] {

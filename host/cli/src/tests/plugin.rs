@@ -26,17 +26,27 @@ fn register_from_standard_input_needs_a_name() {
 }
 
 #[test]
-fn list_shows_every_plugin_with_its_type_and_version() {
-    let plugin = json!({"name": "kv", "type": "secret", "version": "1.0.0", "builtin": false});
-    let body = json!({"request_id": "r", "data": {"detailed": [plugin], "secret": ["kv"]}});
-    let (ran, (line, _, _)) = against(200, &body, &["plugin", "list"], "");
+fn list_shows_every_plugin_or_those_of_one_type() {
+    let plugin = |name: &str, kind: &str| {
+        json!({"name": name, "type": kind, "version": "1.0.0",
+            "builtin": false})
+    };
+    let detailed = [plugin("jwt", "auth"), plugin("kv", "secret")];
+    let body = json!({"request_id": "r", "data": {"detailed": detailed, "auth": ["jwt"],
+        "secret": ["kv"]}});
+    let list = |args: &[&str]| against(200, &body, &[&["plugin", "list"], args].concat(), "");
+    let (ran, (line, _, _)) = list(&[]);
     assert_eq!(line, "GET /v1/sys/plugins/catalog HTTP/1.1");
-    assert_eq!(
-        ran.out,
-        "Name    Type      Version    Built in\n\
-         ----    ----      -------    --------\n\
-         kv      secret    1.0.0      false\n"
-    );
+    let expected = "Name    Type      Version\n----    ----      -------\n\
+        jwt     auth      1.0.0\nkv      secret    1.0.0\n";
+    assert_eq!(ran.out, expected);
+    assert_eq!(list(&["secret"]).0.out, "Name    Version\n----    -------\nkv      1.0.0\n");
+    assert!(list(&["-detailed", "auth"]).0.out.contains("Built in\n"));
+    let json_of = |args: &[&str]| serde_json::from_str::<Value>(&list(args).0.out).unwrap();
+    assert_eq!(json_of(&["-format=json"]), json!({"auth": ["jwt"], "secret": ["kv"]}));
+    assert_eq!(json_of(&["-format=json", "auth"]), json!(["jwt"]));
+    assert_eq!(json_of(&["-format=json", "-detailed", "auth"]), json!([detailed[0]]));
+    assert_wrong(&["plugin", "list", "secrets"], "\"secrets\"");
 }
 
 #[test]
@@ -46,7 +56,11 @@ fn info_and_deregister_name_the_type() {
         sent(&["plugin", "deregister", "-type=database", "-version=1.0.0", "x"]),
         (gone, Value::Null)
     );
+    let (_, (line, _, _)) =
+        against(200, &json!({"data": {}}), &["plugin", "info", "auth", "x"], "");
+    assert_eq!(line, "GET /v1/sys/plugins/catalog/auth/x HTTP/1.1");
     assert_wrong(&["plugin", "info"], "type it like this");
+    assert_wrong(&["plugin", "info", "secrets", "x"], "type it like this");
 }
 
 #[test]
@@ -79,4 +93,17 @@ fn pin_unpin_and_reload_name_the_plugin_and_the_version() {
     assert_wrong(&["plugin", "reload"], "-plugin=NAME");
     assert_wrong(&["plugin", "reload", "-plugin=x", "-mounts=a"], "-plugin=NAME");
     assert_wrong(&["plugin", "pin", "x"], "type it like this");
+}
+
+#[test]
+fn register_takes_a_type_and_a_name_for_a_file_of_the_plugin_directory() {
+    let expected = |command: &str| {
+        let line = "PUT /v1/sys/plugins/catalog/auth/login".to_owned();
+        (line, json!({"command": command, "sha256": "ab", "version": "1.0.0"}))
+    };
+    let args = ["plugin", "register", "-sha256=ab", "-version=1.0.0"];
+    assert_eq!(sent(&[&args[..], &["auth", "login"]].concat()), expected("login"));
+    let named = ["-command=login.wasm", "auth", "login"];
+    assert_eq!(sent(&[&args[..], &named].concat()), expected("login.wasm"));
+    assert_wrong(&["plugin", "register", "secrets", "login"], "type it like this");
 }

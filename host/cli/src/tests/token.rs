@@ -128,7 +128,10 @@ fn revoke_ends_the_token_that_is_named_and_no_other() {
     let (ran, (_, _, body)) = against(204, &Value::Null, &["token", "revoke", "-"], "bhs.canary\n");
     assert_eq!(
         (ran.out.as_str(), body.as_str()),
-        ("the token has ended\n", r#"{"token":"bhs.canary"}"#)
+        (
+            "no such token is valid now; a token that was valid is revoked with its children\n",
+            r#"{"token":"bhs.canary"}"#
+        )
     );
 }
 

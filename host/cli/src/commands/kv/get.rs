@@ -3,7 +3,7 @@
 use crate::client::{Answer, Call};
 use crate::command::Command;
 use crate::commands::kv::place::{MOUNT, Place};
-use crate::commands::kv::sections::{self, answer_of, is_for_people};
+use crate::commands::kv::sections::{self, answer_of};
 use crate::option::Opt;
 use crate::problem::Problem;
 use crate::session::Session;
@@ -57,7 +57,7 @@ fn show(session: &mut Session<'_, '_>, answer: &Answer, path: &str) -> Result<u8
             None => Err(Problem::nothing_at(&format!("{path}: this version was deleted"))),
         };
     }
-    if !is_for_people(session) {
+    if !session.options.is_for_people() {
         return session.show(answer);
     }
     let mut text = sections::path("Secret Path", path);
@@ -69,7 +69,7 @@ fn show(session: &mut Session<'_, '_>, answer: &Answer, path: &str) -> Result<u8
 }
 
 fn show_unversioned(session: &mut Session<'_, '_>, answer: &Answer) -> Result<u8, Problem> {
-    if !is_for_people(session) {
+    if !session.options.is_for_people() {
         return session.show(answer);
     }
     let none = Map::new();

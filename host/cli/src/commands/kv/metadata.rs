@@ -3,7 +3,7 @@
 use crate::client::Call;
 use crate::command::Command;
 use crate::commands::kv::place::{MOUNT, Place};
-use crate::commands::kv::sections::{self, is_for_people};
+use crate::commands::kv::sections;
 use crate::option::Opt;
 use crate::problem::Problem;
 use crate::session::Session;
@@ -71,7 +71,7 @@ fn get(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     };
     let data = answer.body.get("data").and_then(Value::as_object).cloned();
     match data {
-        Some(data) if is_for_people(session) => {
+        Some(data) if session.options.is_for_people() => {
             let text = format!("{}{}", sections::path("Metadata Path", &path), tables(data));
             session.show_text(&answer, &text)
         }
@@ -120,8 +120,9 @@ fn changes(session: &Session<'_, '_>) -> Map<String, Value> {
     let removed: Vec<&str> = session.options.values("remove-custom-metadata").collect();
     if !removed.is_empty() {
         let custom = body.entry("custom_metadata").or_insert_with(|| Value::Object(Map::new()));
-        for name in removed {
-            custom[name] = Value::Null;
+        let removed = removed.into_iter().map(|name| (name.to_owned(), Value::Null));
+        if let Some(custom) = custom.as_object_mut() {
+            custom.extend(removed);
         }
     }
     body

@@ -50,7 +50,7 @@ impl Place {
         }
         let call = Call::new(Method::GET, format!("sys/internal/ui/mounts/{asked}"));
         let doing = format!("asking which mount serves {asked}");
-        let Some(answer) = session.find(&doing, &call)? else {
+        let Some(answer) = session.find_before(&doing, &call)? else {
             return Err(Problem::refused(&doing, "no mount serves this path"));
         };
         let text = |at| answer.body.pointer(at).and_then(Value::as_str);

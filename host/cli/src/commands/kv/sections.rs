@@ -1,7 +1,6 @@
 //! Output of key-value secrets in sections: a heading between equals signs and a table.
 
 use crate::client::Answer;
-use crate::options::Format;
 use crate::output;
 use crate::problem::Problem;
 use crate::session::Session;
@@ -66,14 +65,9 @@ pub(super) fn show_written(
     let text = metadata
         .map(|metadata| format!("{}{}", path("Secret Path", at), table("Metadata", metadata)));
     match text {
-        Some(text) if is_for_people(session) => session.show_text(answer, &text),
+        Some(text) if session.options.is_for_people() => session.show_text(answer, &text),
         _ => session.show_or(answer, &format!("wrote {at}")),
     }
-}
-
-/// Whether the output is tables.
-pub(super) fn is_for_people(session: &Session<'_, '_>) -> bool {
-    session.options.format == Format::Table && session.options.field.is_none()
 }
 
 /// Returns an answer whose data are `data`, so that a field of `data` is shown like any field.

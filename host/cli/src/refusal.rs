@@ -1,0 +1,91 @@
+//! Words for an answer other than 2xx: the server's reasons, and the command that helps.
+
+use crate::client::{Answer, Server};
+use serde_json::Value;
+
+/// Facts about a refused request that the answer does not tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Circumstances {
+    /// The request had a token.
+    pub(crate) has_token: bool,
+    /// The server has keys and data. `None`: unknown.
+    pub(crate) is_initialised: Option<bool>,
+}
+
+/// Whether the answer says that the server is sealed.
+pub(crate) fn is_sealed(answer: &Answer) -> bool {
+    answer.status == 503 && errors(answer).iter().any(|error| error.contains("sealed"))
+}
+
+/// Describes the answer, and names the next command where one helps.
+pub(crate) fn describe(answer: &Answer, server: &Server, circumstances: Circumstances) -> String {
+    let reason = match (answer.status, errors(answer).as_slice()) {
+        (404, []) => "nothing exists at this path (404)".to_owned(),
+        (status, []) => format!("{server} answered {status} without saying why"),
+        (status, [only]) => format!("{only} ({status})"),
+        (status, several) => format!("{server} answered {status}:\n  {}", several.join("\n  ")),
+    };
+    match next(answer, circumstances) {
+        Some(next) => format!("{reason}\nNext: {next}"),
+        None => reason,
+    }
+}
+
+fn errors(answer: &Answer) -> Vec<&str> {
+    let listed = answer.body.get("errors").and_then(Value::as_array).into_iter().flatten();
+    listed.filter_map(Value::as_str).collect()
+}
+
+fn next(answer: &Answer, circumstances: Circumstances) -> Option<&'static str> {
+    if is_sealed(answer) {
+        return Some(match circumstances.is_initialised {
+            Some(false) => {
+                "bulkhead operator init    # makes the unseal keys and the first root token"
+            }
+            _ => "bulkhead operator unseal    # once for each key, until the server is open",
+        });
+    }
+    let mentions = |words: &str| errors(answer).iter().any(|error| error.contains(words));
+    match answer.status {
+        401 | 403 if !circumstances.has_token => {
+            Some("bulkhead login    # you have no token; BULKHEAD_TOKEN sets one, too")
+        }
+        400 if mentions("missing client token") => Some("bulkhead login    # you have no token"),
+        403 if mentions("invalid token") || mentions("bad token") => {
+            Some("bulkhead login    # your token has expired or was revoked")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn described(status: u16, error: &str, circumstances: Circumstances) -> String {
+        let answer = Answer { status, body: json!({ "errors": [error] }) };
+        describe(&answer, &Server::parse("http://a:1").unwrap(), circumstances)
+    }
+
+    #[test]
+    fn a_refusal_names_the_next_command() {
+        let of = |has_token, is_initialised| Circumstances { has_token, is_initialised };
+        for (status, error, circumstances, next) in [
+            (403, "permission denied", of(false, None), Some("bulkhead login")),
+            (403, "permission denied", of(true, None), None),
+            (403, "permission denied: invalid token", of(true, None), Some("bulkhead login")),
+            (503, "Vault is sealed", of(true, Some(true)), Some("bulkhead operator unseal")),
+            (503, "Vault is sealed", of(false, None), Some("bulkhead operator unseal")),
+            (503, "Vault is sealed", of(true, Some(false)), Some("bulkhead operator init")),
+            (503, "busy", of(true, None), None),
+            (500, "broken", of(false, None), None),
+        ] {
+            let text = described(status, error, circumstances);
+            assert!(text.starts_with(&format!("{error} ({status})")), "{text}");
+            let found = text.lines().nth(1).and_then(|line| line.strip_prefix("Next: "));
+            let command = found.map(|line| line.split("  ").next().unwrap());
+            assert_eq!(command, next, "{text}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Settings from options, variables and files, and their order.
+
+use super::*;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+const TOKEN_FILE: &str = ".bulkhead-token";
+
+fn environment(pairs: &[(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {
+    let owned: Vec<(String, OsString)> =
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), OsString::from(v))).collect();
+    move |name| owned.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+}
+
+/// A home directory for a test, removed when dropped.
+struct Home(PathBuf);
+
+impl Home {
+    fn with_token(name: &str, text: &str, mode: u32) -> Self {
+        let home = std::env::temp_dir().join(format!("bulkhead-cli-{}-{name}", std::process::id()));
+        fs::create_dir_all(&home).unwrap();
+        fs::write(home.join(TOKEN_FILE), text).unwrap();
+        fs::set_permissions(home.join(TOKEN_FILE), Permissions::from_mode(mode)).unwrap();
+        Self(home)
+    }
+
+    fn token(&self, pairs: &[(&str, &str)]) -> Result<Option<Secret>, Problem> {
+        let mut all = vec![("HOME", self.0.to_str().unwrap())];
+        all.extend_from_slice(pairs);
+        token(&environment(&all))
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn shown(token: Result<Option<Secret>, Problem>) -> Option<String> {
+    token.unwrap().map(|token| token.expose().to_owned())
+}
+
+#[test]
+fn our_token_variable_wins_over_theirs_and_both_over_the_file() {
+    let home = Home::with_token("order", "from-file\n", 0o600);
+    assert_eq!(shown(home.token(&[])).as_deref(), Some("from-file"));
+    assert_eq!(shown(home.token(&[("VAULT_TOKEN", "theirs")])).as_deref(), Some("theirs"));
+    let both = [("VAULT_TOKEN", "theirs"), ("BULKHEAD_TOKEN", "ours")];
+    assert_eq!(shown(home.token(&both)).as_deref(), Some("ours"));
+    assert_eq!(shown(home.token(&[("BULKHEAD_TOKEN", "")])).as_deref(), Some("from-file"));
+}
+
+#[test]
+fn without_any_token_there_is_none() {
+    assert_eq!(shown(token(&environment(&[]))), None);
+    assert_eq!(shown(token(&environment(&[("HOME", "/nonexistent")]))), None);
+}
+
+#[test]
+fn a_token_file_that_others_may_read_is_refused_with_what_to_do() {
+    for mode in [0o644, 0o640, 0o660, 0o604] {
+        let problem = Home::with_token("mode", "canary", mode).token(&[]).unwrap_err();
+        assert_eq!(problem.code, 2);
+        assert!(
+            problem.message.contains("chmod 600") && !problem.message.contains("canary"),
+            "{problem:?}"
+        );
+    }
+}
+
+#[test]
+fn a_token_that_cannot_be_one_is_not_repeated() {
+    let spaced = token(&environment(&[("BULKHEAD_TOKEN", "canary two")])).unwrap_err();
+    assert!(!spaced.message.contains("canary"), "{spaced:?}");
+    assert_eq!(Home::with_token("empty", "\n", 0o600).token(&[]).unwrap_err().code, 2);
+}
+
+#[test]
+fn the_address_comes_from_the_option_then_our_variable_then_theirs() {
+    let both =
+        environment(&[("VAULT_ADDR", "http://theirs:1"), ("BULKHEAD_ADDR", "http://ours:2")]);
+    assert_eq!(server(Some("http://typed:3"), &both).unwrap().to_string(), "http://typed:3");
+    assert_eq!(server(None, &both).unwrap().to_string(), "http://ours:2");
+    assert_eq!(
+        server(None, &environment(&[("VAULT_ADDR", "http://theirs:1")])).unwrap().to_string(),
+        "http://theirs:1"
+    );
+    assert_eq!(server(None, &environment(&[])).unwrap().to_string(), "http://127.0.0.1:8200");
+}
+#[test]
+fn what_is_typed_about_tls_wins_over_our_variables_and_those_over_theirs() {
+    let options =
+        crate::options::typed_for_tests(&[("ca-cert", "/typed.pem"), ("tls-skip-verify", "false")]);
+    let env = environment(&[
+        ("BULKHEAD_CACERT", "/ours.pem"),
+        ("VAULT_CAPATH", "/theirs"),
+        ("VAULT_CLIENT_CERT", "/c.pem"),
+        ("BULKHEAD_CLIENT_KEY", "/k.pem"),
+        ("VAULT_TLS_SERVER_NAME", "theirs.example"),
+        ("BULKHEAD_TLS_SERVER_NAME", "ours.example"),
+        ("VAULT_SKIP_VERIFY", "true"),
+    ]);
+    let expected = Trust {
+        ca_file: Some("/typed.pem".into()),
+        ca_folder: Some("/theirs".into()),
+        client_certificate: Some("/c.pem".into()),
+        client_key: Some("/k.pem".into()),
+        server_name: Some("ours.example".to_owned()),
+        skip_verify: false,
+    };
+    assert_eq!(trust(&options, &env).unwrap(), expected);
+    let none = Options::default();
+    assert!(trust(&none, &env).unwrap().skip_verify);
+    assert_eq!(trust(&none, &environment(&[])).unwrap(), Trust::default());
+    let unclear = trust(&none, &environment(&[("BULKHEAD_SKIP_VERIFY", "yes")])).unwrap_err();
+    assert!(unclear.code == 2 && unclear.message.contains("true or false"), "{unclear:?}");
+}
+
+#[test]
+fn the_format_comes_from_the_option_then_our_variable_then_theirs() {
+    let both = environment(&[("BULKHEAD_FORMAT", "yaml"), ("VAULT_FORMAT", "json")]);
+    let mut typed = Options::default();
+    typed.format = Some(Format::Raw);
+    assert_eq!(format(&typed, &both), Ok(Format::Raw));
+    assert_eq!(format(&Options::default(), &both), Ok(Format::Yaml));
+    assert_eq!(
+        format(&Options::default(), &environment(&[("VAULT_FORMAT", "json")])),
+        Ok(Format::Json)
+    );
+    assert_eq!(format(&Options::default(), &environment(&[])), Ok(Format::Table));
+    let wrong = format(&Options::default(), &environment(&[("VAULT_FORMAT", "xml")])).unwrap_err();
+    assert!(wrong.code == 2 && wrong.message.contains("VAULT_FORMAT"), "{wrong:?}");
+}
+
+#[test]
+fn headers_are_names_and_values_and_never_the_token() {
+    let of = |pair: &str| headers(&crate::options::typed_for_tests(&[("header", pair)]));
+    let (name, value) = of("X-Forwarded-For=10.0.0.1").unwrap().remove(0);
+    assert_eq!((name.as_str(), value.to_str().unwrap()), ("x-forwarded-for", "10.0.0.1"));
+    for pair in ["X-Vault-Token=canary", "a b=canary", "x=canary\n"] {
+        let problem = of(pair).unwrap_err();
+        assert!(problem.code == 2 && !problem.message.contains("canary"), "{problem:?}");
+    }
+}
+
+#[test]
+fn a_namespace_is_refused_with_the_reason() {
+    let of =
+        |name: &str| refuse_namespace(&crate::options::typed_for_tests(&[("namespace", name)]));
+    assert!(of("team").unwrap_err().message.contains("no namespaces"));
+    assert_eq!((of(""), of("root/")), (Ok(()), Ok(())));
+}

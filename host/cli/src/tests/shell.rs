@@ -1,0 +1,119 @@
+//! Mistyped words, formats, headers, and requests that are printed instead of sent.
+
+use super::*;
+
+#[test]
+fn a_mistyped_command_is_one_line_with_the_nearest_one() {
+    for (args, near) in [
+        (&["raed", "secret/x"][..], "bulkhead read"),
+        (&["kv", "gte", "secret/x"], "bulkhead kv get"),
+        (&["secret", "list"], "bulkhead secrets list"),
+        (&["token", "rvoke", "-self"], "bulkhead token revoke"),
+        (&["kv", "metadata", "gett", "x"], "bulkhead kv metadata get"),
+        (&["sever", "-dev"], "bulkhead server"),
+    ] {
+        let ran = run_with(args, "", &[]);
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (2, "", 1), "{args:?}");
+        assert!(ran.err.contains(&format!("did you mean `{near}`?")), "{}", ran.err);
+    }
+    for (args, list) in
+        [(&["frobnicate"][..], "bulkhead help"), (&["lease", "x"], "bulkhead lease")]
+    {
+        let ran = run_with(args, "", &[]);
+        assert_eq!((ran.code, ran.err.lines().count()), (2, 1), "{}", ran.err);
+        assert!(ran.err.contains(&format!("`{list}` lists")), "{}", ran.err);
+    }
+    let ran = run_with(&["kv", "metadata", "-help"], "", &[]);
+    assert!(ran.code == 0 && ran.out.contains("kv metadata patch"), "{}", ran.err);
+    assert!(!ran.out.contains("kv rollback"), "{}", ran.out);
+    assert_wrong(&["read", "-feild=a", "x"], "did you mean -field?");
+}
+
+#[test]
+fn formats_come_from_the_option_or_the_environment() {
+    let body = json!({"request_id": "r", "data": {"a": "1", "b": ["x"]}, "warnings": null});
+    let (ran, _) = against(200, &body, &["read", "-format=yaml", "x"], "");
+    let expected = "data:\n  a: \"1\"\n  b:\n  - x\nrequest_id: r\nwarnings: null\n";
+    assert_eq!((ran.code, ran.out.as_str()), (0, expected));
+    let (ran, _) = against(200, &body, &["read", "-format=raw", "x"], "");
+    assert_eq!(ran.out, format!("{body}\n"));
+    let (ran, _) = against(200, &body, &["read", "-format=json", "-field=b", "x"], "");
+    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), json!(["x"]));
+    let canned = Canned::answering(200, &body.to_string());
+    let env = [("BULKHEAD_ADDR", canned.address.as_str()), ("VAULT_FORMAT", "json")];
+    let ran = run_with(&["read", "x"], "", &env);
+    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), body);
+    assert_wrong(&["read", "-format=xml", "x"], "table, json, yaml or raw");
+}
+
+#[test]
+fn a_list_of_nothing_is_an_empty_object_and_exit_code_two() {
+    let none = json!({"errors": []});
+    for (format, printed) in [("json", "{}\n"), ("yaml", "{}\n")] {
+        let args = ["list", &format!("-format={format}"), "a"];
+        let (ran, _) = against(404, &none, &args, "");
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (2, printed, ""));
+    }
+    let empty = json!({"request_id": "r", "data": {"keys": []}});
+    let (ran, _) = against(200, &empty, &["list", "a"], "");
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (2, "", "nothing exists at a\n"));
+}
+
+#[test]
+fn a_request_is_printed_for_curl_and_not_sent() {
+    let env = [("BULKHEAD_ADDR", "http://127.0.0.1:1"), ("BULKHEAD_TOKEN", "bhs.canary")];
+    let args = ["write", "-output-curl-string", "-header=X-A=b", "a/b", "k=v"];
+    let ran = run_with(&args, "", &env);
+    let expected = "curl -X PUT -H \"X-Vault-Token: $(bulkhead print token)\" \
+        -H 'X-Vault-Request: true' -H 'x-a: b' -d '{\"k\":\"v\"}' http://127.0.0.1:1/v1/a/b\n";
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, expected, ""));
+    let ran = run_with(&["status", "-output-curl-string"], "", &env);
+    assert!(ran.code == 0 && ran.out.contains("/v1/sys/seal-status"), "{}", ran.err);
+}
+
+#[test]
+fn headers_are_sent_and_a_namespace_is_refused() {
+    let args = ["read", "-header=X-Forwarded-For=10.1.2.3", "x"];
+    let (_, (_, headers, _)) = against(200, &json!({"data": {}}), &args, "");
+    assert!(headers.contains("x-forwarded-for: 10.1.2.3"), "{headers}");
+    assert_wrong(&["read", "-header=X-Vault-Token=canary", "x"], "bulkhead login");
+    assert_wrong(&["read", "-namespace=team", "x"], "no namespaces");
+}
+
+#[test]
+fn a_sealed_server_and_an_empty_one_are_told_apart() {
+    for (is_initialised, next) in
+        [(true, "bulkhead operator unseal"), (false, "bulkhead operator init")]
+    {
+        let canned = Canned::answering_in_turn(vec![
+            (503, r#"{"errors": ["Vault is sealed"]}"#.to_owned()),
+            (200, json!({"sealed": true, "initialized": is_initialised}).to_string()),
+        ]);
+        let env = [("BULKHEAD_ADDR", canned.address.as_str()), ("BULKHEAD_TOKEN", "bhs.canary")];
+        let ran = run_with(&["read", "x"], "", &env);
+        let asked = canned.seen.join().unwrap();
+        assert!(!asked[1].1.contains("canary"), "the second question needs no token");
+        assert_eq!(ran.code, 1);
+        assert!(ran.err.contains(&format!("Next: {next}")), "{}", ran.err);
+    }
+}
+
+#[test]
+fn the_next_command_is_named_without_a_token_and_without_a_server() {
+    let canned = Canned::answering(403, r#"{"errors": ["permission denied"]}"#);
+    let ran = run_with(&["read", "x"], "", &[("BULKHEAD_ADDR", &canned.address)]);
+    assert!(ran.code == 1 && ran.err.contains("Next: bulkhead login"), "{}", ran.err);
+    let ran = run_with(&["read", "x"], "", &[("BULKHEAD_ADDR", "http://127.0.0.1:1")]);
+    assert!(ran.code == 2 && ran.err.contains("Next: export BULKHEAD_ADDR="), "{}", ran.err);
+}
+
+#[test]
+fn init_status_is_an_exit_code() {
+    for (is_initialised, code) in [(true, 0), (false, 2)] {
+        let body = json!({"initialized": is_initialised});
+        let (ran, (line, _, _)) = against(200, &body, &["operator", "init", "-status"], "");
+        assert_eq!((line.as_str(), ran.code), ("GET /v1/sys/init HTTP/1.1", code));
+    }
+    let args = ["operator", "init", "-status", "-address=http://127.0.0.1:1"];
+    assert_eq!(run_with(&args, "", &[]).code, 1);
+}

@@ -1,0 +1,106 @@
+//! The file in the home directory that keeps the token of `bulkhead login`.
+//!
+//! Prevents a token that other users of the machine can read: a new file is closed to them from
+//! the start, and an open file is refused.
+
+use crate::problem::Problem;
+use bulkhead_wire::secret::Secret;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The file that `login` writes.
+const OURS: &str = ".bulkhead-token";
+
+/// The files that are read, the first one that exists. The second one is Vault's.
+const READ: [&str; 2] = [OURS, ".vault-token"];
+
+/// Maximum number of bytes read from a token file.
+const BYTES_MAX: u64 = 8 * 1024;
+
+/// Returns the stored text and the file that holds it.
+///
+/// # Errors
+/// A file that others can access or that cannot be read.
+pub(crate) fn read(home: &Path) -> Result<Option<(String, PathBuf)>, Problem> {
+    for name in READ {
+        let path = home.join(name);
+        if let Some(text) = read_file(&path)? {
+            return Ok(Some((text, path)));
+        }
+    }
+    Ok(None)
+}
+
+fn read_file(path: &Path) -> Result<Option<String>, Problem> {
+    let unreadable =
+        |error: io::Error| Problem::usage(format!("cannot read {}: {error}", path.display()));
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    // The mode comes from the open file, so that the checked file is the file that is read.
+    let mode = file.metadata().map_err(unreadable)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(Problem::usage(format!(
+            "{path} may be read by others (mode {mode:04o}); its token may be known: \
+             replace it, then run chmod 600 {path}",
+            path = path.display(),
+            mode = mode & 0o7777,
+        )));
+    }
+    let mut text = String::new();
+    file.take(BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
+    Ok(Some(text))
+}
+
+/// Stores the token and returns the file. A reader sees the old token or the new one, never a part.
+///
+/// # Errors
+/// A file that cannot be written.
+pub(crate) fn store(home: &Path, token: &Secret) -> Result<PathBuf, Problem> {
+    let path = home.join(OURS);
+    let new = home.join(format!("{OURS}.{}", std::process::id()));
+    let written = write_new(&new, token.expose()).and_then(|()| fs::rename(&new, &path));
+    written.map_err(|error| {
+        // The cause is the error that is reported; the new file may not exist.
+        fs::remove_file(&new).unwrap_or_default();
+        Problem::usage(format!(
+            "the token cannot be stored in {}: {error}; give -no-store to log in without storing",
+            path.display()
+        ))
+    })?;
+    Ok(path)
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_token_is_closed_to_others_and_replaces_the_last_one() {
+        let home = std::env::temp_dir().join(format!("bulkhead-cli-{}-store", std::process::id()));
+        fs::create_dir_all(&home).unwrap();
+        assert_eq!(read(&home).unwrap(), None);
+        fs::write(home.join(".vault-token"), "theirs").unwrap();
+        fs::set_permissions(home.join(".vault-token"), fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(read(&home).unwrap().unwrap().0, "theirs");
+        for token in ["bhs.first", "bhs.second"] {
+            let path = store(&home, &Secret::new(token)).unwrap();
+            let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode, read(&home).unwrap()), (0o600, Some((token.to_owned(), path))));
+        }
+        assert_eq!(fs::read_dir(&home).unwrap().count(), 2, "no other file is left");
+        fs::remove_dir_all(&home).unwrap();
+        let refused = store(&home, &Secret::new("bhs.canary")).unwrap_err();
+        assert!(refused.message.contains("-no-store") && !refused.message.contains("canary"));
+    }
+}
