@@ -20,6 +20,7 @@ mod credential_types;
 mod directory;
 mod due_work;
 mod endpoints;
+mod first_commands;
 mod foreign_files;
 mod full_disk;
 mod grants;

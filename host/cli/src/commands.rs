@@ -7,6 +7,7 @@ mod kv;
 mod lease;
 mod list;
 mod listing;
+mod login;
 mod mount;
 mod operator;
 mod paths;
@@ -14,6 +15,7 @@ mod plugin;
 mod plugin_list;
 mod plugin_signature;
 mod policy;
+mod print;
 mod read;
 mod secrets;
 mod status;
@@ -28,12 +30,14 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// All commands, in the order of the help.
-const ALL: [&Command; 59] = [
+const ALL: [&Command; 61] = [
     &read::READ,
     &write::WRITE,
     &list::LIST,
     &delete::DELETE,
     &status::STATUS,
+    &login::LOGIN,
+    &print::TOKEN,
     &kv::GET,
     &kv::PUT,
     &kv::PATCH,

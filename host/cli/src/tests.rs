@@ -3,6 +3,7 @@
 mod audit;
 mod kv;
 mod lease;
+mod login;
 mod mount;
 mod plugin;
 mod shell;

@@ -1,0 +1,140 @@
+//! `bulkhead login`: asks an auth method for a token and keeps the token for the next commands.
+//!
+//! Prevents a password or token in a shell's history or on the screen: a missing secret is asked
+//! for without showing the answer, and a stored token is not printed.
+
+mod method;
+
+use crate::client::{Answer, Call};
+use crate::command::Command;
+use crate::commands::paths::below;
+use crate::option::Opt;
+use crate::options::Format;
+use crate::output::{self, Rows};
+use crate::problem::Problem;
+use crate::session::{Identity, Session};
+use bulkhead_wire::secret::Secret;
+use hyper::Method as Verb;
+use method::Method;
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub(crate) const LOGIN: Command = Command {
+    words: "login",
+    takes: "[TOKEN|-] | -method=METHOD [name=value ...]",
+    about: "log in and keep the token in ~/.bulkhead-token for the next commands\n\n\
+            Without -method, asks for a token and checks the token.\n\
+            -method=userpass username=NAME asks for the password.\n\
+            -method=approle role_id=ID secret_id=- reads the secret ID from standard input.\n\
+            -method=jwt, azure, gcp or kubernetes role=NAME jwt=@FILE sends a signed token.\n\
+            Any other method is asked at auth/METHOD/login with the given fields.",
+    options: &[&[
+        Opt::text("method", "METHOD", "the auth method; token without this option"),
+        Opt::text("path", "PATH", "the mount of the method; the method's name without this option"),
+        Opt::switch("no-store", "do not keep the token"),
+        Opt::switch("no-print", "print nothing about the token"),
+        Opt::switch("token-only", "print only the token, and do not keep it"),
+    ]],
+    run,
+};
+
+/// The origin of a token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The caller typed the token.
+    Typed,
+    /// The server made the token for this login.
+    New,
+}
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let method = session.options.value("method").unwrap_or("token").to_owned();
+    let (answer, origin) = match method.as_str() {
+        "token" => (with_token(session)?, Origin::Typed),
+        name => (with_method(session, name)?, Origin::New),
+    };
+    let token = answer.body.pointer("/auth/client_token").and_then(Value::as_str);
+    let token = token.filter(|token| !token.is_empty()).map(Secret::new).ok_or_else(|| {
+        Problem::refused("logging in", "the answer has no token; does the method ask for more?")
+    })?;
+    if session.options.switch("token-only") {
+        session.options.field = Some("token".to_owned());
+        session.options.format = Some(Format::Table);
+        return session.show(&answer);
+    }
+    let stored = match session.options.switch("no-store") {
+        true => None,
+        false => Some(session.store_token(&token)?),
+    };
+    if session.options.switch("no-print") {
+        return Ok(0);
+    }
+    show(session, &answer, origin, stored.as_deref())
+}
+
+/// Looks up a typed token with the token itself.
+fn with_token(session: &mut Session<'_, '_>) -> Result<Answer, Problem> {
+    let typed = session.at_most_one_word()?;
+    let typed = typed.as_deref().map(|word| word.strip_prefix("token=").unwrap_or(word));
+    let token = Secret::new(session.secret_word(typed, "token")?);
+    let call = Call::new(Verb::GET, "auth/token/lookup-self");
+    let found = session.ask_as(Identity::Token(token.clone()), "checking the token", &call)?;
+    let part = |name: &str| found.body.get("data").and_then(|data| data.get(name)).cloned();
+    let auth = json!({
+        "client_token": token.expose(),
+        "accessor": part("accessor"),
+        "lease_duration": part("ttl"),
+        "renewable": part("renewable").unwrap_or(Value::Bool(false)),
+        "token_policies": part("policies"),
+        "identity_policies": part("identity_policies"),
+        "policies": part("policies"),
+        "metadata": part("meta"),
+    });
+    let body = json!({ "request_id": "", "auth": auth, "data": null, "warnings": null });
+    Ok(Answer { status: found.status, body })
+}
+
+fn with_method(session: &mut Session<'_, '_>, name: &str) -> Result<Answer, Problem> {
+    let method = Method::named(name);
+    let words = session.options.words.clone();
+    let mut fields = session.fields(&words)?;
+    method.complete(session, &mut fields)?;
+    let path = session.options.value("path").unwrap_or(name);
+    let mount = below("auth", path.trim_matches('/').trim_start_matches("auth/"), "the mount")?;
+    let call = method.call(&mount, fields)?;
+    session.ask_as(Identity::Anonymous, &format!("logging in at {mount}"), &call)
+}
+
+fn show(
+    session: &mut Session<'_, '_>,
+    answer: &Answer,
+    origin: Origin,
+    stored: Option<&Path>,
+) -> Result<u8, Problem> {
+    if !session.options.is_for_people() {
+        return session.show(answer);
+    }
+    if let (Some(variable), Some(_)) = (session.token_variable(), stored) {
+        session.note(&format!(
+            "warning: {variable} is set, and the commands use its token, not the stored token"
+        ));
+    }
+    let mut rows = output::rows(&answer.body);
+    if stored.is_some() || origin == Origin::Typed {
+        hide_token(&mut rows, stored.is_some());
+    }
+    let place = stored.map_or_else(
+        || "You are logged in. The token is not stored.".to_owned(),
+        |file| format!("You are logged in. The next commands use the token in {}.", file.display()),
+    );
+    let place = crate::terminal::visible(&place);
+    session.show_text(answer, &format!("{place}\n\n{}", output::table(&rows)))
+}
+
+fn hide_token(rows: &mut Rows, is_stored: bool) {
+    let shown =
+        if is_stored { "(stored; `bulkhead print token` prints it)" } else { "(not shown)" };
+    for (_, value) in rows.iter_mut().filter(|(name, _)| name == "token") {
+        *value = json!(shown);
+    }
+}

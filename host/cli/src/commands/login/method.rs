@@ -1,0 +1,95 @@
+//! Auth methods: the endpoint of a login, and the fields that are asked for.
+
+use crate::client::Call;
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method as Verb;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// The token of a pod's service account.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+/// The form of a method's login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    /// `login/USERNAME` with a password.
+    Password,
+    /// `login` with a signed token.
+    Signed,
+    /// `login` with the signed token of a pod, which is in a file.
+    Pod,
+    /// `login` with the given fields.
+    Fields,
+}
+
+impl Method {
+    /// Returns the form of the method `name`.
+    pub(super) fn named(name: &str) -> Self {
+        match name {
+            "userpass" | "ldap" | "radius" => Self::Password,
+            "jwt" | "azure" | "gcp" | "cloud-a" | "cloud-b" => Self::Signed,
+            "kubernetes" => Self::Pod,
+            _ => Self::Fields,
+        }
+    }
+
+    /// Asks for the secret that is missing in `fields`, without showing the answer.
+    ///
+    /// # Errors
+    /// A missing user name; a secret that cannot be read.
+    pub(super) fn complete(
+        self,
+        session: &mut Session<'_, '_>,
+        fields: &mut Map<String, Value>,
+    ) -> Result<(), Problem> {
+        // A file ends with a line break, which is no part of an identifier or a signed token.
+        for name in ["jwt", "role_id", "secret_id"] {
+            if let Some(Value::String(text)) = fields.get_mut(name) {
+                text.truncate(text.trim_end().len());
+            }
+        }
+        match self {
+            Self::Password => {
+                user(fields)?;
+                if !fields.contains_key("password") {
+                    let password = session.secret("Type the password (not shown)")?;
+                    let password = password.expose().trim_end_matches(['\n', '\r']);
+                    fields.insert("password".to_owned(), password.into());
+                }
+            }
+            Self::Signed | Self::Pod if !fields.contains_key("jwt") => {
+                let file = Path::new(SERVICE_ACCOUNT);
+                let jwt = match self {
+                    Self::Pod if file.exists() => session.text(SERVICE_ACCOUNT)?.trim().to_owned(),
+                    _ => session.secret_word(None, "JWT")?,
+                };
+                fields.insert("jwt".to_owned(), jwt.into());
+            }
+            Self::Signed | Self::Pod | Self::Fields => {}
+        }
+        Ok(())
+    }
+
+    /// Builds the login at `mount`.
+    ///
+    /// # Errors
+    /// A missing user name.
+    pub(super) fn call(self, mount: &str, mut fields: Map<String, Value>) -> Result<Call, Problem> {
+        let path = match self {
+            Self::Password => {
+                let path = format!("{mount}/login/{}", user(&fields)?);
+                fields.remove("username");
+                path
+            }
+            Self::Signed | Self::Pod | Self::Fields => format!("{mount}/login"),
+        };
+        Ok(Call::new(Verb::PUT, path).with_fields(Value::Object(fields)))
+    }
+}
+
+fn user(fields: &Map<String, Value>) -> Result<&str, Problem> {
+    let user = fields.get("username").and_then(Value::as_str);
+    user.filter(|name| !name.is_empty() && !name.contains('/'))
+        .ok_or_else(|| Problem::usage("say who logs in, as in username=bob"))
+}

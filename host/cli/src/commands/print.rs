@@ -1,0 +1,25 @@
+//! `bulkhead print token`.
+
+use crate::command::Command;
+use crate::problem::Problem;
+use crate::session::Session;
+use crate::terminal::visible;
+
+pub(crate) const TOKEN: Command = Command {
+    words: "print token",
+    takes: "",
+    about: "print the token that the commands use now; needs no server",
+    options: &[],
+    run: token,
+};
+
+fn token(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    let Some(token) = session.token()? else {
+        return Err(Problem {
+            code: 1,
+            message: "Error: there is no token\nNext: bulkhead login".to_owned(),
+        });
+    };
+    session.print(&format!("{}\n", visible(token.expose())))
+}

@@ -1,0 +1,116 @@
+//! The first commands of a person at a shell: mistyped, without a token, without a server, logged
+//! in.
+
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::operators::{sealed, uninitialised};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Output, Stdio};
+
+/// Exit code, output, error output.
+type Shown = (i32, String, String);
+
+/// Runs a command of a person without `BULKHEAD_TOKEN`.
+fn run(server: &Bulkhead, arguments: &[&str]) -> Shown {
+    let mut command = server.command(arguments);
+    shown(command.env_remove("BULKHEAD_TOKEN").output().expect("the command can be started"))
+}
+
+/// As [`run`], with this text on its standard input.
+fn piped(server: &Bulkhead, arguments: &[&str], input: &str) -> Shown {
+    let mut command = server.command(arguments);
+    let command = command.env_remove("BULKHEAD_TOKEN").stdin(Stdio::piped());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command can be started");
+    let mut pipe = child.stdin.take().expect("its input was asked for");
+    pipe.write_all(input.as_bytes()).expect("it reads its input");
+    drop(pipe);
+    shown(child.wait_with_output().expect("it ends"))
+}
+
+fn shown(done: Output) -> Shown {
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (done.status.code().unwrap_or(-1), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn a_token_is_kept_by_login_and_used_by_the_next_commands() {
+    let server = Bulkhead::start();
+    let (code, _, error) = run(&server, &["secrets", "list"]);
+    assert!(code == 1 && error.contains("Next: bulkhead login"), "{error}");
+    let made = server.root().write("auth/token/create", &json!({ "ttl": "1h" })).expect(200);
+    let token = made.body["auth"]["client_token"].as_str().expect("a token").to_owned();
+
+    let (code, output, error) = piped(&server, &["login"], &format!("{token}\n"));
+    assert!(code == 0 && !output.contains(&token), "{output}{error}");
+    let home = server.command(&[]).get_envs().find_map(|(name, value)| {
+        (name == "HOME").then(|| std::path::PathBuf::from(value.expect("a home")))
+    });
+    let file = home.expect("a home").join(".bulkhead-token");
+    let mode = std::fs::metadata(&file).expect("the token is stored").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(run(&server, &["print", "token"]), (0, format!("{token}\n"), String::new()));
+    assert_eq!(run(&server, &["secrets", "list"]).0, 0);
+    let (code, curl, _) = run(&server, &["secrets", "list", "-output-curl-string"]);
+    assert!(code == 0 && curl.contains("$(bulkhead print token)"), "{curl}");
+    assert!(!curl.contains(&token), "{curl}");
+
+    let (code, output, _) = run(&server, &["token", "revoke", "nonsense"]);
+    assert!(code == 0 && !output.contains("has ended"), "{output}");
+    assert!(output.starts_with("no such token is valid now"), "{output}");
+    assert_eq!(run(&server, &["token", "revoke", "-self"]).0, 0);
+    let (code, output, error) = run(&server, &["login", &token]);
+    assert!(code == 1 && output.is_empty(), "a revoked token logs nobody in: {output}{error}");
+    std::fs::remove_file(&file).expect("the token was stored");
+    std::fs::write(file.with_file_name(".vault-token"), "root").expect("it can be written");
+    let (code, _, error) = run(&server, &["print", "token"]);
+    assert!(code == 2 && error.contains("chmod 600"), "{error}");
+}
+
+#[test]
+fn the_next_command_is_named_for_a_sealed_an_empty_and_a_missing_server() {
+    let (server, _) = sealed(1, 1);
+    let (code, _, error) = run(&server, &["secrets", "list"]);
+    assert!(code == 1 && error.contains("Next: bulkhead operator unseal"), "{error}");
+    assert_eq!(run(&server, &["operator", "init", "-status"]).0, 0);
+    let mut server = uninitialised();
+    let (code, _, error) = run(&server, &["secrets", "list"]);
+    assert!(code == 1 && error.contains("Next: bulkhead operator init"), "{error}");
+    assert_eq!(run(&server, &["operator", "init", "-status"]).0, 2);
+    server.kill();
+    let (code, _, error) = run(&server, &["secrets", "list"]);
+    assert!(code == 2 && error.contains("Next: export BULKHEAD_ADDR="), "{error}");
+    let (code, _, error) = run(&server, &["raed", "secret/x"]);
+    assert_eq!(code, 2);
+    assert_eq!(error, "Error: there is no command \"raed\"; did you mean `bulkhead read`?\n");
+}
+
+#[test]
+fn programs_choose_the_format() {
+    let server = Bulkhead::start();
+    let token = bulkhead_tests::bulkhead::ROOT;
+    let typed = |arguments: &[&str]| {
+        let mut command = server.command(arguments);
+        shown(command.env("VAULT_FORMAT", "json").output().expect("the command can be started"))
+    };
+    let parsed = |arguments: &[&str]| {
+        let (code, output, error) = typed(arguments);
+        assert_eq!(code, 0, "{arguments:?}: {error}");
+        serde_json::from_str::<Value>(&output).expect("the variable chooses JSON")
+    };
+    assert!(parsed(&["policy", "read", "default"])["policy"].is_string());
+    let databases = parsed(&["plugin", "list", "database"]);
+    assert!(databases.as_array().is_some_and(|names| !names.is_empty()), "{databases}");
+    let (code, output, _) = typed(&["list", "auth/token/roles"]);
+    assert_eq!((code, output.as_str()), (2, "{}\n"));
+    let (code, output, _) = typed(&["token", "lookup", "-format=yaml"]);
+    assert!(code == 0 && output.contains("\n  policies:\n  - root\n"), "{output}");
+    let (code, output, _) = typed(&["token", "lookup", "-format=raw", token]);
+    assert_eq!((code, output.lines().count()), (0, 1), "{output}");
+    let (code, _, error) = typed(&["token", "lookup", "-namespace=team"]);
+    assert!(code == 2 && error.contains("no namespaces"), "{error}");
+}
