@@ -10,11 +10,13 @@ mod listing;
 mod login;
 mod mount;
 mod operator;
+mod path_help;
 mod paths;
 mod plugin;
 mod plugin_list;
 mod plugin_signature;
 mod policy;
+mod policy_fmt;
 mod print;
 mod read;
 mod secrets;
@@ -30,11 +32,12 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// All commands, in the order of the help.
-const ALL: [&Command; 61] = [
+const ALL: [&Command; 63] = [
     &read::READ,
     &write::WRITE,
     &list::LIST,
     &delete::DELETE,
+    &path_help::PATH_HELP,
     &status::STATUS,
     &login::LOGIN,
     &print::TOKEN,
@@ -74,6 +77,7 @@ const ALL: [&Command; 61] = [
     &policy::READ,
     &policy::WRITE,
     &policy::DELETE,
+    &policy_fmt::FMT,
     &plugin::REGISTER,
     &plugin::LIST,
     &plugin::INFO,

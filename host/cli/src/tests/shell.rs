@@ -117,3 +117,27 @@ fn init_status_is_an_exit_code() {
     let args = ["operator", "init", "-status", "-address=http://127.0.0.1:1"];
     assert_eq!(run_with(&args, "", &[]).code, 1);
 }
+
+#[test]
+fn a_policy_is_a_text_or_an_object_and_is_formatted_in_its_file() {
+    let body = json!({"request_id": "r", "data": {"name": "p", "policy": "path \"a\" {}\n"}});
+    let (ran, _) = against(200, &body, &["policy", "read", "-format=json", "p"], "");
+    let expected = json!({"policy": "path \"a\" {}\n"});
+    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), expected);
+    let file = std::env::temp_dir().join(format!("bulkhead-cli-{}-fmt.hcl", std::process::id()));
+    std::fs::write(&file, "path \"a\" {\ncapabilities=[\"read\"]\n}").unwrap();
+    let ran = run_with(&["policy", "fmt", file.to_str().unwrap()], "", &[]);
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!((ran.code, text.as_str()), (0, "path \"a\" {\n  capabilities = [\"read\"]\n}\n"));
+    let ran = run_with(&["policy", "fmt", "-"], "a{\nb=1\n}", &[]);
+    assert_eq!(ran.out, "a{\n  b = 1\n}\n");
+}
+
+#[test]
+fn help_on_a_path_is_the_servers_text() {
+    let body = json!({"help": "GET a/b\n    reads\u{1b}\n", "see_also": null});
+    let (ran, (line, _, _)) = against(200, &body, &["path-help", "/a/b/"], "");
+    assert_eq!(line, "GET /v1/a/b?help=true HTTP/1.1");
+    assert_eq!((ran.code, ran.out.as_str()), (0, "GET a/b\n    reads\\u{1b}\n"));
+}

@@ -1,0 +1,35 @@
+//! `bulkhead path-help PATH`.
+
+use crate::client::Call;
+use crate::command::Command;
+use crate::problem::Problem;
+use crate::session::Session;
+use crate::terminal::visible_lines;
+use hyper::Method;
+use serde_json::Value;
+
+pub(crate) const PATH_HELP: Command = Command {
+    words: "path-help",
+    takes: "PATH",
+    about: "print what the server says about a path: methods, fields and their meaning",
+    options: &[],
+    run,
+};
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [path] = session.words()?;
+    let path = path.trim_matches('/');
+    let call = Call {
+        query: vec![("help".to_owned(), "true".to_owned())],
+        ..Call::new(Method::GET, path)
+    };
+    let Some(answer) = session.find(&format!("asking for help on {path}"), &call)? else {
+        return Err(Problem::nothing_at(path));
+    };
+    match answer.body.get("help").and_then(Value::as_str) {
+        Some(text) if session.options.is_for_people() => {
+            session.show_text(&answer, &format!("{}\n", visible_lines(text.trim_end())))
+        }
+        _ => session.show(&answer),
+    }
+}
