@@ -109,6 +109,11 @@ pub(crate) fn find(args: &[OsString]) -> Option<(&'static Command, &[OsString])>
     })
 }
 
+/// Returns all commands of the table.
+pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
+    ALL.into_iter()
+}
+
 /// Lists all commands, or the commands of the group `begun` (for example `lease`). Returns `None`
 /// if no command begins so.
 #[must_use]
@@ -136,12 +141,13 @@ pub(crate) fn overview(begun: &str) -> Option<String> {
 }
 
 /// Commands of the program that are no part of this table.
-const OTHERS: [(&str, &str); 4] = [
+pub(crate) const OTHERS: [(&str, &str); 5] = [
     (
         "plugin inspect",
         "list every endpoint of the plugins in this program (-all: of the server, too)",
     ),
     ("server", "run a server; -dev starts one to try things out"),
+    ("completion", "print the completion script for a shell: bash, zsh or fish"),
     ("help", "print this text"),
     ("version", "print the version"),
 ];

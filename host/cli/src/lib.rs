@@ -6,11 +6,12 @@
 //!
 //! Modules import leftwards only: `terminal`, `problem`, `nearest`, `option`, `options`, `tls`,
 //! `client`, `curl`, `yaml`, `output`, `input`, `keyboard`, `io`, `token_file`, `settings`,
-//! `refusal`, `session`, `command`, `commands`.
+//! `refusal`, `session`, `command`, `commands`, `completion`.
 
 mod client;
 mod command;
 mod commands;
+mod completion;
 mod curl;
 mod input;
 mod io;
@@ -31,6 +32,7 @@ mod yaml;
 pub use io::Io;
 pub use options::double_dashes;
 
+use completion::Shell;
 use problem::Problem;
 use session::Session;
 use std::ffi::OsString;
@@ -61,6 +63,9 @@ fn execute(args: Vec<OsString>, io: &mut Io<'_>) -> Result<u8, Problem> {
     if matches!(words.as_slice(), ["version" | "--version" | "-version" | "-v", ..]) {
         return print(io, concat!("Bulkhead ", env!("CARGO_PKG_VERSION"), "\n"));
     }
+    if let ["completion", rest @ ..] = words.as_slice() {
+        return print(io, &completion_script(rest)?);
+    }
     let Some((command, rest)) = commands::find(&args) else {
         return begun(&words, io);
     };
@@ -81,6 +86,19 @@ fn begun(words: &[&str], io: &mut Io<'_>) -> Result<u8, Problem> {
         Some(text) if options.iter().any(|option| HELP.contains(option)) => print(io, &text),
         Some(text) => Err(Problem { code: 2, message: text }),
     }
+}
+
+fn completion_script(words: &[&str]) -> Result<String, Problem> {
+    match words {
+        [name] => Shell::named(name).map(Shell::script),
+        _ => None,
+    }
+    .ok_or_else(|| {
+        Problem::usage(
+            "type it like this: bulkhead completion bash|zsh|fish; \
+             in bash, source <(bulkhead completion bash) turns it on",
+        )
+    })
 }
 
 /// Options that ask for help.

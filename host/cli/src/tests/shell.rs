@@ -141,3 +141,12 @@ fn help_on_a_path_is_the_servers_text() {
     assert_eq!(line, "GET /v1/a/b?help=true HTTP/1.1");
     assert_eq!((ran.code, ran.out.as_str()), (0, "GET a/b\n    reads\\u{1b}\n"));
 }
+
+#[test]
+fn completion_is_of_a_known_shell() {
+    let ran = run_with(&["completion", "fish"], "", &[]);
+    assert!(ran.code == 0 && ran.out.contains("__bulkhead_in \"kv get\"' -o mount"), "{}", ran.out);
+    for args in [&["completion"][..], &["completion", "tcsh"], &["completion", "bash", "zsh"]] {
+        assert_wrong(args, "bash|zsh|fish");
+    }
+}
