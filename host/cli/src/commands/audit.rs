@@ -15,7 +15,7 @@ const DEVICES: &str = "sys/audit";
 pub(crate) const LIST: Command = Command {
     words: "audit list",
     takes: "",
-    about: "list the devices that every request and answer is recorded on",
+    about: "list the audit devices",
     options: &[&[Opt::switch("detailed", "with the options of each device")]],
     run: list,
 };
@@ -23,7 +23,7 @@ pub(crate) const LIST: Command = Command {
 pub(crate) const ENABLE: Command = Command {
     words: "audit enable",
     takes: "TYPE [name=value ...]",
-    about: "record every request and answer on one more device\n\n\
+    about: "add an audit device, which records every request and answer\n\n\
             bulkhead audit enable file file_path=audit.log\n\n\
             name=@FILE and name=- take the value from a file or standard input, as it is. \
             A server\n\
@@ -35,7 +35,7 @@ pub(crate) const ENABLE: Command = Command {
 pub(crate) const HASH: Command = Command {
     words: "audit hash",
     takes: "PATH [INPUT|-]",
-    about: "show what a device records in place of a secret, to find it in the log\n\n\
+    about: "show the hash that a device records instead of a secret\n\n\
             Without INPUT it asks for it and does not show it; \
             - or a pipe gives it on standard input,\n\
             a single line without its line break. \
@@ -47,15 +47,15 @@ pub(crate) const HASH: Command = Command {
 pub(crate) const DISABLE: Command = Command {
     words: "audit disable",
     takes: "PATH",
-    about: "record on a device no longer; without any device nothing is recorded",
+    about: "remove an audit device; without any device nothing is recorded",
     options: &[],
     run: disable,
 };
 
 const NEW: [Opt; 3] = [
-    Opt::text("path", "PATH", "what the device is called; like its type unless told"),
-    Opt::text("description", "TEXT", "one sentence for people").fills("description"),
-    Opt::switch("local", "kept with the device and shown; changes nothing").fills("local"),
+    Opt::text("path", "PATH", "name of the device; the type without this option"),
+    Opt::text("description", "TEXT", "a description").fills("description"),
+    Opt::switch("local", "stored and shown, without effect").fills("local"),
 ];
 
 const BRIEF: [Column; 2] =

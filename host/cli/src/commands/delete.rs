@@ -10,7 +10,7 @@ use hyper::Method;
 pub(crate) const DELETE: Command = Command {
     words: "delete",
     takes: "PATH [name=value ...]",
-    about: "delete what is at a path; values become query parameters",
+    about: "delete a path; the values become query parameters",
     options: &[],
     run,
 };

@@ -30,7 +30,7 @@ pub(crate) const LOOKUP: Command = Command {
 pub(crate) const RENEW: Command = Command {
     words: "lease renew",
     takes: "LEASE_ID",
-    about: "make a lease last longer",
+    about: "renew a lease",
     options: &[&[INCREMENT]],
     run: renew,
 };
@@ -38,21 +38,22 @@ pub(crate) const RENEW: Command = Command {
 pub(crate) const REVOKE: Command = Command {
     words: "lease revoke",
     takes: "LEASE_ID | -prefix PREFIX | -force -prefix PREFIX",
-    about: "end a lease now, or all below a path; what it stands for is gone when this returns",
+    about: "revoke a lease, or all leases below a path, and wait for the end of the credentials",
     options: &[&[
         SYNC,
-        Opt::switch("prefix", "every lease below the path that is given"),
+        Opt::switch("prefix", "revoke every lease below the path"),
         Opt::switch(
             "force",
-            "with -prefix: forget leases that cannot be revoked; what they stand for may live on",
+            "with -prefix: forget leases that cannot be revoked; their credentials may stay valid",
         ),
     ]],
     run: revoke,
 };
 
 const INCREMENT: Opt =
-    Opt::text("increment", "TIME", "how long from now: 3600, 1h, 30m").fills("increment");
-const SYNC: Opt = Opt::switch("sync", "-sync=false does not wait until it is gone").fills("sync");
+    Opt::text("increment", "TIME", "the new lifetime, from now: 3600, 1h, 30m").fills("increment");
+const SYNC: Opt =
+    Opt::switch("sync", "-sync=false does not wait for the end of the credentials").fills("sync");
 
 fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let prefix = session.at_most_one_word()?.unwrap_or_default();

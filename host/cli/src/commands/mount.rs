@@ -46,19 +46,19 @@ impl Kind {
 
 /// Options of `list`.
 pub(super) const LISTED: [Opt; 1] =
-    [Opt::switch("detailed", "with lifetimes, options, versions and digests")];
+    [Opt::switch("detailed", "also lifetimes, options, versions and digests")];
 
 /// Options of `enable` only.
 pub(super) const NEW: [Opt; 5] = [
-    Opt::text("path", "PATH", "where it is mounted; at the name of its type unless told"),
-    Opt::switch("local", "kept with the mount and shown; changes nothing").fills("local"),
-    Opt::switch("seal-wrap", "kept with the mount and shown; changes nothing").fills("seal_wrap"),
-    Opt::switch("external-entropy-access", "kept with the mount and shown; changes nothing")
+    Opt::text("path", "PATH", "path of the mount; the type without this option"),
+    Opt::switch("local", "stored and shown, without effect").fills("local"),
+    Opt::switch("seal-wrap", "stored and shown, without effect").fills("seal_wrap"),
+    Opt::switch("external-entropy-access", "stored and shown, without effect")
         .fills("external_entropy_access"),
     Opt::list(
         "grant",
         "LINE",
-        "what its plugin may do, such as limit:memory=64MiB; may be repeated",
+        "a grant to the plugin, such as limit:memory=64MiB; may be repeated",
     )
     .fills("grants"),
 ];
@@ -66,19 +66,14 @@ pub(super) const NEW: [Opt; 5] = [
 /// Options of `tune` only. They change the list of grants, so that an operator can add a grant
 /// without knowing the others.
 pub(super) const REGRANTED: [Opt; 2] = [
-    Opt::list(
-        "grant",
-        "LINE",
-        "what its plugin may do besides, such as limit:memory=64MiB; may be repeated",
-    )
-    .fills("add_grants"),
-    Opt::list("revoke-grant", "LINE", "what its plugin may no longer do; may be repeated")
-        .fills("remove_grants"),
+    Opt::list("grant", "LINE", "a grant to add, such as limit:memory=64MiB; may be repeated")
+        .fills("add_grants"),
+    Opt::list("revoke-grant", "LINE", "a grant to remove; may be repeated").fills("remove_grants"),
 ];
 
 /// Options of `enable` and `tune` for the mount's own fields.
 pub(super) const MOUNT: [Opt; 2] = [
-    Opt::text("description", "TEXT", "one sentence for people").fills("description"),
+    Opt::text("description", "TEXT", "a description").fills("description"),
     Opt::pairs("options", "an option of the plugin; may be repeated").fills("options"),
 ];
 
@@ -87,10 +82,10 @@ pub(super) const CONFIG: [Opt; 13] = [
     Opt::text(
         "default-lease-ttl",
         "TIME",
-        "how long a lease lives unless its role tells: 3600, 1h, system",
+        "lifetime of leases whose role sets none: 3600, 1h, system",
     )
     .fills("default_lease_ttl"),
-    Opt::text("max-lease-ttl", "TIME", "the longest that a lease lives, with its renewals")
+    Opt::text("max-lease-ttl", "TIME", "maximum lifetime of leases, with all renewals")
         .fills("max_lease_ttl"),
     Opt::text(
         "listing-visibility",
@@ -113,23 +108,29 @@ pub(super) const CONFIG: [Opt; 13] = [
     Opt::names(
         "passthrough-request-headers",
         "HEADER",
-        "handed to the plugin; several with commas",
+        "headers that the plugin gets, separated by commas",
     )
     .fills("passthrough_request_headers"),
-    Opt::names("allowed-response-headers", "HEADER", "taken from the plugin; several with commas")
-        .fills("allowed_response_headers"),
-    Opt::text("plugin-version", "VERSION", "the version of the plugin that is run")
-        .fills("plugin_version"),
-    Opt::switch("override-pinned-version", "run -plugin-version although another one is pinned")
+    Opt::names(
+        "allowed-response-headers",
+        "HEADER",
+        "headers that the plugin may set, separated by commas",
+    )
+    .fills("allowed_response_headers"),
+    Opt::text("plugin-version", "VERSION", "the version of the plugin").fills("plugin_version"),
+    Opt::switch("override-pinned-version", "use -plugin-version even if another version is pinned")
         .fills("override_pinned_version"),
-    Opt::text("plugin-rollback", "auto|off", "whether a new version that crashes is taken back")
-        .fills("plugin_rollback"),
-    Opt::text("plugin-probation", "TIME", "how long after a swap it may be taken back: 60s")
+    Opt::text(
+        "plugin-rollback",
+        "auto|off",
+        "auto: go back to the last version if a new version crashes",
+    )
+    .fills("plugin_rollback"),
+    Opt::text("plugin-probation", "TIME", "how long a new version is watched: 60s")
         .fills("plugin_probation"),
     Opt::text("identity-token-key", "KEY", "signs the identity tokens of the plugin")
         .fills("identity_token_key"),
-    Opt::switch("force-no-cache", "kept with the mount and shown; changes nothing")
-        .fills("force_no_cache"),
+    Opt::switch("force-no-cache", "stored and shown, without effect").fills("force_no_cache"),
 ];
 
 /// An option of auth methods for their configuration.

@@ -26,8 +26,8 @@ pub(crate) const INIT: Command = Command {
             Anyone who has as many keys as the threshold\n\
             can decrypt the data.",
     options: &[&[
-        Opt::number("key-shares", "how many keys are made, 1 to 255; 5 unless told"),
-        Opt::number("key-threshold", "how many of them open the server; 3 unless told"),
+        Opt::number("key-shares", "number of keys, 1 to 255; 5 without this option"),
+        Opt::number("key-threshold", "number of keys that open the server; 3 without this option"),
         Opt::switch("status", "only ask: exit code 0 initialised, 2 not initialised, 1 error"),
     ]],
     run: init,
@@ -36,11 +36,11 @@ pub(crate) const INIT: Command = Command {
 pub(crate) const UNSEAL: Command = Command {
     words: "operator unseal",
     takes: "[KEY|-]",
-    about: "give one unseal key; the server opens when it has as many as its threshold\n\n\
+    about: "give one unseal key; the server opens after as many keys as the threshold\n\n\
             Without KEY it asks for it and does not show it; \
             - or a pipe gives it on standard input.\n\
             A KEY on the command line stays in the shell's history.",
-    options: &[&[Opt::switch("reset", "forget the keys that were given so far")]],
+    options: &[&[Opt::switch("reset", "discard the keys given so far")]],
     run: unseal,
 };
 
@@ -55,7 +55,7 @@ pub(crate) const SEAL: Command = Command {
 pub(crate) const ROTATE: Command = Command {
     words: "operator rotate",
     takes: "",
-    about: "encrypt from now on with a new key; what older keys encrypted stays readable",
+    about: "start a new encryption key; data of older keys stay readable",
     options: &[],
     run: rotate,
 };

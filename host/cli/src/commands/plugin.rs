@@ -18,7 +18,7 @@ const RELOADS: &str = "sys/plugins/reload";
 pub(crate) const REGISTER: Command = Command {
     words: "plugin register",
     takes: "FILE|-|-command=NAME|-oci-image=NAME | TYPE NAME",
-    about: "bring a component along, to be mounted or reached as a plugin\n\n\
+    about: "add a component to the catalog of plugins\n\n\
             The server checks and compiles it, and keeps its bytes. \
             It may do nothing outside of its\n\
             own mount but what the mount is granted (`bulkhead secrets tune --grant`), \
@@ -93,24 +93,27 @@ const MOUNTS: Opt = Opt::names(
     "mounts to reload, auth methods with their auth/; several with commas, may be repeated",
 )
 .fills("mounts");
-const SHOWN_VERSION: Opt = Opt::text("version", "V", "the version to show; the newest unless told");
+const SHOWN_VERSION: Opt =
+    Opt::text("version", "V", "the version to show; the newest without this option");
 const TYPE: Opt =
-    Opt::text("type", "secret|auth|database", "what the plugin is; secret unless told");
+    Opt::text("type", "secret|auth|database", "type of the plugin; secret without this option");
 const NAME: Opt = Opt::text("name", "NAME", "the plugin's name");
-const VERSION: Opt = Opt::text("version", "V", "the version that it must have");
-const FORCE: Opt =
-    Opt::switch("force", "remove it although live leases need it for their end: they wait for it");
+const VERSION: Opt = Opt::text("version", "V", "the version of the plugin");
+const FORCE: Opt = Opt::switch(
+    "force",
+    "remove a plugin that live leases need; the leases cannot end before it is back",
+);
 const GRANT: Opt = Opt::list(
     "grant",
     "LINE",
-    "what its mounts may be granted at most, such as database:*; may be repeated",
+    "the most that mounts may be granted, such as database:*; may be repeated",
 );
 const COMMAND: Opt = Opt::text("command", "NAME", "the file in the server's plugin directory");
 const OCI_IMAGE: Opt =
     Opt::text("oci-image", "NAME", "the image layout in the server's plugin directory");
 const SIGNATURE: Opt =
     Opt::text("signature", "BASE64", "the signature that `bulkhead plugin sign` shows");
-const SHA256: Opt = Opt::text("sha256", "HEX", "the digest that the component must have");
+const SHA256: Opt = Opt::text("sha256", "HEX", "the expected SHA-256 digest of the component");
 
 fn register(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     accept_type_and_name(session);

@@ -9,7 +9,7 @@ use hyper::Method;
 pub(crate) const READ: Command = Command {
     words: "read",
     takes: "PATH [name=value ...]",
-    about: "read what is at a path; values become query parameters",
+    about: "read a path; the values become query parameters",
     options: &[],
     run,
 };

@@ -23,7 +23,7 @@ pub(crate) const TUNE: Command = Command {
     words: "secrets tune",
     takes: "PATH",
     about: "change the settings of a secrets engine\n\n\
-            Only what is given changes; an empty value is the system's.",
+            Only the given settings change; an empty value restores the default of the system.",
     options: &[&MOUNT, &REGRANTED, &CONFIG],
     run: |session| mount::tune(session, Kind::SecretsEngine),
 };

@@ -24,8 +24,8 @@ pub(crate) const CREATE: Command = Command {
 pub(crate) const LOOKUP: Command = Command {
     words: "token lookup",
     takes: "[TOKEN|ACCESSOR|-]",
-    about: "show a token, your own unless told\n\n\
-            - reads it from standard input, where no process list shows it.",
+    about: "show a token; your own without an argument\n\n\
+            - reads the token from standard input, so that no process list shows the token.",
     options: &[&[ACCESSOR]],
     run: lookup,
 };
@@ -33,8 +33,8 @@ pub(crate) const LOOKUP: Command = Command {
 pub(crate) const RENEW: Command = Command {
     words: "token renew",
     takes: "[TOKEN|ACCESSOR|-]",
-    about: "make a token live longer, your own unless told\n\n\
-            - reads it from standard input, where no process list shows it.",
+    about: "renew a token; your own without an argument\n\n\
+            - reads the token from standard input, so that no process list shows the token.",
     options: &[&[INCREMENT, ACCESSOR]],
     run: renew,
 };
@@ -42,11 +42,11 @@ pub(crate) const RENEW: Command = Command {
 pub(crate) const REVOKE: Command = Command {
     words: "token revoke",
     takes: "TOKEN|ACCESSOR|- | -self",
-    about: "end a token now, with its leases and its children\n\n\
-            - reads it from standard input, where no process list shows it.",
+    about: "revoke a token with its leases and its children\n\n\
+            - reads the token from standard input, so that no process list shows the token.",
     options: &[&[
         ACCESSOR,
-        Opt::switch("self", "end your own token"),
+        Opt::switch("self", "revoke your own token"),
         Opt::text(
             "mode",
             "orphan",
@@ -59,51 +59,51 @@ pub(crate) const REVOKE: Command = Command {
 pub(crate) const CAPABILITIES: Command = Command {
     words: "token capabilities",
     takes: "[TOKEN|ACCESSOR|-] PATH",
-    about: "show what a token may do at a path, your own unless told\n\n\
-            - reads it from standard input, where no process list shows it.",
+    about: "show the rights of a token at a path; your own token without an argument\n\n\
+            - reads the token from standard input, so that no process list shows the token.",
     options: &[&[ACCESSOR]],
     run: capabilities,
 };
 
-const ACCESSOR: Opt =
-    Opt::switch("accessor", "what is given is the token's accessor, not the token");
+const ACCESSOR: Opt = Opt::switch("accessor", "the argument is an accessor, not a token");
 const INCREMENT: Opt =
-    Opt::text("increment", "TIME", "how long from now: 3600, 1h, 30m").fills("increment");
-const ROLE: Opt = Opt::text("role", "NAME", "create it as this token role says");
+    Opt::text("increment", "TIME", "the new lifetime, from now: 3600, 1h, 30m").fills("increment");
+const ROLE: Opt = Opt::text("role", "NAME", "the token role to use");
 const ID: Opt = Opt::text(
     "id",
     "TOKEN|-",
-    "the token itself, instead of a random one; - reads it from standard input",
+    "the text of the token; random without this option; - reads standard input",
 );
 
 const NEW: [Opt; 12] = [
     Opt::names(
         "policy",
         "NAME",
-        "several with commas, may be repeated; without it the token gets your policies",
+        "policies, separated by commas; may be repeated; yours without this option",
     )
     .fills("policies"),
-    Opt::text("ttl", "TIME", "how long it lives without renewal: 3600, 1h, 30m").fills("ttl"),
-    Opt::text("explicit-max-ttl", "TIME", "how long it lives however often it is renewed")
+    Opt::text("ttl", "TIME", "lifetime until the first renewal: 3600, 1h, 30m").fills("ttl"),
+    Opt::text("explicit-max-ttl", "TIME", "maximum lifetime, with all renewals")
         .fills("explicit_max_ttl"),
-    Opt::text("period", "TIME", "it lives on as long as it is renewed within this time")
+    Opt::text("period", "TIME", "each renewal within this time extends the token by it")
         .fills("period"),
-    Opt::number("use-limit", "how many requests it is good for; 0 is without limit")
-        .fills("num_uses"),
-    Opt::switch("renewable", "-renewable=false makes one that cannot be renewed")
+    Opt::number("use-limit", "maximum number of requests; 0: no limit").fills("num_uses"),
+    Opt::switch("renewable", "-renewable=false makes a token that cannot be renewed")
         .fills("renewable"),
-    Opt::switch("orphan", "without a parent, so that it outlives your own").fills("no_parent"),
-    Opt::switch("no-default-policy", "without the policy default").fills("no_default_policy"),
+    Opt::switch("orphan", "create a token without a parent, which can outlive yours")
+        .fills("no_parent"),
+    Opt::switch("no-default-policy", "leave out the policy named default")
+        .fills("no_default_policy"),
     Opt::text(
         "type",
         "service|batch",
-        "batch is not stored: not renewed, not revoked, no children",
+        "a batch token is not stored: no renewal, no revocation, no children",
     )
     .fills("type"),
-    Opt::text("display-name", "NAME", "becomes part of user names that it asks for")
+    Opt::text("display-name", "NAME", "becomes part of the user names of issued credentials")
         .fills("display_name"),
     Opt::pairs("metadata", "may be repeated").fills("meta"),
-    Opt::text("entity-alias", "NAME", "the entity's alias that it acts as; with -role")
+    Opt::text("entity-alias", "NAME", "the alias of the token's entity; needs -role")
         .fills("entity_alias"),
 ];
 
