@@ -8,7 +8,7 @@
 //! reason. The exchanges with a sealed server are in `sealed.rs` and `unseal.rs`.
 
 use crate::world::World;
-use bulkhead_tests::ROOT;
+use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::scheduler::{PlainAnswer, PlainRequest};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,7 +117,9 @@ fn difference(value: &Value, shape: &Value, place: &str) -> Option<String> {
         (Value::Null, Value::Array(shapes)) if shapes.is_empty() => None,
         (Value::Bool(_), Value::String(kind)) if kind == "bool" => None,
         (Value::Number(_), Value::String(kind)) if kind == "number" => None,
-        (Value::String(_), Value::String(kind)) if !["bool", "number", "null"].contains(&&**kind) => {
+        (Value::String(_), Value::String(kind))
+            if !["bool", "number", "null"].contains(&&**kind) =>
+        {
             None
         }
         _ => Some(format!("{place} is {value} for {shape}")),

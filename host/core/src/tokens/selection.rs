@@ -33,7 +33,8 @@ pub(crate) fn select(asked: &Asked<'_>) -> Result<Vec<String>, Failure> {
         Some(role) => by_role(asked, role, no_default)?,
         None => by_parent(asked, no_default)?,
     };
-    if no_default && !asked.policies.contains(DEFAULT) {
+    // A role declines `default` for tokens whose creator does not ask for the policy.
+    if asked.no_default_policy || (no_default && !asked.policies.contains(DEFAULT)) {
         chosen.remove(DEFAULT);
     }
     if chosen.contains(RESPONSE_WRAPPING) {
