@@ -4,6 +4,7 @@
 use crate::world::World;
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::leaks::{self, CANARY};
+use bulkhead_tests::scheduler::PlainRequest;
 use bulkhead_tests::{Postgres, wait};
 use serde_json::{Value, json};
 use std::fs;
@@ -143,4 +144,38 @@ fn a_file_that_was_moved_away_is_opened_anew_at_a_signal() {
         world.lines_of("sys/mounts").len() >= 2
     });
     assert!(before >= 4, "{before} lines stayed in the old file");
+}
+
+#[test]
+fn headers_that_an_operator_wants_are_recorded_and_bearers_never() {
+    let world = World::empty();
+    let base = "sys/config/auditing/request-headers";
+    world.root.write(&format!("{base}/X-Trace"), &json!({})).expect(204);
+    world.root.write(&format!("{base}/x-customer"), &json!({ "hmac": true })).expect(204);
+    let ask = |path: &str| {
+        let request = PlainRequest::new("GET", &format!("/v1/{path}"))
+            .with_header("X-Vault-Token", ROOT)
+            .with_header("X-Trace", "trace-4711")
+            .with_header("X-Customer", "customer-0815")
+            .with_header("X-Other", "other-42");
+        assert_eq!(request.send(world.bulkhead.address()).status, 200);
+    };
+    ask("sys/mounts");
+    let audited = world.audited();
+    assert!(audited.contains(r#""x-trace":["trace-4711"]"#), "{audited}");
+    assert!(audited.contains(r#""x-customer":["hmac-sha256:"#), "{audited}");
+    assert!(!audited.contains("customer-0815") && !audited.contains("other-42"), "{audited}");
+
+    world.root.delete(&format!("{base}/x-trace")).expect(204);
+    world.root.read(&format!("{base}/x-trace")).expect(400);
+    for bearer in ["X-Vault-Token", "authorization", "Cookie"] {
+        let refused = world.root.write(&format!("{base}/{bearer}"), &json!({ "hmac": true }));
+        assert!(refused.expect(400).errors().contains("bears a token"), "{bearer}");
+    }
+    world.root.write(&format!("{base}/x%20y"), &json!({})).expect(400);
+    for name in ["a", "b", "c"] {
+        world.root.write(&format!("{base}/{name}"), &json!({})).expect(204);
+    }
+    let refused = world.root.write(&format!("{base}/d"), &json!({})).expect(400);
+    assert!(refused.errors().contains("which is the most"), "{refused:?}");
 }

@@ -33,6 +33,7 @@ mod sys_plugins_catalog;
 mod sys_policies;
 mod sys_policies_password;
 mod sys_quotas_lease_count;
+mod sys_quotas_rate_limit;
 mod sys_remount;
 
 use crate::world::{CREATION, World, with};
@@ -136,6 +137,7 @@ fn all_rows() -> Vec<Row> {
         sys_policies::rows(),
         sys_policies_password::rows(),
         sys_quotas_lease_count::rows(),
+        sys_quotas_rate_limit::rows(),
         sys_capabilities::rows(),
         sys_leases::rows(&Value::Null),
         sys_audit::rows(),
@@ -306,6 +308,7 @@ fn password_policies_answer_as_agreed() {
 fn quotas_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_quotas_lease_count::rows());
+    walk(&world, &sys_quotas_rate_limit::rows());
 }
 
 #[test]

@@ -33,3 +33,54 @@ fn a_client_in_a_loop_gets_as_many_users_as_the_quota_allows_and_no_more() {
         world.root.read("database/creds/reader").status == 200
     });
 }
+
+#[test]
+fn a_client_over_its_rate_is_refused_and_told_when_to_come_again() {
+    let world = World::new();
+    let root = &world.root;
+    let quota = json!({ "path": "database", "rate": 3, "interval": "1h" });
+    root.write("sys/quotas/rate-limit/slow", &quota).expect(204);
+    for _ in 0..3 {
+        root.read("database/roles/reader").expect(200);
+    }
+    let refused = root.read("database/roles/reader").expect(429);
+    assert!(refused.errors().contains("rate limit quota exceeded"), "{refused:?}");
+    assert!(refused.retry_after.is_some_and(|seconds| seconds > 600), "{refused:?}");
+    // The rest of the API is not affected, and the quota can be removed.
+    root.read("sys/mounts").expect(200);
+    root.delete("sys/quotas/rate-limit/slow").expect(204);
+    root.read("database/roles/reader").expect(200);
+}
+
+#[test]
+fn a_quota_for_everything_leaves_the_way_out_open_and_lasts_over_a_restart() {
+    let mut world = World::new();
+    let quota = json!({ "rate": 2, "interval": "1h", "block_interval": "1h" });
+    world.root.write("sys/quotas/rate-limit/all", &quota).expect(204);
+    world.bulkhead.start_again();
+    let root = world.bulkhead.root();
+    let statuses: Vec<u16> = (0..4).map(|_| root.read("sys/mounts").status).collect();
+    assert_eq!(statuses, [200, 200, 429, 429]);
+    root.read("sys/health").expect(200);
+    root.read("sys/quotas/rate-limit/all").expect(200);
+    root.delete("sys/quotas/rate-limit/all").expect(204);
+    root.read("sys/mounts").expect(200);
+}
+
+#[test]
+fn a_rate_that_makes_no_sense_is_refused() {
+    let world = World::new();
+    for (fields, why) in [
+        (json!({ "rate": 0 }), "would refuse every request"),
+        (json!({ "rate": -1 }), "is no number"),
+        (json!({ "rate": "many" }), "\"many\""),
+        (json!({}), "rate is missing"),
+        (json!({ "rate": 1, "interval": 0 }), "interval is 0 s"),
+        (json!({ "rate": 1, "path": "nowhere" }), "invalid mount path"),
+        (json!({ "rate": 1, "role": "reader" }), "role cannot be limited"),
+    ] {
+        let refused = world.root.write("sys/quotas/rate-limit/odd", &fields).expect(400);
+        assert!(refused.errors().contains(why), "{fields}: {refused:?}");
+    }
+    world.root.read("sys/quotas/rate-limit/odd").expect(404);
+}

@@ -28,10 +28,11 @@ const ENVELOPE: [&str; 9] = [
 ];
 
 /// Paths that answer without an envelope.
-const BARE: [&str; 8] = [
+const BARE: [&str; 9] = [
     "identity/oidc/introspect",
     "sys/health",
     "sys/init",
+    "sys/internal/help/sys/key-status",
     "sys/internal/specs/openapi",
     "sys/leader",
     "sys/metrics",
@@ -40,8 +41,10 @@ const BARE: [&str; 8] = [
 ];
 
 /// Beginnings of paths whose `data` is written a second time beside the envelope's keys.
-const COPIED: [&str; 7] = [
+const COPIED: [&str; 9] = [
     "sys/audit",
+    "sys/config/auditing",
+    "sys/ha-status",
     "sys/mounts",
     "sys/auth",
     "sys/remount",

@@ -1,0 +1,19 @@
+//! `sys/quotas/rate-limit` and `sys/quotas/config`. That a quota holds is shown in
+//! `tests/e2e/quotas.rs`.
+
+use super::{Row, row};
+use serde_json::{Value, json};
+
+pub(super) fn rows() -> Vec<Row> {
+    let (one, config) = ("sys/quotas/rate-limit/database", "sys/quotas/config");
+    let quota = json!({ "path": "database", "rate": 100_000.5, "interval": "2s" });
+    let settings = json!({ "rate_limit_exempt_paths": ["sys/metrics"] });
+    vec![
+        row("sys-quotas-rate-limit-name.write", one, quota, 204),
+        row("sys-quotas-rate-limit-name.read", one, Value::Null, 200),
+        row("sys-quotas-rate-limit.list", "sys/quotas/rate-limit", Value::Null, 200),
+        row("sys-quotas-rate-limit-name.delete", one, Value::Null, 204),
+        row("sys-quotas-config.write", config, settings, 204),
+        row("sys-quotas-config.read", config, Value::Null, 200),
+    ]
+}
