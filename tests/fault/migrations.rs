@@ -1,4 +1,4 @@
-//! The server dies in each write of a swap whose migration has several steps: afterwards exactly one
+//! The server dies in each write of a swap whose migration has several steps: afterwards one
 //! version serves the mount, or goes on with the migration, and each record is migrated exactly
 //! once.
 

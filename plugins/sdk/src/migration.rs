@@ -21,7 +21,8 @@
 //!     })?;
 //!     steps.end()
 //! }
-//! # assert!(migrate(&bulkhead_sdk::testbed::TestHost::default(), &Context::default(), 1).is_err());
+//! # let host = bulkhead_sdk::testbed::TestHost::default();
+//! # assert!(migrate(&host, &Context::default(), 1).is_err());
 //! ```
 //!
 //! Each record is transformed exactly once: the host commits the records of a step together with
@@ -32,8 +33,8 @@ use crate::host::Host;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored::Stored;
 
-/// Maximum number of records of a step. The host commits at most 2,048 rows at once, and `transform`
-/// may write rows of its own.
+/// Maximum number of records of a step. The host commits at most 2,048 rows at once, and
+/// `transform` may write rows of its own.
 const RECORDS: u32 = 500;
 /// Bytes of values, read and written, after which a step ends. The host commits at most 3 MiB.
 const BYTES: usize = 1 << 20;

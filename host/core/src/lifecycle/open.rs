@@ -2,7 +2,8 @@
 
 use super::compile_missing;
 use super::migrate::migrate_all;
-use super::resume::{resume, resume_migrations};
+use super::resume::resume;
+use super::revive::resume_migrations;
 use crate::audit::Audit;
 use crate::background::{self, Background, guards};
 use crate::catalog::{Catalog, PluginLoader};

@@ -6,7 +6,6 @@
 //! Prevents a step that runs twice or never: its writes and the cursor behind it are one commit.
 
 use super::attempts::Attempts;
-use super::swap::{needs_migration, read_stored};
 use crate::background::Claim;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
@@ -195,4 +194,22 @@ impl PutVersion<'_> {
         unit.commit().await?;
         Ok(record)
     }
+}
+
+/// Reports whether the data of the mount have an older schema than its plugin writes, or are
+/// between two schemas.
+pub(super) fn needs_migration(mount: &Mount) -> bool {
+    let MountRecord { migration, schema, .. } = &mount.record;
+    migration.is_some() || *schema < mount.plugin.engine.description().schema
+}
+
+/// Returns the stored record of a mount; `None` if the mount was moved, or is in a phase in which
+/// the mount may not be.
+pub(super) async fn read_stored(
+    unit: &mut Unit,
+    known: &MountRecord,
+    may_be: fn(&Phase) -> bool,
+) -> Result<Option<MountRecord>, Failure> {
+    let found = MountRecord::read(unit, &known.path).await?;
+    Ok(found.filter(|record| record.uuid == known.uuid && may_be(&record.phase)))
 }

@@ -2,20 +2,10 @@
 
 use super::ending::in_background;
 use super::leave_groups::let_members_leave;
-use super::{disable, remount, revive, swap};
+use super::{disable, remount, swap};
 use crate::core::Core;
 use crate::mounts::{MountRecord, Phase, UnavailableMount};
 use std::sync::Arc;
-
-/// Resumes the migrations that stopped between two steps.
-pub(crate) fn resume_migrations(core: &Arc<Core>) {
-    for UnavailableMount { record, .. } in core.mounts.unavailable() {
-        if record.phase == Phase::Serving && record.migration.is_some() {
-            // If the service is sealed again at once, the next unsealing goes on.
-            drop(in_background(core, revive::finish_migration(Arc::clone(core), record)));
-        }
-    }
-}
 
 /// Resumes the removal and the moves of mounts, the probation of new plugin versions, and the
 /// removal of members from deleted groups.

@@ -4,13 +4,14 @@
 //! Prevents a request that reads data of an older schema: the data are migrated before the mount is
 //! served. A mount that cannot be revived stays unavailable, with the new reason.
 
+use super::ending::in_background;
 use super::put_version::{PutVersion, store_version};
 use super::resume::resume_mount;
 use super::swap;
 use crate::catalog::PluginType;
 use crate::core::Core;
 use crate::log::cause;
-use crate::mounts::{Class, MountRecord, Mounts, Swap, UnavailableMount};
+use crate::mounts::{Class, MountRecord, Mounts, Phase, Swap, UnavailableMount};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
@@ -37,8 +38,18 @@ pub(super) async fn revive_all(core: &Arc<Core>, kind: PluginType, name: &str) {
     }
 }
 
+/// Resumes the migrations that stopped between two steps.
+pub(super) fn resume_migrations(core: &Arc<Core>) {
+    for UnavailableMount { record, .. } in core.mounts.unavailable() {
+        if record.phase == Phase::Serving && record.migration.is_some() {
+            // If the service is sealed again at once, the next unsealing goes on.
+            drop(in_background(core, finish_migration(Arc::clone(core), record)));
+        }
+    }
+}
+
 /// Goes on with a migration that an earlier process left between two steps.
-pub(super) async fn finish_migration(core: Arc<Core>, record: MountRecord) {
+async fn finish_migration(core: Arc<Core>, record: MountRecord) {
     let selection = record.settings.selection.clone();
     let swap = Swap { version: record.version.clone(), selection, rollback: None };
     if let Err(failure) = revive(&core, &record.uuid, &swap).await {

@@ -9,7 +9,7 @@
 //! Prevents a version that meets data in two shapes after a migration that failed half-way, and a
 //! request of the old version that writes into migrated data.
 
-use super::put_version::{PutVersion, store_version};
+use super::put_version::{PutVersion, needs_migration, read_stored, store_version};
 use crate::background::Claim;
 use crate::catalog::EnginePlugin;
 use crate::core::Core;
@@ -107,13 +107,6 @@ pub(super) fn claim(core: &Core, record: &MountRecord) -> Result<Claim, Failure>
     })
 }
 
-/// Reports whether the data of the mount have an older schema than its plugin writes, or are
-/// between two schemas.
-pub(super) fn needs_migration(mount: &Mount) -> bool {
-    let MountRecord { migration, schema, .. } = &mount.record;
-    migration.is_some() || *schema < mount.plugin.engine.description().schema
-}
-
 /// Refuses a version that cannot read the schema of the mount's data, or cannot finish the
 /// migration of data between two schemas.
 ///
@@ -173,17 +166,6 @@ fn way_back(core: &Core, before: &Mount, swap: &Swap) -> Option<VersionBefore> {
         selection: settings.selection.clone(),
         until: core.store.now().saturating_add(settings.probation.plugin_probation * 1_000),
     })
-}
-
-/// Returns the stored record of a mount; `None` if the mount was moved, or is in a phase in which
-/// the mount may not be.
-pub(super) async fn read_stored(
-    unit: &mut Unit,
-    known: &MountRecord,
-    may_be: fn(&Phase) -> bool,
-) -> Result<Option<MountRecord>, Failure> {
-    let found = MountRecord::read(unit, &known.path).await?;
-    Ok(found.filter(|record| record.uuid == known.uuid && may_be(&record.phase)))
 }
 
 /// Watches the version of the mount until its probation ends, in a task of its own, and brings the
