@@ -17,7 +17,7 @@ use crate::log::cause;
 use crate::mounts::{
     Mount, MountRecord, Mounts, Phase, Rollback, RollbackMode, Swap, VersionBefore,
 };
-use bulkhead_store::{StoreFault, Unit};
+use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use std::time::Duration;
