@@ -26,14 +26,14 @@ pub(super) async fn revive_all(core: &Arc<Core>, kind: PluginType, name: &str) {
                 Swap { version, selection, rollback: None }
             }
             Err(failure) => {
-                core.mounts.set_unavailable(record, failure.message);
+                core.mounts.set_reason(&record.uuid, failure.message);
                 continue;
             }
         };
         if let Err(failure) = revive(core, &record.uuid, &swap).await {
             let pairs = [("mount", path), cause(&failure)];
             core.log.line("error", "mount-without-plugin", &pairs);
-            core.mounts.set_unavailable_now(&record, failure.message);
+            core.mounts.set_reason(&record.uuid, failure.message);
         }
     }
 }
@@ -55,7 +55,7 @@ async fn finish_migration(core: Arc<Core>, record: MountRecord) {
     if let Err(failure) = revive(&core, &record.uuid, &swap).await {
         let pairs = [("mount", record.path.to_string()), cause(&failure)];
         core.log.line("error", "mount-without-plugin", &pairs);
-        core.mounts.set_unavailable_now(&record, failure.message);
+        core.mounts.set_reason(&record.uuid, failure.message);
     }
 }
 

@@ -22,6 +22,15 @@ impl Mounts {
         self.set_unavailable(newest, why);
     }
 
+    /// Changes the reason of an unavailable mount. Does nothing if the mount serves by now.
+    pub(crate) fn set_reason(&self, uuid: &str, why: String) {
+        let mut table = self.write();
+        let found = table.unavailable.values_mut().find(|mount| mount.record.uuid == uuid);
+        if let Some(mount) = found {
+            mount.why = why;
+        }
+    }
+
     /// Returns every unavailable mount, in the order of paths.
     pub(crate) fn unavailable(&self) -> Vec<UnavailableMount> {
         self.read().unavailable.values().cloned().collect()
