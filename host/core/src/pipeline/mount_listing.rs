@@ -13,6 +13,9 @@ use bulkhead_wire::route;
 use serde_json::Map;
 use std::sync::Arc;
 
+/// Sorts after every key of a folder: keys never contain this unprintable character.
+const LAST: char = char::MAX;
+
 impl PermittedRequest<'_> {
     /// Lists the names below the prefix of the route.
     pub(super) async fn list_names(self, mount: &Arc<Mount>) -> Result<Response, Failure> {
@@ -25,21 +28,31 @@ impl PermittedRequest<'_> {
         Ok(api::respond_listed(envelope, listing))
     }
 
-    /// Returns the names below `prefix`, as far as `after` and `limit` of the query select them.
-    /// The pages are read at different points in time.
+    /// Returns the names directly below `prefix`, as far as `after` and `limit` of the query select
+    /// them. A folder, whose name ends in a slash, is found by its first key, and its other keys
+    /// are skipped. The pages are read at different points in time.
     async fn read_names(&self, prefix: &str) -> Result<Option<Listing>, Failure> {
         let Paging { after, limit } = Paging::of(&self.request.fields)?;
         let mut text = ListingText::of_names(&self.core.listings);
         let mut scan = self.core.store.scan(Space::Data, prefix);
-        if !after.is_empty() {
-            scan.skip_to(format!("{prefix}{after}"));
+        match after.strip_suffix('/') {
+            Some(folder) => scan.skip_to(format!("{prefix}{folder}/{LAST}")),
+            None if after.is_empty() => {}
+            None => scan.skip_to(format!("{prefix}{after}")),
         }
         while let Some(page) = scan.page().await? {
             for name in page.iter().filter_map(|address| address.key.strip_prefix(prefix)) {
                 if text.entries() >= limit {
                     return Ok(text.end());
                 }
-                text.add(name, &Map::new()).await?;
+                let Some((folder, _)) = name.split_once('/') else {
+                    text.add(name, &Map::new()).await?;
+                    continue;
+                };
+                text.add(&format!("{folder}/"), &Map::new()).await?;
+                scan.skip_to(format!("{prefix}{folder}/{LAST}"));
+                // The rest of the page is most likely in the same folder.
+                break;
             }
         }
         Ok(text.end())
