@@ -1,6 +1,7 @@
 //! Mounts: the table of paths and engines, and the only access to a component.
 
 mod accessor;
+pub(crate) mod api_version;
 mod breaker;
 mod builtin;
 mod change;

@@ -232,7 +232,7 @@ impl Service {
     #[must_use]
     pub fn is_row(&self, path: &str) -> bool {
         let Some(core) = self.seal.core() else { return false };
-        core.mounts.route(path).is_some_and(|(mount, below)| mount.plugin.table.knows(below))
+        core.mounts.route(path).is_some_and(|(mount, below)| mount.table.knows(below))
     }
 
     /// Returns the place of all requests to a separate listener of the mount.

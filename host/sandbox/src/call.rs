@@ -341,8 +341,9 @@ fn check_answer(
         Outcome::Login(login) => contract::login_size(login),
         Outcome::Nothing => 0,
     };
-    let size =
-        answer.warnings.iter().fold(size, |size, warning| size.saturating_add(warning.len()));
+    let pairs = answer.ext.iter().flat_map(|(name, value)| [name, value]);
+    let texts = answer.warnings.iter().chain(pairs);
+    let size = texts.fold(size, |size, text| size.saturating_add(text.len()));
     if size > limits.answer_bytes {
         return Err(Exceeded::size("answer", limits.answer_bytes));
     }

@@ -19,6 +19,8 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Warnings for the caller.
     pub warnings: Vec<String>,
+    /// Pairs by which the contract grows.
+    pub ext: Vec<(String, String)>,
 }
 
 /// The caller's result.
@@ -43,7 +45,7 @@ impl From<types::Answer> for Answer {
             types::Outcome::Secret(secret) => Outcome::Secret(secret),
             types::Outcome::Raw(raw) => Outcome::Raw(raw),
         };
-        Self { outcome, warnings: answered.warnings }
+        Self { outcome, warnings: answered.warnings, ext: answered.ext }
     }
 }
 
@@ -55,7 +57,7 @@ impl From<auth::AuthAnswer> for Answer {
             auth::Outcome::Login(login) => Outcome::Login(Box::new(login)),
             auth::Outcome::Raw(raw) => Outcome::Raw(raw),
         };
-        Self { outcome, warnings: answered.warnings }
+        Self { outcome, warnings: answered.warnings, ext: answered.ext }
     }
 }
 

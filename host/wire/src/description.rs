@@ -5,11 +5,11 @@
 //! and redaction from the route table. An unknown key refuses registration, because a misspelt mark
 //! (`secert`) would otherwise expose a value silently.
 
+pub use crate::database_description::DatabaseDescription;
 use crate::metric::Metric;
 use crate::stored::Stored;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// A mountable component's description (`engine.describe`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,6 +163,14 @@ pub struct Route {
     /// warning.
     #[serde(default, skip_serializing_if = "is_false")]
     pub open_fields: bool,
+    /// Passes the body on exactly as sent: `null` members are kept, and captures are told apart
+    /// from members of the same name. Only with `open_fields`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub verbatim: bool,
+    /// The row belongs to this version of the API alone, which the mount option `version` chooses;
+    /// 0: to every version.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub api_version: u64,
     /// Takes bytes as its body, and its fields then from the query; or fields as its body.
     #[serde(default, skip_serializing_if = "is_false")]
     pub raw: bool,
@@ -237,6 +245,8 @@ impl Route {
             sudo: false,
             asked_as: None,
             open_fields: false,
+            verbatim: false,
+            api_version: 0,
             raw: false,
             leases: false,
             nested: false,
@@ -333,42 +343,6 @@ pub enum FieldKind {
     Map,
     /// Any JSON value, unchanged.
     Any,
-}
-
-/// A database plugin's description (`database-users.describe`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DatabaseDescription {
-    /// Always `database-plugin`.
-    pub kind: String,
-    /// `postgresql-database-plugin`.
-    pub name: String,
-    /// Other names a connection may use for the plugin.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub aliases: Vec<String>,
-    /// Semantic version.
-    pub version: String,
-    /// Grants the plugin wants, as grant lines: see [`Description::asks`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asks: Vec<String>,
-    /// One sentence for people.
-    pub about: String,
-    /// `password`, `rsa_private_key`, `client_certificate`.
-    pub credential_types: Vec<String>,
-    /// Requires creation statements of every role, because the plugin has no default statements.
-    pub creation_statements_required: bool,
-    /// The plugin's known settings. Other settings are kept, with a warning.
-    pub settings: Vec<Field>,
-    /// The sentence for every refusal code. `{setting}`, `{statement}`, `{vendor-code}`,
-    /// `{connection}` and names of `ext` pairs are filled in.
-    pub codes: BTreeMap<String, String>,
-    /// The sentence for every warning code.
-    pub warnings: BTreeMap<String, String>,
-}
-
-/// Stored like [`Description`].
-impl Stored for DatabaseDescription {
-    const KIND: &'static str = "database-description";
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]

@@ -52,7 +52,8 @@ impl fmt::Debug for Folded {
 }
 
 /// Folds the fields of a call. `null` means absent, except for PATCH, where `null` removes a
-/// member. The path wins over the body.
+/// member. The path wins over the body. On a verbatim route, the fields are the body as sent,
+/// without the captures.
 ///
 /// # Errors
 /// 400 for a value not accepted by its kind, or for two different values under two names of one
@@ -62,8 +63,13 @@ pub fn fold(
     input: &Map<String, Value>,
     captures: &[(String, String)],
 ) -> Result<Folded, Failure> {
-    let (named, others) = assign(route, input);
     let mut folded = Folded::default();
+    if route.verbatim {
+        captures.iter().try_for_each(|(name, text)| read_capture(route, name, text).map(drop))?;
+        folded.values.clone_from(input);
+        return Ok(folded);
+    }
+    let (named, others) = assign(route, input);
     for (field, spellings) in named {
         if captures.iter().all(|(name, _)| *name != field.name) {
             folded.values.insert(field.name.clone(), single_value(field, &spellings)?);
@@ -135,7 +141,9 @@ pub fn value_of(field: &Field, value: &Value) -> Option<Value> {
 }
 
 /// Returns every non-empty text inside the values of fields marked secret, under the canonical name
-/// or any alias, and of secret settings inside other fields.
+/// or any alias, and of secret settings inside other fields. The texts of a secret field of the kind
+/// [`FieldKind::Any`] are left out: that is a document which the component keeps, too large to be
+/// searched for in each message, and no credential that another server might repeat.
 #[must_use]
 pub fn secrets<'a>(fields: &'a [Field], values: &'a Map<String, Value>) -> Vec<&'a str> {
     let mut found = Vec::new();
@@ -143,6 +151,7 @@ pub fn secrets<'a>(fields: &'a [Field], values: &'a Map<String, Value>) -> Vec<&
         let names = std::iter::once(&field.name).chain(&field.aliases);
         for value in names.filter_map(|name| values.get(name)) {
             match value {
+                _ if field.secret && field.kind == FieldKind::Any => {}
                 value if field.secret => collect_texts(value, &mut found),
                 Value::Object(inside) => found.extend(secrets(&field.members, inside)),
                 pairs if holds_secrets(field) => found.extend(secrets_of_pairs(field, pairs)),

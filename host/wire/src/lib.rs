@@ -5,10 +5,12 @@
 //! Pure: the crate also builds for the sandbox, and never depends on tokio, hyper, SQL or wasmtime.
 
 pub mod alphabet;
+pub mod api_version;
 pub mod cidr;
 pub mod client;
 mod coercion;
 pub mod component_signature;
+mod database_description;
 pub mod description;
 pub mod duration;
 pub mod envelope;

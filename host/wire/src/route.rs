@@ -4,23 +4,25 @@
 //! request. The attack this file prevents: a storage key built from a capture containing several
 //! segments or another placeholder.
 
+mod check;
 #[cfg(test)]
 mod tests;
 
-use crate::coercion::coerce;
-use crate::description::{Field, FieldKind, Route, Verb};
-use crate::name::is_name;
-use serde_json::Value;
+use crate::description::{Route, Verb};
+use check::check;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A checked route table. A look-up takes time proportional to the length of the path, not to the
 /// number of rows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Table {
     routes: Vec<Route>,
     root: Node,
     /// Names and aliases of all fields marked secret by any row, settings inside objects included.
     secrets: BTreeSet<String>,
+    /// Names of the captures of all rows, if any row is verbatim: every other name may be a
+    /// secret's.
+    known_if_verbatim: Option<BTreeSet<String>>,
 }
 
 /// The result of a look-up by path and verb.
@@ -74,7 +76,10 @@ impl Table {
             .flat_map(|field| std::iter::once(&field.name).chain(&field.aliases))
             .cloned()
             .collect();
-        Ok(Self { routes, root, secrets })
+        let captures = routes.iter().flat_map(|route| segments(&route.path)).filter_map(capture_of);
+        let captures: BTreeSet<String> = captures.map(str::to_owned).collect();
+        let known_if_verbatim = routes.iter().any(|route| route.verbatim).then_some(captures);
+        Ok(Self { routes, root, secrets, known_if_verbatim })
     }
 
     /// Returns the row for `verb` on `path`, which has no slash at either end; `""` is the mount's
@@ -101,10 +106,12 @@ impl Table {
     }
 
     /// Returns whether any row marks a field with this name or alias as secret. Redaction asks the
-    /// whole table, because a row may show a value taken by another row.
+    /// whole table, because a row may show a value taken by another row. With a verbatim row, whose
+    /// body has members of any name, every name is secret apart from those of captures.
     #[must_use]
     pub fn is_secret(&self, name: &str) -> bool {
-        self.secrets.contains(name)
+        let is_open = |known: &BTreeSet<String>| !known.contains(name);
+        self.secrets.contains(name) || self.known_if_verbatim.as_ref().is_some_and(is_open)
     }
 
     /// Returns the rows in the order given to [`Table::new`].
@@ -207,182 +214,4 @@ fn capture(pattern: &str, path: &str) -> Vec<(String, String)> {
         left = rest;
     }
     captures
-}
-
-fn check(route: &Route) -> Result<(), String> {
-    let captures = captures_of(&route.path).map_err(|why| format!("path: {why}"))?;
-    let behind: Vec<&str> =
-        segments(&route.path).skip_while(|part| !takes_rest(part)).skip(1).collect();
-    if behind.len() > 1 || behind.iter().any(|part| capture_of(part).is_some()) {
-        return Err("path: behind a capture of all that is left stands at most one literal, \
-             the last segment"
-            .to_owned());
-    }
-    check_fields(&route.fields)?;
-    check_captures(route, &captures)?;
-    check_keys(route, &captures)?;
-    check_exclusive(route)?;
-    if route.asked_as.is_some() && route.verb != Verb::Read {
-        return Err("asked_as: only a read is asked for as something else".to_owned());
-    }
-    check_open(route)
-}
-
-/// Refuses marks that need a caller known to policy on a row served without a token.
-fn check_open(route: &Route) -> Result<(), String> {
-    let mark = match (route.login, route.unauthenticated) {
-        (true, true) => return Err("login: it asks for no token; leave unauthenticated out".into()),
-        (true, false) => "login",
-        (false, true) => "unauthenticated",
-        (false, false) => return Ok(()),
-    };
-    let cannot = [
-        ("answer anything but writes", route.login && route.verb != Verb::Write),
-        ("answer anything but reads and writes", !matches!(route.verb, Verb::Read | Verb::Write)),
-        ("need sudo", route.sudo),
-        ("take open fields", route.open_fields),
-        ("take bytes", route.raw),
-        ("answer leases", route.leases),
-        ("reach a database plugin", route.nested),
-        ("tell create from update", route.existence.is_some()),
-    ];
-    match cannot.into_iter().find(|(_, is)| *is) {
-        Some((what, _)) => Err(format!("{mark}: a row without a token cannot {what}")),
-        None => Ok(()),
-    }
-}
-
-/// Returns the captures of a pattern; each may occur only once.
-fn captures_of(pattern: &str) -> Result<BTreeSet<&str>, String> {
-    let mut captures = BTreeSet::new();
-    for part in pattern.split('/').filter(|_| !pattern.is_empty()) {
-        match capture_of(part) {
-            Some(name) if !is_name(name) => {
-                return Err(format!("{part:?} does not hold the name of a field"));
-            }
-            Some(name) if !captures.insert(name) => {
-                return Err(format!("{part:?} stands in it twice"));
-            }
-            Some(_) => {}
-            None => check_literal(part)?,
-        }
-    }
-    Ok(captures)
-}
-
-fn check_literal(part: &str) -> Result<(), String> {
-    match part {
-        "" => Err("it has an empty segment, or a slash at an end".to_owned()),
-        "." | ".." => Err(format!("{part:?} is not a segment that a request can have")),
-        _ if part.contains(['{', '}']) => {
-            Err(format!("{part:?} mixes text and a capture; a capture is a segment"))
-        }
-        _ if !part.chars().all(|c| c.is_ascii_graphic()) => {
-            Err(format!("{part:?} is not printable ASCII"))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_fields(fields: &[Field]) -> Result<(), String> {
-    let mut names = BTreeSet::new();
-    for field in fields {
-        for name in std::iter::once(&field.name).chain(&field.aliases) {
-            if !is_name(name) {
-                return Err(format!("{name:?} cannot be the name of a field"));
-            }
-            if !names.insert(name) {
-                return Err(format!("{name:?} names two fields, or one field twice"));
-            }
-        }
-        let fits = |default: &Value| !default.is_null() && coerce(field.kind, default).is_ok();
-        if !field.default.as_ref().is_none_or(fits) {
-            return Err(format!("the default of field {:?} does not fit its kind", field.name));
-        }
-        check_fields(&field.members).map_err(|why| format!("{} holds: {why}", field.name))?;
-        check_old_name(field, fields)?;
-    }
-    Ok(())
-}
-
-/// Checks that an old name refers to a sibling field of the same kind that is not itself an old
-/// name. Also refuses an unmarked `x` beside `token_x`, because policies would see two independent
-/// fields.
-fn check_old_name(field: &Field, fields: &[Field]) -> Result<(), String> {
-    let named = |name: &str| fields.iter().find(|other| other.name == name);
-    let Some(new) = &field.old_name_of else {
-        let twin = format!("token_{}", field.name);
-        return match named(&twin).filter(|twin| twin.kind == field.kind) {
-            Some(_) => {
-                Err(format!("{:?} looks like the old name of {twin:?}: mark it", field.name))
-            }
-            None => Ok(()),
-        };
-    };
-    match named(new) {
-        Some(new) if new.kind == field.kind && new.old_name_of.is_none() => Ok(()),
-        Some(_) => Err(format!("{:?} and {new:?} are not of one kind, or both old", field.name)),
-        None => Err(format!("{:?} is the old name of {new:?}, which is not there", field.name)),
-    }
-}
-
-fn check_captures(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {
-    for capture in captures {
-        let field = route.fields.iter().find(|field| field.name == *capture);
-        if !field.is_some_and(|field| matches!(field.kind, FieldKind::Name | FieldKind::String)) {
-            return Err(format!(
-                "capture {capture:?} needs a field of that name, of kind name or string"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Checks the storage keys: shaped like a path, and with a trailing slash for the prefix of a list.
-fn check_keys(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {
-    if let Some(key) = &route.existence {
-        if !matches!(route.verb, Verb::Write | Verb::Patch) {
-            return Err("existence: only a write or a patch can have it".to_owned());
-        }
-        check_key(key, captures).map_err(|why| format!("existence: {why}"))?;
-    }
-    if let Some(prefix) = &route.list {
-        if route.verb != Verb::List {
-            return Err("list: only a row of verb list can have it".to_owned());
-        }
-        let key = prefix.strip_suffix('/').ok_or("list: the prefix must end in a slash")?;
-        check_key(key, captures).map_err(|why| format!("list: {why}"))?;
-    }
-    Ok(())
-}
-
-fn check_key(key: &str, captures: &BTreeSet<&str>) -> Result<(), String> {
-    if key.is_empty() {
-        return Err("the storage key is empty".to_owned());
-    }
-    if segments(key).any(takes_rest) {
-        return Err("the key would take slashes from a capture".to_owned());
-    }
-    match captures_of(key)?.difference(captures).next() {
-        Some(unknown) => Err(format!("the path has no capture {unknown:?}")),
-        None => Ok(()),
-    }
-}
-
-fn check_exclusive(route: &Route) -> Result<(), String> {
-    for group in &route.exclusive {
-        if group.iter().collect::<BTreeSet<_>>().len() < 2 {
-            return Err(format!("exclusive: {group:?} needs at least two fields"));
-        }
-        if let Some(name) =
-            group.iter().find(|name| !route.fields.iter().any(|field| field.name == **name))
-        {
-            return Err(format!("exclusive: there is no field {name:?}"));
-        }
-        let has_default = |field: &&Field| field.default.is_some() && group.contains(&field.name);
-        if route.fields.iter().filter(has_default).count() > 1 {
-            return Err(format!("exclusive: of {group:?} only one can have a default"));
-        }
-    }
-    Ok(())
 }

@@ -16,6 +16,11 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Warnings for the caller; the host keeps at most 32.
     pub warnings: Vec<String>,
+    /// True for data about an object that is not there any more: 404, with the data.
+    pub is_absent: bool,
+    /// Seconds for which the data may be used, as the envelope's `lease_duration`; there is no
+    /// lease.
+    pub lease_duration: Option<u64>,
 }
 
 /// The content of a response.
@@ -102,7 +107,11 @@ impl Answer {
     /// Answers 204 on a write or delete, 404 on a read.
     #[must_use]
     pub fn nothing() -> Self {
-        Self { outcome: Outcome::Nothing, warnings: Vec::new() }
+        Self::of(Outcome::Nothing)
+    }
+
+    fn of(outcome: Outcome) -> Self {
+        Self { outcome, warnings: Vec::new(), is_absent: false, lease_duration: None }
     }
 
     /// Answers with the envelope's `data`.
@@ -112,19 +121,33 @@ impl Answer {
     pub fn data(data: &impl Serialize) -> Result<Self, Failure> {
         let text = serde_json::to_string(data).ok().filter(|text| text.starts_with('{'));
         let text = text.ok_or_else(no_object)?;
-        Ok(Self { outcome: Outcome::Data(text), warnings: Vec::new() })
+        Ok(Self::of(Outcome::Data(text)))
+    }
+
+    /// Answers 404 with `data`, which say what is left of the object. Only for reads and patches.
+    ///
+    /// # Errors
+    /// As [`Answer::data`].
+    pub fn absent(data: &impl Serialize) -> Result<Self, Failure> {
+        Ok(Self { is_absent: true, ..Self::data(data)? })
+    }
+
+    /// Sets the seconds for which the data may be used.
+    #[must_use]
+    pub fn usable_for(self, seconds: u64) -> Self {
+        Self { lease_duration: Some(seconds), ..self }
     }
 
     /// Answers with a secret and its lease.
     #[must_use]
     pub fn secret(secret: Secret) -> Self {
-        Self { outcome: Outcome::Secret(secret), warnings: Vec::new() }
+        Self::of(Outcome::Secret(secret))
     }
 
     /// Answers with a login.
     #[must_use]
     pub fn login(login: Login) -> Self {
-        Self { outcome: Outcome::Login(Box::new(login)), warnings: Vec::new() }
+        Self::of(Outcome::Login(Box::new(login)))
     }
 
     /// Adds warnings.

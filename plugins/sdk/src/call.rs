@@ -19,7 +19,9 @@ pub struct Call {
     pub operation: Operation,
     /// The pattern of the matched row.
     pub route: String,
-    /// Captures and body fields by canonical name.
+    /// Texts that the row captured from the path, by name.
+    pub captures: Vec<(String, String)>,
+    /// Captures and body fields by canonical name; on a verbatim row, the body as sent.
     pub fields: Map<String, Value>,
     /// Time at which the call is stopped.
     pub deadline: StoreTime,
@@ -99,6 +101,13 @@ impl Call {
             true => Ok(()),
             false => Err(Failure::denied("this path asks for the capability sudo")),
         }
+    }
+
+    /// Returns the text that the row captured from the path; empty if there is no such capture.
+    #[must_use]
+    pub fn capture(&self, name: &str) -> &str {
+        let found = self.captures.iter().find(|(capture, _)| capture == name);
+        found.map(|(_, text)| text.as_str()).unwrap_or_default()
     }
 
     /// Returns true if the caller gave the field, or a default filled it in.
@@ -214,6 +223,7 @@ pub(crate) mod tests {
             id: String::new(),
             operation: Operation::Update,
             route: "box/{name}".to_owned(),
+            captures: Vec::new(),
             fields: fields.as_object().unwrap().clone(),
             deadline: 0,
             caller: Caller::default(),

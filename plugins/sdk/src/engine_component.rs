@@ -75,7 +75,11 @@ fn answer(made: Answer) -> Result<words::Answer, Failure> {
             words::Outcome::Raw(words::RawAnswer { status, content_type, body, ext: Vec::new() })
         }
     };
-    Ok(words::Answer { outcome, warnings: made.warnings, ext: Vec::new() })
+    let absent = made.is_absent.then(|| ("absent".to_owned(), String::new()));
+    let duration = made.lease_duration.map(|seconds| seconds.to_string());
+    let duration = duration.map(|seconds| ("lease-duration".to_owned(), seconds));
+    let ext = absent.into_iter().chain(duration).collect();
+    Ok(words::Answer { outcome, warnings: made.warnings, ext })
 }
 
 /// Serialises directly into a text: `to_string` would call the formatter for each piece. The keys

@@ -27,6 +27,8 @@ pub struct Row {
     existence: Option<&'static str>,
     list: Option<&'static str>,
     open_fields: bool,
+    verbatim: bool,
+    api_version: u64,
     login: bool,
     unauthenticated: bool,
     sudo: bool,
@@ -81,6 +83,8 @@ impl Row {
             existence: None,
             list: None,
             open_fields: false,
+            verbatim: false,
+            api_version: 0,
             login: false,
             unauthenticated: false,
             sudo: false,
@@ -124,6 +128,23 @@ impl Row {
     #[must_use]
     pub const fn open_fields(mut self) -> Self {
         self.open_fields = true;
+        self
+    }
+
+    /// Passes on the body exactly as sent. The fields of the call are then the members of the body,
+    /// `null` included; captures are read with [`Call::capture`]. Only for writes.
+    #[must_use]
+    pub const fn verbatim(mut self) -> Self {
+        self.open_fields = true;
+        self.verbatim = true;
+        self
+    }
+
+    /// Serves the row only on mounts with the option `version` of this value. A mount without the
+    /// option has the lowest version of the table.
+    #[must_use]
+    pub const fn api_version(mut self, version: u64) -> Self {
+        self.api_version = version;
         self
     }
 
@@ -200,6 +221,8 @@ impl Row {
             existence: self.existence.map(str::to_owned),
             list: self.list.map(str::to_owned),
             open_fields: self.open_fields,
+            verbatim: self.verbatim,
+            api_version: self.api_version,
             login: self.login,
             unauthenticated: self.unauthenticated,
             sudo: self.sudo,

@@ -38,6 +38,7 @@ use crate::database_plugin::StoreTime;
 use crate::engine::{Lease, Reason, Renewal, SecretsEngine};
 use crate::host::Host;
 use crate::login::Login;
+use bulkhead_wire::api_version;
 use bulkhead_wire::description::{Operation, Route, Verb};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::fields;
@@ -59,7 +60,6 @@ pub struct TestBed<E> {
     /// The mount, named after the engine. Default TTL 1 hour and maximum TTL 32 days, unless a test
     /// changes them.
     pub mount: Mount,
-    table: Table,
     engine: PhantomData<E>,
 }
 
@@ -78,6 +78,10 @@ pub struct Reply {
     pub max_ttl: u64,
     /// The login that the host would turn into a token.
     pub login: Option<Login>,
+    /// True for a 404 with data.
+    pub is_absent: bool,
+    /// The envelope's `lease_duration` of an answer without a lease.
+    pub lease_duration: Option<u64>,
 }
 
 impl<E: SecretsEngine> TestBed<E> {
@@ -95,12 +99,12 @@ impl<E: SecretsEngine> TestBed<E> {
             ..Mount::default()
         };
         let caller = Caller { display_name: "token".to_owned(), ..Caller::default() };
-        let table = Table::new(E::description().routes)?;
+        Table::new(E::description().routes)?;
         let host = TestHost::default();
         if E::INDEXED {
             host.number_commits();
         }
-        Ok(Self { host, caller, mount, table, engine: PhantomData })
+        Ok(Self { host, caller, mount, engine: PhantomData })
     }
 
     /// Sends a GET.
@@ -118,6 +122,14 @@ impl<E: SecretsEngine> TestBed<E> {
     /// The failure that a caller would receive.
     pub fn write(&self, path: &str, body: &Value) -> Result<Reply, Failure> {
         self.request(Verb::Write, path, body)
+    }
+
+    /// Sends a PATCH.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn patch(&self, path: &str, body: &Value) -> Result<Reply, Failure> {
+        self.request(Verb::Patch, path, body)
     }
 
     /// Sends a DELETE.
@@ -190,7 +202,8 @@ impl<E: SecretsEngine> TestBed<E> {
     }
 
     fn request(&self, verb: Verb, path: &str, body: &Value) -> Result<Reply, Failure> {
-        let (route, captures) = match self.table.find(verb, path) {
+        let table = self.table()?;
+        let (route, captures) = match table.find(verb, path) {
             Match::Row { route, captures, .. } => (route, captures),
             Match::NoPath => {
                 return Err(Failure::new(Kind::NotFound, format!("no route for {path:?}")));
@@ -212,10 +225,21 @@ impl<E: SecretsEngine> TestBed<E> {
         folded.drop_unsaid(route, creating);
         let mut values = folded.values;
         fields::complete(route, &mut values, creating)?;
-        let call = self.call(operation, route, values);
+        let call = Call { captures, ..self.call(operation, route, values) };
         let mut reply = self.reply(E::handle(&self.host, &call), route.login)?;
         reply.warnings.extend(folded.unknown.iter().map(|name| format!("ignored: {name}")));
         Ok(reply)
+    }
+
+    /// Returns the rows for the mount's option `version`, as the host serves them.
+    fn table(&self) -> Result<Table, Failure> {
+        let description = E::description();
+        let option = self.mount.options.iter().find(|(name, _)| name == api_version::OPTION);
+        let chosen = description.api_version(option.map(|(_, text)| text.as_str()));
+        let is_served =
+            |route: &Route| [0, chosen.unwrap_or_default()].contains(&route.api_version);
+        let rows = description.routes.into_iter().filter(is_served).collect();
+        Table::new(rows).map_err(Failure::internal)
     }
 
     fn operation(
@@ -242,6 +266,7 @@ impl<E: SecretsEngine> TestBed<E> {
             id: "test".to_owned(),
             operation,
             route: route.path.clone(),
+            captures: Vec::new(),
             fields: values,
             deadline: self.deadline(),
             caller: self.caller.clone(),
@@ -259,7 +284,13 @@ impl<E: SecretsEngine> TestBed<E> {
     }
 
     fn list_keys(&self, prefix: &str) -> Result<Reply, Failure> {
-        let keys = self.host.storage().keys(prefix, "", PAGE)?;
+        let mut keys = self.host.storage().keys(prefix, "", PAGE)?;
+        for key in &mut keys {
+            if let Some((folder, _)) = key.split_once('/') {
+                *key = format!("{folder}/");
+            }
+        }
+        keys.dedup();
         if keys.is_empty() {
             return Err(Failure::absent());
         }
@@ -289,12 +320,13 @@ impl<E: SecretsEngine> TestBed<E> {
     }
 
     fn confirm(&self, answer: Answer, is_login: bool) -> Result<Reply, Failure> {
-        let warnings = answer.warnings;
+        let (warnings, is_absent) = (answer.warnings, answer.is_absent);
+        let lease_duration = answer.lease_duration;
         match answer.outcome {
             Outcome::Data(text) => {
                 let data = serde_json::from_str(&text)
                     .map_err(|_| Failure::internal("the engine answered no object"))?;
-                Ok(Reply { data, warnings, ..Reply::default() })
+                Ok(Reply { data, warnings, is_absent, lease_duration, ..Reply::default() })
             }
             Outcome::Nothing => Ok(Reply { warnings, ..Reply::default() }),
             Outcome::Raw(_) => {
@@ -318,7 +350,7 @@ impl<E: SecretsEngine> TestBed<E> {
             self.host.confirm_lease(tag, ttl)?;
         }
         let (data, max_ttl) = (secret.data, secret.max_ttl);
-        Ok(Reply { data, warnings, lease, ttl, max_ttl, login: None })
+        Ok(Reply { data, warnings, lease, ttl, max_ttl, ..Reply::default() })
     }
 
     /// Undoes a lease that a call reserved and did not confirm. After a failure the lease stays in

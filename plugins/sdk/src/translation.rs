@@ -11,15 +11,13 @@ use serde_json::{Map, Value};
 
 pub(crate) fn call(given: words::Call) -> Result<Call, Failure> {
     let operation = operation(&given.operation)?;
-    let mut fields: Map<String, Value> = serde_json::from_str(&given.fields)
+    let fields: Map<String, Value> = serde_json::from_str(&given.fields)
         .map_err(|_| Failure::internal("the host sent fields that are not an object"))?;
-    for (name, value) in given.captures {
-        fields.entry(name).or_insert(Value::String(value));
-    }
     Ok(Call {
         id: given.id,
         operation,
         route: given.route,
+        captures: given.captures,
         fields,
         deadline: given.deadline,
         caller: Caller {

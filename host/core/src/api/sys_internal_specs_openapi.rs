@@ -43,7 +43,7 @@ async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
             reached
                 .map(|mount| {
                     let (path, digest) = (mount.record.path.to_string(), mount.running().digest);
-                    (path, digest, mount.plugin.table.routes())
+                    (path, digest, mount.table.routes())
                 })
                 .collect()
         }
@@ -62,7 +62,11 @@ async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
                 .collect()
         }
     };
-    let version = engines.iter().map(|(below, digest, _)| format!("{below} {digest}\n")).collect();
+    // The rows of a mount depend on its options, too.
+    let shown = |(below, digest, rows): &(String, &str, &[Route])| {
+        format!("{below} {digest} {}\n", rows.len())
+    };
+    let version = engines.iter().map(shown).collect();
     let document = core.documents.get(version, || {
         let host = Served { below: "", routes: call.rows.routes() };
         let engines = engines.iter().map(|(below, _, routes)| Served { below, routes });

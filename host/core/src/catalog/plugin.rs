@@ -11,15 +11,20 @@ use bulkhead_sandbox::component::Identity;
 use bulkhead_sandbox::structure::World;
 use bulkhead_sandbox::{DatabasePlugin, Engine, Maker, Sandbox};
 use bulkhead_store::Store;
+use bulkhead_wire::api_version;
 use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::route::Table;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A plugin for mounts, a secrets engine or an auth method, with its route table.
 pub(crate) struct EnginePlugin {
     pub(crate) engine: Engine,
-    pub(crate) table: Table,
+    /// The rows of every version of the API.
+    pub(crate) table: Arc<Table>,
+    /// The rows of each version of the API; empty if the API has one version only.
+    of_versions: BTreeMap<u64, Arc<Table>>,
 }
 
 /// A plugin of the catalog. Calls need its linked code.
@@ -57,9 +62,24 @@ impl EnginePlugin {
     pub(super) fn new(engine: Engine) -> Result<Self, String> {
         let routes = engine.description().routes.clone();
         check_marks(&engine, &routes)?;
-        let table =
-            Table::new(routes).map_err(|why| format!("{}: {why}", engine.identity().title()))?;
-        Ok(Self { engine, table })
+        let versions = engine.description().api_versions().into_iter();
+        let of_versions = versions.map(|version| {
+            let is_of = |route: &&Route| [0, version].contains(&route.api_version);
+            Ok((version, table_of(&engine, routes.iter().filter(is_of).cloned().collect())?))
+        });
+        let of_versions = of_versions.collect::<Result<_, String>>()?;
+        Ok(Self { table: table_of(&engine, routes)?, of_versions, engine })
+    }
+
+    /// Returns the rows that a mount with these options serves; none if the options ask for a
+    /// version of the API that this version of the plugin does not have.
+    pub(crate) fn table_for(&self, options: &BTreeMap<String, String>) -> Arc<Table> {
+        if self.of_versions.is_empty() {
+            return Arc::clone(&self.table);
+        }
+        let option = options.get(api_version::OPTION).map(String::as_str);
+        let version = self.engine.description().api_version(option);
+        version.and_then(|version| self.of_versions.get(&version)).cloned().unwrap_or_default()
     }
 
     /// Returns the version that a mount of the plugin records: none for a plugin of this binary,
@@ -82,6 +102,12 @@ impl EnginePlugin {
     pub(crate) fn kind(&self) -> PluginType {
         PluginType::of_world(self.engine.world())
     }
+}
+
+fn table_of(engine: &Engine, routes: Vec<Route>) -> Result<Arc<Table>, String> {
+    let table =
+        Table::new(routes).map_err(|why| format!("{}: {why}", engine.identity().title()))?;
+    Ok(Arc::new(table))
 }
 
 /// Refuses route marks of the other type: a secrets engine cannot have a login, and an auth method

@@ -3,6 +3,7 @@
 //! Prevents two mounts with overlapping paths, because a request would reach the mount that was
 //! enabled first.
 
+use super::api_version;
 use super::builtin::Builtin;
 use super::class::Class;
 use super::record::{self, Marks, MountRecord, Phase};
@@ -37,6 +38,7 @@ impl Mounts {
         let kind = Class::of(&new.path).plugin_type();
         let choice = new.settings.selection.choice();
         let plugin = catalog.choose_for(unit, (kind, &new.kind), choice).await?;
+        api_version::check(&new.settings.options, plugin.engine.description())?;
         self.check_free(unit, &new.path).await?;
         let of_class = if new.path.is_auth() { "auth_" } else { "" };
         let mut record = MountRecord {

@@ -15,6 +15,7 @@ use bulkhead_sandbox::contract;
 use bulkhead_sandbox::{Ask, Compartment, Ended, Engine, Grant, Grants, Maker, Reuse};
 use bulkhead_store::{Store, StoredLimit, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::route::Table;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -26,6 +27,8 @@ const ENDS_SHARE: u64 = 8;
 pub(crate) struct Mount {
     pub(crate) record: MountRecord,
     pub(crate) plugin: Arc<EnginePlugin>,
+    /// The rows of the plugin that the mount serves.
+    pub(crate) table: Arc<Table>,
     pub(super) grants: Arc<Grants>,
     /// Resources that the mount's calls share.
     pub(crate) compartment: Arc<Compartment>,
@@ -124,6 +127,7 @@ impl Mount {
         };
         let work = before.map(|before| Arc::clone(&before.work)).unwrap_or_default();
         Ok(Arc::new(Self {
+            table: plugin.table_for(&record.settings.options),
             record,
             plugin,
             grants,

@@ -11,7 +11,7 @@ use bulkhead_sandbox::contract::{Answer, Login, Outcome, RawAnswer, Secret};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Operation, Verb};
 use bulkhead_wire::envelope::Envelope;
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::json;
 use bulkhead_wire::response::{Body, Response};
 use bulkhead_wire::ttl::{self, Bounds};
@@ -33,8 +33,10 @@ pub(super) async fn commit(
     match answered.outcome {
         Outcome::Data(text) => {
             let data = parse_object(mount, &text)?;
+            let shape = Shape::of(permitted, mount, &answered.ext)?;
             commit_unit(permitted, unit).await?;
-            Ok(respond(&permitted.request.id, mount, data, warnings))
+            let response = respond(&permitted.request.id, mount, data, warnings);
+            Ok(shape.apply(response))
         }
         Outcome::Nothing => {
             commit_unit(permitted, unit).await?;
@@ -74,6 +76,50 @@ pub(super) async fn commit(
             };
             Ok(respond_enveloped(envelope))
         }
+    }
+}
+
+/// Pairs of an answer with data that change the envelope (`wit/types.wit`).
+struct Shape {
+    status: u16,
+    lease_duration: u64,
+}
+
+impl Shape {
+    /// Reads the pairs, and ignores unknown names.
+    ///
+    /// # Errors
+    /// 500 for `absent` on a request that is not a read, and for a duration that is not a number.
+    fn of(
+        permitted: &PermittedRequest<'_>,
+        mount: &Mount,
+        ext: &[(String, String)],
+    ) -> Result<Self, Failure> {
+        let mut shape = Self { status: 200, lease_duration: 0 };
+        for (name, value) in ext {
+            match name.as_str() {
+                "absent" if matches!(permitted.request.verb, Verb::Read | Verb::Patch) => {
+                    shape.status = Kind::NotFound.status();
+                }
+                "absent" => return Err(bad_answer(mount, "called a written object absent")),
+                "lease-duration" => {
+                    let seconds = value.parse().ok();
+                    shape.lease_duration = seconds.ok_or_else(|| {
+                        bad_answer(mount, "answered a lease duration that is not in seconds")
+                    })?;
+                }
+                _ => {}
+            }
+        }
+        Ok(shape)
+    }
+
+    fn apply(self, mut response: Response) -> Response {
+        response.status = self.status;
+        if let Body::Envelope(envelope) = &mut response.body {
+            envelope.lease_duration = self.lease_duration;
+        }
+        response
     }
 }
 

@@ -197,7 +197,7 @@ impl<'a> AuditTrail<'a> {
                     Described { table, route, captures, mount: &self.builtin, running }
                 }
                 Place::Mount(_, mount) | Place::Raw(mount) => {
-                    let (table, running) = (&mount.plugin.table, mount.running());
+                    let (table, running) = (&*mount.table, mount.running());
                     Described { table, route, captures, mount: &mount.record, running }
                 }
             }

@@ -73,7 +73,7 @@ impl Destination<'_> {
     pub(super) fn route(&self) -> Option<&Route> {
         match &self.place {
             Place::Host(endpoint) => Some(&endpoint.route),
-            Place::Mount(index, mount) => mount.plugin.table.routes().get(*index),
+            Place::Mount(index, mount) => mount.table.routes().get(*index),
             Place::Raw(_) => None,
         }
     }
@@ -113,7 +113,7 @@ fn find_in_mounts<'a>(
     let Some((mount, below)) = core.mounts.route(&request.path) else {
         return Err(absent(core, &request.path));
     };
-    let matched = match mount.plugin.table.find(request.verb, below) {
+    let matched = match mount.table.find(request.verb, below) {
         Match::Row { index, captures, .. } => Ok((index, captures)),
         Match::NoPath => Err(Failure::new(
             Kind::NotFound,

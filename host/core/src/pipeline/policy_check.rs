@@ -45,7 +45,8 @@ pub(super) async fn permit(
     if !acl.speaks_of_parameters(&act) || api::check_body(route, request).is_err() {
         return Permit::ask_apart_from_parameters(acl, &act);
     }
-    let sent = sent_fields(destination, folded, &request.fields);
+    let captures = if route.verbatim { &[][..] } else { &*destination.captures };
+    let sent = sent_fields(captures, folded, &request.fields);
     if request.body_bytes <= COMPARED_IN_PLACE_BYTES {
         return Permit::ask(acl, &Question { fields: &sent, ..act });
     }
@@ -61,11 +62,11 @@ pub(super) async fn permit(
 /// Returns the parameters that the caller sent, including unknown parameters but without the
 /// captures: policies already see those in the path.
 fn sent_fields(
-    destination: &Destination<'_>,
+    captures: &[(String, String)],
     folded: Option<&Folded>,
     raw: &Map<String, Value>,
 ) -> Map<String, Value> {
-    let captured = |name: &String| destination.captures.iter().any(|(capture, _)| capture == name);
+    let captured = |name: &String| captures.iter().any(|(capture, _)| capture == name);
     let values = folded.map_or(raw, |folded| &folded.values);
     let unknown = folded
         .into_iter()

@@ -154,6 +154,24 @@ fn open_fields_keep_the_unknown_as_it_came() {
 }
 
 #[test]
+fn a_verbatim_body_stays_as_it_came_and_has_no_captures() {
+    let route = Route { open_fields: true, verbatim: true, ..route() };
+    let input = map(json!({ "name": null, "ttl": "", "host": { "a": [null] } }));
+    let folded = fold(&route, &input, &capture("a")).unwrap();
+    assert_eq!(folded.values, input);
+    assert!(folded.unknown.is_empty() && folded.overridden.is_empty());
+    let failure = fold(&route, &input, &capture("-")).unwrap_err();
+    assert_eq!(failure.kind, Kind::NotFound);
+}
+
+#[test]
+fn a_secret_document_is_no_secret_of_the_call() {
+    let fields = vec![Field::new("data", FieldKind::Any, "").secret()];
+    let values = map(json!({ "data": { "password": "hunter2" } }));
+    assert_eq!(secrets(&fields, &values), Vec::<&str>::new());
+}
+
+#[test]
 fn a_logged_call_shows_no_value() {
     let folded = folded(json!({ "password": "hunter2", "host": "h1" })).unwrap();
     let text = format!("{folded:?}");

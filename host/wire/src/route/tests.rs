@@ -1,7 +1,7 @@
 //! Tests of path matching, and of refused tables.
 
 use super::*;
-use crate::description::Operation;
+use crate::description::{Field, FieldKind, Operation};
 use serde_json::json;
 
 fn field(name: &str, kind: FieldKind) -> Field {
@@ -323,5 +323,30 @@ fn a_public_row_reads_or_writes_and_is_open_to_nothing_that_policy_would_decide(
     for verb in [Verb::Patch, Verb::Delete, Verb::List] {
         let why = public(verb, &|_| {}).unwrap_err();
         assert!(why.contains("reads and writes"), "{why}");
+    }
+}
+
+#[test]
+fn a_verbatim_row_takes_any_member_and_each_may_be_a_secret() {
+    let path = Field::new("path", FieldKind::String, "where");
+    let row = |change: &dyn Fn(&mut Route)| {
+        let mut route = Route {
+            open_fields: true,
+            verbatim: true,
+            fields: vec![path.clone()],
+            ..Route::new(Verb::Write, "{path+}", "keeps")
+        };
+        change(&mut route);
+        Table::new(vec![route])
+    };
+    let table = row(&|_| {}).unwrap();
+    assert!(table.is_secret("anything") && !table.is_secret("path"));
+    for (change, told) in [
+        (&(|route: &mut Route| route.verb = Verb::Read) as &dyn Fn(&mut Route), "only a write"),
+        (&|route| route.open_fields = false, "open fields"),
+        (&|route| route.fields.push(Field::new("x", FieldKind::Any, "")), "field of the body"),
+    ] {
+        let why = row(change).unwrap_err();
+        assert!(why.contains(told), "{why}");
     }
 }

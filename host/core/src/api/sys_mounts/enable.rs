@@ -9,10 +9,13 @@ use crate::api::after_commit::AfterCommit;
 use crate::api::call::{Call, Fields};
 use crate::api::reply::{Body, Reply};
 use crate::api::row::{field, required};
-use crate::mounts::{self, Change, Class, Marks, NewMount, Running, Settings};
+use crate::catalog::EnginePlugin;
+use crate::core::Core;
+use crate::mounts::{self, Change, Class, Marks, NewMount, Running, Settings, api_version};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// Settings that clients also send outside of `config`.
 const OUTSIDE: [&str; 6] = [
@@ -55,13 +58,15 @@ pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Fai
         config.extend(said.map(|value| (name.to_owned(), value.clone())));
     }
     let mut settings = Settings::default();
-    let kind = kind(fields, &config)?;
+    let named = kind(fields, &config)?;
+    let (kind, api_version) = of_api_version(core, class, named, &config);
     let mut warnings: Vec<String> = unknown.into_iter().collect();
     let plugin = core.catalog.choose(class.plugin_type(), &kind, version::choice(&config))?;
     let usual = mounts::usual(&plugin.engine);
     let running = Running::of(&plugin.engine, &usual);
     let subject = Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };
     warnings.extend(settings::change(&mut settings, &config, &subject)?);
+    settings.options.extend(api_version);
     settings::check_identity_token_key(unit, &settings).await?;
     let marks = marks(fields, &mut warnings);
     let record =
@@ -79,6 +84,27 @@ fn kind(fields: Fields<'_>, config: &Map<String, Value>) -> Result<String, Failu
         )),
         ("plugin", name) => Ok(name.to_owned()),
         (kind, _) => Ok(kind.to_owned()),
+    }
+}
+
+/// Returns the type `kv` and the option `version` for the type `kv-v2`; otherwise `kind` without an
+/// option.
+fn of_api_version(
+    core: &Core,
+    class: Class,
+    kind: String,
+    config: &Map<String, Value>,
+) -> (String, Option<(String, String)>) {
+    let Some((name, version)) = api_version::split(&kind) else { return (kind, None) };
+    let plugin = core.catalog.choose(class.plugin_type(), name, version::choice(config));
+    let has =
+        |plugin: &Arc<EnginePlugin>| plugin.engine.description().api_versions().contains(&version);
+    match plugin.ok().filter(has) {
+        Some(_) => {
+            let option = (api_version::OPTION.to_owned(), version.to_string());
+            (name.to_owned(), Some(option))
+        }
+        None => (kind, None),
     }
 }
 

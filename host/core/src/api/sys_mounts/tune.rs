@@ -12,7 +12,7 @@ use crate::api::reply::{Body, Reply};
 use crate::catalog::{EnginePlugin, VersionChoice};
 use crate::core::Core;
 use crate::lifecycle;
-use crate::mounts::{self, Change, Class, MountRecord, Phase, Running, Swap};
+use crate::mounts::{self, Change, Class, MountRecord, Phase, Running, Swap, api_version};
 use bulkhead_wire::description::Field;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
@@ -58,7 +58,12 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
     let subject =
         Subject { class, builtin, kind: &serving.record().kind, running, system: core.lifetimes };
     let selected_before = record.settings.selection.clone();
+    let options_before = record.settings.options.clone();
     let mut warnings = settings::change(&mut record.settings, &values, &subject)?;
+    if let Serving::Mount(mount) = &serving {
+        let plugin = mount.plugin.engine.description();
+        api_version::check_change(unit, &record, &options_before, plugin).await?;
+    }
     let swap = wanted.and_then(|plugin| {
         // The swap after the commit stores the choice, so that a failed swap changes nothing.
         let selection = mem::replace(&mut record.settings.selection, selected_before);
