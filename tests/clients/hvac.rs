@@ -56,6 +56,16 @@ fn its_calls_about_policies_are_answered_as_it_expects() {
 }
 
 #[test]
+fn its_calls_about_secrets_of_version_1_are_answered_as_it_expects() {
+    call("kv_version_1");
+}
+
+#[test]
+fn its_calls_about_secrets_of_version_2_are_answered_as_it_expects() {
+    call("kv_version_2");
+}
+
+#[test]
 fn its_calls_about_mounts_are_answered_as_it_expects() {
     call("mounts");
 }

@@ -450,6 +450,75 @@ def active_directory(client):
     client.sys.disable_secrets_engine("ad")
 
 
+def kv_version_2(client):
+    kv = client.secrets.kv.v2
+    client.secrets.kv.default_kv_version = 2
+    kv.configure(max_versions=4, cas_required=False, delete_version_after="768h")
+    config = kv.read_configuration()["data"]
+    assert config["max_versions"] == 4 and config["delete_version_after"] == "768h0m0s", config
+    made = kv.create_or_update_secret("team/app", secret={"user": "app", "n": 1}, cas=0)["data"]
+    assert made["version"] == 1 and made["destroyed"] is False, made
+    words = refused(
+        exceptions.InvalidRequest, kv.create_or_update_secret, "team/app", secret={}, cas=0
+    )
+    assert "current version is 1" in words, words
+    read = kv.read_secret("team/app", raise_on_deleted_version=True)["data"]
+    assert read["data"] == {"user": "app", "n": 1} and read["metadata"]["version"] == 1, read
+    assert kv.patch("team/app", secret={"n": 2})["data"]["version"] == 2
+    patched = kv.read_secret_version("team/app", version=2, raise_on_deleted_version=True)
+    assert patched["data"]["data"] == {"user": "app", "n": 2}, patched
+    kv.update_metadata(
+        "team/app", max_versions=3, cas_required=True, custom_metadata={"owner": "blue"}
+    )
+    metadata = kv.read_secret_metadata("team/app")["data"]
+    assert metadata["current_version"] == 2 and set(metadata["versions"]) == {"1", "2"}, metadata
+    assert metadata["custom_metadata"] == {"owner": "blue"}, metadata
+    assert metadata["cas_required"] is True and metadata["max_versions"] == 3, metadata
+    assert kv.list_secrets("")["data"]["keys"] == ["team/"]
+    assert kv.list_secrets("team")["data"]["keys"] == ["app"]
+
+    kv.delete_latest_version_of_secret("team/app")
+    gone = kv.read_secret_version("team/app", raise_on_deleted_version=False)["data"]
+    assert gone["data"] is None and gone["metadata"]["deletion_time"] != "", gone
+    refused(
+        exceptions.InvalidPath, kv.read_secret_version, "team/app", raise_on_deleted_version=True
+    )
+    kv.undelete_secret_versions("team/app", versions=[2])
+    kv.delete_secret_versions("team/app", versions=[1, 2])
+    kv.undelete_secret_versions("team/app", versions=[1, 2])
+    kv.destroy_secret_versions("team/app", versions=[1])
+    destroyed = kv.read_secret_version("team/app", version=1, raise_on_deleted_version=False)
+    assert destroyed["data"]["metadata"]["destroyed"] is True, destroyed
+    kv.delete_metadata_and_all_versions("team/app")
+    refused(exceptions.InvalidPath, kv.read_secret_metadata, "team/app")
+    refused(exceptions.InvalidPath, kv.list_secrets, "")
+
+
+def kv_version_1(client):
+    client.sys.enable_secrets_engine("kv", path="old", options={"version": "1"})
+    kv = client.secrets.kv.v1
+    kv.create_or_update_secret("team/app", secret={"user": "app", "ttl": "1h"}, mount_point="old")
+    read = kv.read_secret("team/app", mount_point="old")
+    assert read["data"] == {"user": "app", "ttl": "1h"}, read
+    assert read["lease_duration"] == 3600 and read["lease_id"] == "", read
+    kv.create_or_update_secret(
+        "team/app", secret={"path": "x", "none": None}, method="PUT", mount_point="old"
+    )
+    read = kv.read_secret("team/app", mount_point="old")
+    assert read["data"] == {"path": "x", "none": None}, read
+    assert kv.list_secrets("", mount_point="old")["data"]["keys"] == ["team/"]
+    assert kv.list_secrets("team", mount_point="old")["data"]["keys"] == ["app"]
+    kv.delete_secret("team/app", mount_point="old")
+    refused(exceptions.InvalidPath, kv.read_secret, "team/app", mount_point="old")
+
+    # Generic calls, as programs had them before.
+    client.write_data("old/of-before", data={"n": 1})
+    assert client.read("old/of-before")["data"] == {"n": 1}
+    assert client.list("old")["data"]["keys"] == ["of-before"]
+    client.delete("old/of-before")
+    assert client.read("old/of-before") is None
+
+
 def server(client):
     assert client.sys.is_initialized() is True and client.sys.is_sealed() is False
     assert client.sys.read_seal_status()["sealed"] is False
@@ -492,6 +561,8 @@ PARTS = {
         gcp,
         gcp_logins,
         active_directory,
+        kv_version_1,
+        kv_version_2,
         server,
         refusals,
     ]

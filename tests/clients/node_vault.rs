@@ -1,8 +1,10 @@
 //! node-vault, a client that programs in JavaScript use, by the calls of `node_vault_calls.js`:
-//! logins of both clouds.
+//! logins of both clouds, and secrets by path.
 
 use crate::clouds::{Azure, Google};
 use crate::program::Program;
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::bulkhead::ROOT;
 use serde_json::json;
 
 const PROGRAM: Program = Program {
@@ -18,6 +20,11 @@ fn machines_of_azure_log_in_by_it() {
     let role = json!({ "bound_locations": "westus2", "token_policies": "app" });
     azure.online.root.write("auth/azure/role/app", &role).expect(204);
     PROGRAM.call(&azure.online.server, "azure", &azure.environment());
+}
+
+#[test]
+fn secrets_are_kept_and_read_by_it() {
+    PROGRAM.call(&Bulkhead::start(), "kv", &[("VAULT_TOKEN", ROOT)]);
 }
 
 #[test]

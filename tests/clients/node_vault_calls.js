@@ -55,6 +55,31 @@ const parts = {
     const swapped = vault("").gcpLogin({ role: "vm", jwt: env.GOOGLE_ACCOUNT_JWT });
     await refused(swapped, 400, "vault/vm");
   },
+
+  async kv() {
+    const client = vault(env.VAULT_TOKEN);
+    const data = { user: "app", port: 5432 };
+    const made = await client.write("secret/data/team/app", { data, options: { cas: 0 } });
+    assert.strictEqual(made.data.version, 1);
+    const again = client.write("secret/data/team/app", { data, options: { cas: 0 } });
+    await refused(again, 400, "current version is 1");
+    const patched = await client.update("secret/data/team/app", { data: { port: 1 } });
+    assert.strictEqual(patched.data.version, 2);
+    const read = await client.read("secret/data/team/app");
+    assert.deepStrictEqual(read.data.data, { user: "app", port: 1 });
+    const listed = await client.list("secret/metadata/");
+    assert.deepStrictEqual(listed.data.keys, ["team/"]);
+    await client.delete("secret/data/team/app");
+    await refused(client.read("secret/data/team/app"), 404, "");
+    await client.delete("secret/metadata/team/app");
+
+    await client.mount({ mount_point: "old", type: "kv", options: { version: 1 } });
+    await client.write("old/app", data);
+    assert.deepStrictEqual((await client.read("old/app")).data, data);
+    assert.deepStrictEqual((await client.list("old")).data.keys, ["app"]);
+    await client.delete("old/app");
+    await refused(client.read("old/app"), 404, "");
+  },
 };
 
 const [name] = process.argv.slice(2);

@@ -55,7 +55,7 @@ fn refused_within(most: Duration, world: &World, to: &str, component: &[u8], why
     let listed = world.root.list("sys/plugins/catalog/secret").expect(200);
     assert_eq!(
         listed.body["data"]["keys"],
-        serde_json::json!(["cluster", "database", "directory", "scheduler"]),
+        serde_json::json!(["cluster", "database", "directory", "kv", "scheduler"]),
         "{why}"
     );
     answer

@@ -222,6 +222,22 @@ fn an_official_component_imports_what_it_uses_and_no_more() {
             &["ambient", "cache", "database", "identity", "ldap", "passwords"],
             &[],
         ),
+        (
+            "kv",
+            "storage",
+            &[
+                "ambient",
+                "cache",
+                "crypto",
+                "database",
+                "http",
+                "identity",
+                "ldap",
+                "metrics",
+                "passwords",
+            ],
+            &[],
+        ),
         ("cloud-a", "storage", &["ldap", "metrics", "passwords"], clock),
         ("cloud-b", "storage", &["ldap", "metrics", "passwords"], clock),
     ] {

@@ -16,6 +16,7 @@ mod directory;
 mod identity;
 mod identity_oidc;
 mod inspected;
+mod kv;
 mod numbers;
 mod operators;
 mod scheduler;
@@ -66,6 +67,7 @@ impl Row {
             Some((_, "write")) => "POST",
             Some((_, "list")) => "LIST",
             Some((_, "delete")) => "DELETE",
+            Some((_, "patch")) => "PATCH",
             _ => panic!("{} does not end in its operation", self.golden),
         }
     }
@@ -126,6 +128,8 @@ fn all_rows() -> Vec<Row> {
     let files = [
         cloud_a::rows(),
         cluster::rows(&Value::Null, ""),
+        kv::rows(),
+        kv::rows_of_version_1(),
         scheduler::rows(),
         database::rows(&Value::Null),
         directory::rows(&Value::Null, &[String::new(), String::new()]),
@@ -179,8 +183,7 @@ fn send_until_settled(client: &Client, row: &Row, latest: &Latest) -> bulkhead_t
 }
 
 /// A token that may do everything by policy, not by being root.
-const OPERATOR: &str =
-    r#"path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }"#;
+const OPERATOR: &str = r#"path "*" { capabilities = ["create", "read", "update", "patch", "delete", "list", "sudo"] }"#;
 
 fn walk(world: &World, rows: &[Row]) {
     let nobody = world.bulkhead.client(None);
@@ -247,6 +250,14 @@ fn the_cluster_engine_answers_as_agreed() {
     namespace.make("serviceaccounts", &json!({ "metadata": { "name": "app" } }));
     namespace.grant(1);
     walk(&world, &cluster::rows(&config, &namespace.name));
+}
+
+#[test]
+fn the_key_value_engine_answers_as_agreed() {
+    let world = World::empty();
+    walk(&world, &kv::rows());
+    world.root.write("sys/mounts/kv", &json!({ "type": "kv" })).expect(204);
+    walk(&world, &kv::rows_of_version_1());
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod hostile_callers;
 mod hostile_names;
 mod identity_tokens;
 mod initialise;
+mod kv;
 mod leases;
 mod logins;
 mod many_addresses;

@@ -64,7 +64,7 @@ fn the_same_component_is_registered_once_and_no_other_takes_its_place() {
     world.root.upload(PROBE, &with_a_note(&probe)).expect(204);
     assert_eq!(
         world.root.list("sys/plugins/catalog/secret").expect(200).body["data"]["keys"],
-        json!(["cluster", "database", "directory", "probe", "scheduler"])
+        json!(["cluster", "database", "directory", "kv", "probe", "scheduler"])
     );
 }
 

@@ -124,6 +124,12 @@ impl Client {
         self.send("POST", path, body.to_string().as_bytes())
     }
 
+    /// PATCH of an object.
+    #[track_caller]
+    pub fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.send("PATCH", path, body.to_string().as_bytes())
+    }
+
     /// LIST.
     #[track_caller]
     pub fn list(&self, path: &str) -> Answer {
@@ -201,7 +207,8 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header("X-Vault-Token", token);
         }
-        if let Some(content) = content {
+        let of_patch = (method == "PATCH").then_some("application/merge-patch+json");
+        if let Some(content) = content.or(of_patch) {
             request = request.header("Content-Type", content);
         }
         let answered = if body.is_empty() {

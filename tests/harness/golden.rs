@@ -92,6 +92,9 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         | "last_service_rotation"
         | "last_bind_password_rotation"
         | "password_last_set"
+        | "created_time"
+        | "updated_time"
+        | "deletion_time"
         | "Timestamp"
         | "timestamp"
             if is_time(text) =>

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 const MOUNTABLE: [(&str, &str); 2] = [("secrets-engine", ""), ("auth-method", "auth/")];
 
 /// An engine that dev mode mounts under another name than its own.
-const RENAMED: [(&str, &str); 1] = [("scheduler", "acl")];
+const RENAMED: [(&str, &str); 2] = [("scheduler", "acl"), ("kv", "secret")];
 
 /// The endpoints that answer while the store is sealed; everything else says so.
 const ANSWER_SEALED: [&str; 5] =
@@ -45,24 +45,28 @@ pub(super) fn endpoints() -> &'static [Endpoint] {
         let output = output.expect("the program runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let tables: Value = serde_json::from_slice(&output.stdout).expect("inspect prints JSON");
-        let mut all = read("", &tables["host"]);
+        let mut all = read("", tables["host"].as_array().expect("a table of routes"));
         for plugin in tables["plugins"].as_array().expect("a list of plugins") {
             let kind = MOUNTABLE.iter().find(|(kind, _)| plugin["kind"] == *kind);
             if let Some((_, folder)) = kind {
                 let name = plugin["name"].as_str().expect("a plugin has a name");
                 let path = RENAMED.iter().find(|(known, _)| *known == name);
                 let name = path.map_or(name, |(_, path)| path);
-                all.extend(read(&format!("{folder}{name}/"), &plugin["routes"]));
+                let older = |route: &&Value| route["api_version"] == 1;
+                let rows = plugin["routes"].as_array().expect("a table of routes");
+                let (older, rows): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(older);
+                all.extend(read(&format!("{folder}{name}/"), rows));
+                // Dev mode mounts the latest version of an API.
+                all.extend(read(&format!("{folder}{}/", plugin["name"].as_str().unwrap()), older));
             }
         }
         all
     })
 }
 
-fn read(below: &str, routes: &Value) -> Vec<Endpoint> {
+fn read<'a>(below: &str, routes: impl IntoIterator<Item = &'a Value>) -> Vec<Endpoint> {
     let text =
         |route: &Value, name: &str| route[name].as_str().expect("every row has it").to_owned();
-    let routes = routes.as_array().filter(|routes| !routes.is_empty()).expect("a table of routes");
     let endpoint = |route: &Value| Endpoint {
         verb: text(route, "verb"),
         path: format!("{below}{}", text(route, "path")),
@@ -71,7 +75,7 @@ fn read(below: &str, routes: &Value) -> Vec<Endpoint> {
         about: text(route, "about"),
         fields: route["fields"].as_array().cloned().unwrap_or_default(),
     };
-    routes.iter().map(endpoint).collect()
+    routes.into_iter().map(endpoint).collect()
 }
 
 impl Endpoint {

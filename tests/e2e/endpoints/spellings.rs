@@ -99,6 +99,6 @@ fn in_upper_case(row: &Row, path: &str) -> Option<String> {
 /// A write in upper case would make another object where case matters. It is sent where a read
 /// shows that it does not.
 fn is_harmless(world: &World, row: &Row, spelling: &str) -> bool {
-    let changes = ["POST", "DELETE"].contains(&row.method());
+    let changes = ["POST", "PATCH", "DELETE"].contains(&row.method());
     !changes || world.root.read(spelling).status < 300
 }

@@ -3,11 +3,12 @@
 use crate::catalog::PluginType;
 use crate::core::Core;
 use crate::log::cause;
-use crate::mounts::{Marks, NewMount, Settings};
+use crate::mounts::{Marks, NewMount, Settings, api_version};
 use crate::tokens;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::secret::Secret;
+use std::collections::BTreeMap;
 
 /// Stores the token `root_token`, and mounts all plugins that are not mounted yet.
 ///
@@ -29,8 +30,15 @@ pub(crate) async fn provision_dev(core: &Core, root_token: &Secret) -> Result<()
 fn default_path(name: &str) -> &str {
     match name {
         "scheduler" => "acl",
+        "kv" => "secret",
         name => name,
     }
+}
+
+/// Returns the options of the default mount: clients expect version 2 of `kv` at `secret/`.
+fn default_options(name: &str) -> BTreeMap<String, String> {
+    let version = (name == "kv").then(|| (api_version::OPTION.to_owned(), "2".to_owned()));
+    version.into_iter().collect()
 }
 
 /// Mounts a plugin at its default path in the API.
@@ -38,8 +46,11 @@ async fn mount_default(core: &Core, kind: &str, path: MountPath) -> Result<(), F
     if core.mounts.route(path.as_str().trim_end_matches('/')).is_some() {
         return Ok(());
     }
-    let settings =
-        Settings { description: "default mount of dev mode".to_owned(), ..Settings::default() };
+    let settings = Settings {
+        description: "default mount of dev mode".to_owned(),
+        options: default_options(kind),
+        ..Settings::default()
+    };
     let mut unit = core.store.begin();
     let new = NewMount { path, kind: kind.to_owned(), marks: Marks::default(), settings };
     let record = match core.mounts.enable(&mut unit, &core.catalog, new).await {

@@ -1,0 +1,114 @@
+//! Unusual and bad input: each is served or refused with a reason, and never a fault.
+
+use super::{data, put};
+use crate::world::World;
+use serde_json::json;
+
+#[test]
+fn paths_have_any_printable_characters() {
+    let world = World::empty();
+    world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
+    for (path, shown) in [
+        ("a%20b", "a b"),
+        ("%D0%BA%D0%BB%D1%8E%D1%87", "ключ"),
+        ("100%25", "100%"),
+        ("a%3Fb%23c", "a?b#c"),
+        ("config", "config"),
+        ("..a", "..a"),
+    ] {
+        put(&world, &format!("odd/{path}"), json!({ "is": shown }));
+        let read = world.root.read(&format!("secret/data/odd/{path}")).expect(200);
+        assert_eq!(read.body["data"]["data"]["is"], shown);
+        world.root.write(&format!("old/odd/{path}"), &json!({ "is": shown })).expect(204);
+        assert_eq!(world.root.read(&format!("old/odd/{path}")).expect(200).text("is"), shown);
+    }
+    let listed = world.root.list("secret/metadata/odd").expect(200);
+    assert_eq!(listed.body["data"]["keys"].as_array().map(Vec::len), Some(6));
+    assert_eq!(listed.body, {
+        let mut same = world.root.list("secret/metadata/odd/").expect(200).body;
+        same["request_id"] = listed.body["request_id"].clone();
+        same
+    });
+}
+
+#[test]
+fn paths_that_cannot_be_kept_are_refused() {
+    let world = World::empty();
+    let long = "a".repeat(481);
+    for (path, told) in [
+        (format!("secret/data/{long}"), "at most 480 bytes"),
+        ("secret/data/a/".to_owned(), "ending in '/'"),
+        ("secret/data/a%00b".to_owned(), "cannot be printed"),
+        ("secret/data/a/%2E%2E/b".to_owned(), "segment"),
+        ("secret/data/%ff".to_owned(), "not UTF-8"),
+    ] {
+        let refused = world.root.write(&path, &data(json!({}))).expect(400);
+        assert!(refused.errors().contains(told), "{refused:?}");
+    }
+    world.root.read(&format!("secret/data/{long}")).expect(400);
+    world.root.read("secret/data").expect(404);
+    world.root.read("secret/metadata").expect(405);
+    world.root.read("secret/anything").expect(404);
+}
+
+#[test]
+fn bodies_that_are_no_secret_are_refused() {
+    let world = World::empty();
+    world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
+    for (path, body, told) in [
+        ("secret/data/x", json!({}), "no data were given"),
+        ("secret/data/x", json!({ "data": 7 }), "must be an object"),
+        ("secret/data/x", json!({ "data": {}, "options": { "cas": "x" } }), "options.cas"),
+        ("secret/data/x", json!({ "data": {}, "options": { "cas": 3 } }), "current version is 0"),
+        ("secret/delete/x", json!({}), "no version number"),
+        ("secret/destroy/x", json!({ "versions": ["one"] }), "is no version"),
+        ("secret/metadata/x", json!({ "max_versions": -1 }), "max_versions"),
+        ("secret/metadata/x", json!({ "custom_metadata": [] }), "custom_metadata"),
+        ("secret/config", json!({ "delete_version_after": "soon" }), "delete_version_after"),
+        ("old/x", json!({}), "missing data fields"),
+    ] {
+        let refused = world.root.write(path, &body).expect(400);
+        assert!(refused.errors().contains(told), "{path} {body}: {refused:?}");
+    }
+    world.root.send("POST", "secret/data/x", b"[1]").expect(400);
+    world.root.send("POST", "old/x", b"\"text\"").expect(400);
+    world.root.read("secret/data/x?version=-1").expect(400);
+    world.root.read("secret/data/x?version=last").expect(400);
+    world.root.list("secret/metadata").expect(404);
+    world.root.patch("secret/data/x", &data(json!({}))).expect(404);
+    world.root.patch("old/x", &json!({ "a": 1 })).expect(405);
+}
+
+#[test]
+fn a_large_secret_is_kept_and_a_larger_one_refused() {
+    let world = World::empty();
+    world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
+    let large = "x".repeat(1_048_000);
+    put(&world, "large", json!({ "text": large }));
+    let read = world.root.read("secret/data/large").expect(200);
+    assert_eq!(read.body["data"]["data"]["text"].as_str().map(str::len), Some(1_048_000));
+    let stale = json!({ "data": { "text": large }, "options": { "cas": 9 } });
+    let refused = world.root.write("secret/data/large", &stale).expect(400);
+    assert!(refused.errors().contains("current version is 1"), "{}", refused.errors().len());
+    world.root.write("old/large", &json!({ "text": large })).expect(204);
+    let larger = json!({ "text": "x".repeat(1_049_000) });
+    world.root.write("secret/data/large", &data(larger.clone())).expect(413);
+    world.root.write("old/large", &larger).expect(413);
+    assert_eq!(world.root.read("old/large").expect(200).text("text").len(), 1_048_000);
+}
+
+#[test]
+fn a_member_that_is_called_like_the_path_is_a_member() {
+    let world = World::empty();
+    world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
+    let narrow = world.client_with(
+        "narrow",
+        r#"path "old/*" { capabilities = ["create"], denied_parameters = { "path" = [] } }"#,
+    );
+    narrow.write("old/x", &json!({ "path": "other" })).expect(403);
+    narrow.write("old/x", &json!({ "name": "other" })).expect(204);
+    world.root.write("old/x", &json!({ "path": "other", "none": null })).expect(204);
+    let read = world.root.read("old/x").expect(200);
+    assert_eq!(read.body["data"], json!({ "path": "other", "none": null }));
+    world.root.read("old/other").expect(404);
+}
