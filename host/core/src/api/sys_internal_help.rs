@@ -54,7 +54,7 @@ fn described(call: &PublicCall<'_>, acl: &Acl, path: &str) -> Option<(String, Ve
     }
     let (mount, rest) = call.core.mounts.route(path)?;
     let at = mount.record.path.as_str();
-    let rows = rows_of(&mount.plugin.table, rest);
+    let rows = rows_of(&mount.table, rest);
     (acl.reaches(at) && !rows.is_empty()).then(|| (at.to_owned(), rows))
 }
 
