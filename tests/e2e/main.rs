@@ -59,5 +59,6 @@ mod tokens;
 mod unseal;
 mod unverified_passwords;
 mod uploads;
+mod userpass;
 mod versions;
 mod world;

@@ -1,0 +1,119 @@
+//! Users with passwords log in to the binary that ships, with the requests of published clients.
+
+use bulkhead_tests::{Answer, Bulkhead, Client};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// A server in dev mode, which mounts the method at `auth/userpass`.
+struct Stage {
+    server: Bulkhead,
+    root: Client,
+    stranger: Client,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let server = Bulkhead::start();
+        let (root, stranger) = (server.root(), server.client(None));
+        Self { server, root, stranger }
+    }
+
+    #[track_caller]
+    fn user(&self, name: &str, fields: &Value) {
+        let answer = self.root.write(&format!("auth/userpass/users/{name}"), fields);
+        assert!(answer.status < 300, "{answer:?}");
+    }
+
+    fn login(&self, name: &str, password: &str) -> Answer {
+        let body = json!({ "password": password });
+        self.stranger.write(&format!("auth/userpass/login/{name}"), &body)
+    }
+
+    #[track_caller]
+    fn client(&self, login: &Answer) -> Client {
+        let token = login.body["auth"]["client_token"].as_str().expect("a token");
+        self.server.client(Some(token))
+    }
+}
+
+#[test]
+fn a_user_logs_in_and_the_token_follows_the_user() {
+    let stage = Stage::new();
+    let bob = json!({ "password": "open sesame", "policies": "dev", "ttl": "1h" });
+    stage.user("bob", &bob);
+    let login = stage.login("Bob", "open sesame").expect(200);
+    let auth = &login.body["auth"];
+    assert_eq!(auth["policies"], json!(["default", "dev"]));
+    assert_eq!(auth["metadata"], json!({ "username": "bob" }));
+    assert_eq!((&auth["renewable"], &auth["token_type"]), (&json!(true), &json!("service")));
+    let bob = stage.client(&login);
+    let shown = bob.read("auth/token/lookup-self").expect(200).body["data"].clone();
+    assert_eq!(shown["display_name"], "userpass-bob");
+    assert_eq!(stage.login("bob", "open sesame").body["auth"]["entity_id"], auth["entity_id"]);
+    bob.write("auth/token/renew-self", &json!({})).expect(200);
+    stage.user("bob/policies", &json!({ "token_policies": "ops" }));
+    bob.write("auth/token/renew-self", &json!({})).expect(400);
+    stage.user("bob/policies", &json!({ "token_policies": "dev" }));
+    bob.write("auth/token/renew-self", &json!({})).expect(200);
+    stage.user("bob/password", &json!({ "password": "open wheat" }));
+    stage.login("bob", "open sesame").expect(400);
+    stage.login("bob", "open wheat").expect(200);
+    stage.root.delete("auth/userpass/users/bob").expect(204);
+    bob.write("auth/token/renew-self", &json!({})).expect(400);
+    stage.login("bob", "open wheat").expect(400);
+}
+
+#[test]
+fn a_guesser_learns_no_name_by_words_locks_or_time() {
+    let stage = Stage::new();
+    stage.user("bob", &json!({ "password": "open sesame" }));
+    stage.user("carol", &json!({ "password": "open sesame", "token_bound_cidrs": "10.0.0.0/8" }));
+    let wrong = stage.login("bob", "hunter-canary").expect(400).errors();
+    for name in ["eve", "carol"] {
+        assert_eq!(stage.login(name, "hunter-canary").expect(400).errors(), wrong);
+    }
+    let unproven = stage.stranger.write("auth/userpass/login/bob", &json!({})).expect(400);
+    let unknown = stage.stranger.write("auth/userpass/login/eve", &json!({})).expect(400);
+    assert_eq!(unproven.errors(), unknown.errors());
+    // Each spelling counts for the same name.
+    for name in ["bob", "eve"] {
+        let spellings = [
+            name.to_owned(),
+            name.to_uppercase(),
+            format!("{}{}", &name[..1].to_uppercase(), &name[1..]),
+        ];
+        let answers =
+            spellings.iter().cycle().take(9).map(|spelling| stage.login(spelling, "x").status);
+        let answers: Vec<u16> = answers.collect();
+        assert_eq!(
+            answers.iter().filter(|status| **status == 400).count(),
+            4,
+            "{name} {answers:?}"
+        );
+        assert_eq!(answers.last(), Some(&403), "{name} is locked");
+    }
+    assert_eq!(stage.login("BoB", "open sesame").status, 403, "no spelling bypasses the lock");
+    assert!(!stage.server.printed().contains("hunter-canary"));
+}
+
+#[test]
+fn an_unknown_user_takes_the_time_of_a_wrong_password() {
+    let stage = Stage::new();
+    stage.user("bob", &json!({ "password": "open sesame" }));
+    let unlocked = json!({ "user_lockout_config": { "lockout_disable": true } });
+    stage.root.write("sys/auth/userpass/tune", &unlocked).expect(204);
+    let mut times: [Vec<Duration>; 2] = [Vec::new(), Vec::new()];
+    for _ in 0..15 {
+        for (name, times) in ["bob", "eve"].into_iter().zip(&mut times) {
+            let began = Instant::now();
+            stage.login(name, "open barley").expect(400);
+            times.push(began.elapsed());
+        }
+    }
+    let [known, unknown] = times.map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    });
+    println!("median of a known name {known:?}, of an unknown name {unknown:?}");
+    assert!(unknown * 2 > known && known * 2 > unknown, "{known:?} {unknown:?}");
+}
