@@ -240,6 +240,18 @@ fn an_official_component_imports_what_it_uses_and_no_more() {
         ),
         ("cloud-a", "storage", &["ldap", "metrics", "passwords"], clock),
         ("cloud-b", "storage", &["ldap", "metrics", "passwords"], clock),
+        (
+            "userpass",
+            "storage",
+            &["ambient", "cache", "clock", "http", "identity", "ldap", "metrics", "passwords"],
+            &[],
+        ),
+        (
+            "approle",
+            "storage",
+            &["ambient", "cache", "http", "identity", "ldap", "metrics", "passwords"],
+            &[],
+        ),
     ] {
         let component = plugin(name);
         let imported = interfaces(&component, "bulkhead:plugin/");

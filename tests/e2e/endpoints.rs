@@ -6,6 +6,7 @@
 //! `inspected.rs` fails when an endpoint has none. A row's name is its golden file: the path with
 //! its captures' names, and the operation.
 
+mod approle;
 mod auth_token;
 mod canaries;
 mod cloud_a;
@@ -36,6 +37,7 @@ mod sys_policies_password;
 mod sys_quotas_lease_count;
 mod sys_quotas_rate_limit;
 mod sys_remount;
+mod userpass;
 
 use crate::world::{CREATION, World, with};
 use bulkhead_tests::golden::assert_golden;
@@ -48,7 +50,8 @@ use std::time::Duration;
 
 /// One endpoint. A body that is a text names a component of the tests, whose bytes are sent.
 /// `{lease}`, `{token}`, `{accessor}`, `{migration}`, `{reload}`, `{mount}` (accessor of
-/// `auth/token`), `{id}` and `{canonical_id}` in path and body stand for the latest ones given.
+/// `auth/token`), `{id}`, `{canonical_id}` and `{secret_id_accessor}` in path and body stand for
+/// the latest ones given.
 struct Row {
     golden: &'static str,
     path: &'static str,
@@ -94,6 +97,7 @@ struct Latest {
     mount: String,
     id: String,
     canonical_id: String,
+    secret_id_accessor: String,
 }
 
 impl Latest {
@@ -101,6 +105,7 @@ impl Latest {
         let text = text.replace("{lease}", &self.lease).replace("{token}", &self.token);
         let text = text.replace("{accessor}", &self.accessor).replace("{reload}", &self.reload);
         let text = text.replace("{migration}", &self.migration).replace("{mount}", &self.mount);
+        let text = text.replace("{secret_id_accessor}", &self.secret_id_accessor);
         text.replace("{id}", &self.id).replace("{canonical_id}", &self.canonical_id)
     }
 
@@ -114,6 +119,7 @@ impl Latest {
             (&mut self.mount, &body["data"]["token/"]["accessor"]),
             (&mut self.id, &body["data"]["id"]),
             (&mut self.canonical_id, &body["data"]["canonical_id"]),
+            (&mut self.secret_id_accessor, &body["data"]["secret_id_accessor"]),
         ];
         for (slot, found) in texts {
             if let Some(found) = found.as_str().filter(|found| !found.is_empty()) {
@@ -134,6 +140,8 @@ fn all_rows() -> Vec<Row> {
         database::rows(&Value::Null),
         directory::rows(&Value::Null, &[String::new(), String::new()]),
         cloud_b::rows(),
+        userpass::rows(),
+        approle::rows(),
         auth_token::rows(),
         identity_oidc::rows(),
         identity::entities(),
@@ -231,6 +239,16 @@ fn the_database_engine_answers_as_agreed() {
 fn the_auth_method_of_cloud_a_answers_as_agreed() {
     let world = World::empty();
     walk(&world, &cloud_a::rows());
+}
+
+#[test]
+fn the_auth_method_of_users_with_passwords_answers_as_agreed() {
+    walk(&World::empty(), &userpass::rows());
+}
+
+#[test]
+fn the_auth_method_of_machines_with_secret_ids_answers_as_agreed() {
+    walk(&World::empty(), &approle::rows());
 }
 
 #[test]

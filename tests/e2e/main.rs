@@ -4,6 +4,7 @@
 //! be asked of the whole database.
 
 mod ambient;
+mod approle;
 mod audit;
 mod bad_components;
 mod bad_input;

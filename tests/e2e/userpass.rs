@@ -117,3 +117,27 @@ fn an_unknown_user_takes_the_time_of_a_wrong_password() {
     println!("median of a known name {known:?}, of an unknown name {unknown:?}");
     assert!(unknown * 2 > known && known * 2 > unknown, "{known:?} {unknown:?}");
 }
+
+pub(super) fn nonsense_about_users_is_refused_and_stores_nothing() {
+    let stage = Stage::new();
+    for (path, body, status, says) in [
+        ("users/bob", json!({}), 400, "password is required"),
+        ("users/bob", json!({ "password": "" }), 400, "password is empty"),
+        ("users/bob", json!({ "password": ["a"] }), 400, "password"),
+        ("users/bob", json!({ "password": "a".repeat(5_000) }), 400, "at most 4096"),
+        ("users/bob", json!({ "password_hash": "$2a$10$abc" }), 400, "bcrypt"),
+        ("users/bob", json!({ "password": "a", "ttl": "soon" }), 400, "ttl"),
+        ("users/bob", json!({ "password": "a", "token_type": "some" }), 400, "token_type"),
+        ("users/BOB", json!({ "password": "a" }), 400, "lower case"),
+        ("users/b%20b", json!({ "password": "a" }), 404, "no such path"),
+        ("users/bob/password", json!({ "password": "a" }), 400, "there is no user"),
+        ("users/bob/policies", json!({ "policies": "a" }), 400, "there is no user"),
+        ("login/bob", json!({ "password": { "a": 1 } }), 400, "password"),
+        ("login/%0abob", json!({ "password": "a" }), 400, ""),
+    ] {
+        let answer = stage.root.write(&format!("auth/userpass/{path}"), &body);
+        assert_eq!(answer.status, status, "{path} {body}: {answer:?}");
+        assert!(answer.errors().contains(says), "{path} {body}: {answer:?}");
+    }
+    stage.root.list("auth/userpass/users").expect(404);
+}

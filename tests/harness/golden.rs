@@ -87,6 +87,8 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         | "last_renewal_time"
         | "install_time"
         | "creation_time"
+        | "expiration_time"
+        | "last_updated_time"
         | "last_update_time"
         | "last_vault_rotation"
         | "last_service_rotation"

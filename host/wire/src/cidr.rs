@@ -42,6 +42,12 @@ impl Cidr {
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
+
+    /// Returns whether every address of `other` is in the network.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        self.0.contains(&other.0)
+    }
 }
 
 /// Converts IPv4 networks mapped into IPv6: `::ffff:10.0.0.0/104` is `10.0.0.0/8`.
@@ -100,6 +106,15 @@ mod tests {
                 && !holds("0.0.0.0/0", "::1")
                 && holds("0.0.0.0/0", "8.8.8.8")
         );
+    }
+
+    #[test]
+    fn a_network_covers_itself_and_smaller_networks_alone() {
+        let covers = |one, other| Cidr::parse(one).unwrap().covers(&Cidr::parse(other).unwrap());
+        assert!(covers("10.0.0.0/8", "10.1.0.0/16") && covers("10.0.0.0/8", "10.0.0.0/8"));
+        assert!(covers("10.0.0.0/8", "::ffff:10.1.2.3"));
+        assert!(!covers("10.0.0.0/8", "0.0.0.0/0") && !covers("10.0.0.0/8", "11.0.0.0/16"));
+        assert!(!covers("0.0.0.0/0", "2001:db8::/32"));
     }
 
     #[test]

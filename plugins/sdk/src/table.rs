@@ -71,6 +71,13 @@ pub const fn list(path: &'static str, prefix: &'static str) -> Row {
     row
 }
 
+/// Returns a row for LIST with a handler, for names that are stored below no prefix of their own.
+/// The handler answers `keys`, or [`Failure::absent`] if there are none.
+#[must_use]
+pub const fn list_by(path: &'static str, handler: Handler) -> Row {
+    Row::new(Verb::List, path, Some(handler))
+}
+
 impl Row {
     const fn new(verb: Verb, path: &'static str, handler: Option<Handler>) -> Self {
         Self {

@@ -5,8 +5,8 @@
 //! that makes its own world and panics; add a line here, and no `#[test]` there.
 
 use crate::{
-    bad_components, bad_input, foreign_files, full_disk, hostile_callers, hostile_names, mounts,
-    secrecy, targets, tokens, unseal,
+    approle, bad_components, bad_input, foreign_files, full_disk, hostile_callers, hostile_names,
+    mounts, secrecy, targets, tokens, unseal, userpass,
 };
 use std::panic::catch_unwind;
 use std::sync::Mutex;
@@ -50,6 +50,9 @@ bad_input! {
         hostile_names::names_by_a_template_of_the_operators_are_harmless,
         hostile_names::names_stay_harmless_in_every_kind_of_quote,
         hostile_names::hostile_names_of_connections_and_roles_are_no_names;
+    "nonsense about users and roles of logins" =>
+        userpass::nonsense_about_users_is_refused_and_stores_nothing,
+        approle::nonsense_about_roles_is_refused_and_stores_nothing;
     "passwords with quotes" => secrecy::a_root_password_full_of_quotes_works_and_shows_nowhere,
         secrecy::a_refusal_never_shows_what_it_was_given_to_keep;
     "a second process on the directory" =>

@@ -9,7 +9,7 @@ pub(super) fn rows() -> Vec<Row> {
         json!({ "default_lease_ttl": "1h", "audit_non_hmac_request_keys": ["display_name"] });
     vec![
         row("sys-auth.read", "sys/auth", Value::Null, 200),
-        row("sys-auth-path.write", "sys/auth/staff", json!({ "type": "userpass" }), 400),
+        row("sys-auth-path.write", "sys/auth/staff", json!({ "type": "radius" }), 400),
         row("sys-auth-path.read", "sys/auth/token", Value::Null, 200),
         row("sys-auth-path-tune.write", "sys/auth/token/tune", tuned, 204),
         row("sys-auth-path-tune.read", "sys/auth/token/tune", Value::Null, 200),

@@ -1,6 +1,6 @@
 //! The table as the host receives it, and the row of a call.
 
-use super::{Field, Row, delete, list, read, write};
+use super::{Field, Row, delete, list, list_by, read, write};
 use crate::testbed::TestBed;
 use crate::{Answer, Call, Failure, Host, Kind, SecretsEngine};
 use bulkhead_wire::description::{Description, FieldKind, Verb};
@@ -31,6 +31,7 @@ impl SecretsEngine for Shelf {
             .nested(),
         delete("box/{name}", echo).about("Takes a box.").fields(&[NAME]),
         list("box", "box/").about("Lists boxes."),
+        list_by("box/{name}/shelves", echo).about("Lists the shelves of a box.").fields(&[NAME]),
     ];
 }
 
@@ -46,6 +47,13 @@ fn the_description_survives_its_way_as_json() {
     let description: Description = serde_json::from_str(&written).unwrap();
     assert_eq!(description, Shelf::description());
     assert_eq!((description.kind.as_str(), description.schema), ("secrets-engine", 3));
+}
+
+#[test]
+fn a_listing_with_a_handler_is_served_by_the_engine() {
+    let bed = TestBed::<Shelf>::new().unwrap();
+    let listed = bed.list("box/blue/shelves").ok().unwrap().data;
+    assert_eq!((&listed["operation"], &listed["fields"]["name"]), (&json!("list"), &json!("blue")));
 }
 
 #[test]

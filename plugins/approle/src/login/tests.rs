@@ -1,0 +1,114 @@
+//! Tests of `login.rs` on the test bed.
+
+use crate::fixture::Stage;
+use bulkhead_sdk::Kind;
+use serde_json::{Value, json};
+
+#[test]
+fn a_login_carries_the_role_and_the_metadata_of_its_secret_id() {
+    let stage = Stage::new(&json!({"token_policies": "dev", "token_ttl": "1h"}));
+    let fields = json!({"metadata": r#"{"owner": "web", "role_name": "admin"}"#});
+    let secret_id = stage.secret_id("web", &fields);
+    let login = stage.login("web", &secret_id).ok().unwrap();
+    assert_eq!(login.alias, stage.role_id("web"));
+    assert_eq!((login.display_name.as_str(), login.token.token_ttl), ("", 3_600));
+    assert_eq!(login.token.token_policies, ["dev"]);
+    let of = |name: &str| login.metadata.get(name).map(String::as_str);
+    assert_eq!((of("owner"), of("role_name")), (Some("web"), Some("web")), "the role's own name");
+    assert_eq!(login.alias_metadata.len(), 1, "no metadata of a secret id names the identity");
+}
+
+#[test]
+fn all_that_proves_nothing_gets_one_answer() {
+    let stage = Stage::new(&json!({}));
+    let none_yet = stage.log_in(&stage.role_id("web"), &json!("none")).err().unwrap();
+    stage.role("ops", &json!({"secret_id_num_uses": 1}));
+    let of_web = stage.secret_id("web", &json!({"ttl": 60}));
+    let of_ops = stage.secret_id("ops", &json!({}));
+    assert!(stage.login("ops", &of_ops).is_ok());
+    let spent = stage.login("ops", &of_ops).err().unwrap();
+    let of_another = stage.login("ops", &of_web).err().unwrap();
+    let unknown_role = stage.log_in("another", &of_web["secret_id"]).err().unwrap();
+    let unknown = stage.login("web", &json!({"secret_id": "unknown"})).err().unwrap();
+    let missing = stage.login("web", &json!({})).err().unwrap();
+    assert!(stage.login("web", &of_web).is_ok());
+    stage.bed.host.advance(60);
+    let expired = stage.login("web", &of_web).err().unwrap();
+    stage.bed.delete("role/web").ok().unwrap();
+    for refused in [none_yet, spent, of_another, unknown_role, unknown, missing, expired] {
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.message.to_string(), "invalid role or secret ID");
+    }
+}
+
+#[test]
+fn each_use_is_counted_and_the_last_one_removes_the_secret_id() {
+    let stage = Stage::new(&json!({"secret_id_num_uses": 3}));
+    let secret_id = stage.secret_id("web", &json!({}));
+    for left in [2, 1] {
+        assert!(stage.login("web", &secret_id).is_ok());
+        let shown = stage.of_secret("web", "lookup", &secret_id["secret_id"]).ok().unwrap();
+        assert_eq!(shown.data["secret_id_num_uses"], json!(left));
+    }
+    assert!(stage.login("web", &secret_id).is_ok());
+    assert!(stage.login("web", &secret_id).is_err());
+    assert_eq!(stage.accessors("web"), Vec::<String>::new());
+}
+
+#[test]
+fn a_login_from_elsewhere_is_refused_and_spends_no_use() {
+    for (role, fields) in [
+        (json!({"secret_id_bound_cidrs": "10.0.0.0/8"}), json!({"num_uses": 1})),
+        (json!({"token_bound_cidrs": "10.0.0.0/8"}), json!({"num_uses": 1})),
+        (json!({}), json!({"num_uses": 1, "cidr_list": "10.0.0.0/8"})),
+        (json!({}), json!({"num_uses": 1, "token_bound_cidrs": "10.0.0.0/8"})),
+    ] {
+        let mut stage = Stage::new(&role);
+        let secret_id = stage.secret_id("web", &fields);
+        for address in ["192.0.2.1", "::1", "", "10.1.2.3, 192.0.2.1"] {
+            stage.bed.caller.remote_address = address.to_owned();
+            let refused = stage.login("web", &secret_id).err().unwrap();
+            assert_eq!(refused.kind, Kind::PermissionDenied, "{role} {fields} {address}");
+        }
+        stage.bed.caller.remote_address = "::ffff:10.1.2.3".to_owned();
+        assert!(stage.login("web", &secret_id).is_ok(), "{role} {fields}");
+    }
+}
+
+#[test]
+fn the_networks_of_a_secret_id_bind_its_token() {
+    let stage = Stage::new(&json!({"token_bound_cidrs": "10.0.0.0/8"}));
+    let fields = json!({"token_bound_cidrs": "10.1.0.0/16"});
+    let secret_id = stage.secret_id("web", &fields);
+    let login = stage.login("web", &secret_id).ok().unwrap();
+    assert_eq!(login.token.token_bound_cidrs, ["10.1.0.0/16"]);
+    let renewed = stage.bed.renew_login(&login, 0).ok().unwrap();
+    assert_eq!(renewed.token.token_bound_cidrs, ["10.1.0.0/16"]);
+}
+
+#[test]
+fn a_role_without_secret_ids_is_bound_by_networks() {
+    let role = json!({"bind_secret_id": false, "secret_id_bound_cidrs": "10.0.0.0/8"});
+    let mut stage = Stage::new(&role);
+    assert!(stage.log_in(&stage.role_id("web"), &Value::Null).is_ok());
+    assert!(stage.bed.write("role/web/secret-id", &json!({})).is_err());
+    stage.bed.caller.remote_address = "192.0.2.1".to_owned();
+    let refused = stage.log_in(&stage.role_id("web"), &Value::Null).err().unwrap();
+    assert_eq!(refused.kind, Kind::PermissionDenied);
+}
+
+#[test]
+fn a_renewal_reads_the_role_again_and_knows_a_role_of_the_same_name() {
+    let stage = Stage::new(&json!({"token_ttl": 60}));
+    let secret_id = stage.secret_id("web", &json!({"metadata": {"owner": "web"}}));
+    let login = stage.login("web", &secret_id).ok().unwrap();
+    stage.role("web", &json!({"token_ttl": 30}));
+    stage.bed.write("role/web/role-id", &json!({"role_id": "of-web"})).ok().unwrap();
+    let renewed = stage.bed.renew_login(&login, 0).ok().unwrap();
+    assert_eq!((renewed.token.token_ttl, &renewed.metadata), (30, &login.metadata));
+    stage.bed.delete("role/web").ok().unwrap();
+    assert_eq!(stage.bed.renew_login(&login, 0).err().unwrap().kind, Kind::InvalidRequest);
+    stage.role("web", &json!({}));
+    assert_eq!(stage.bed.renew_login(&login, 0).err().unwrap().kind, Kind::InvalidRequest);
+    assert!(stage.login("web", &secret_id).is_err(), "a secret id of the role before");
+}

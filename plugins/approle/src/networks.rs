@@ -1,0 +1,69 @@
+//! Networks that bind secret ids: parsed once, stored in canonical spelling.
+//!
+//! Prevents a secret id, which its role's users may create, from widening the networks of its role.
+
+use bulkhead_sdk::wire::cidr::Cidr;
+use bulkhead_sdk::wire::login as bounds;
+use bulkhead_sdk::{Call, Failure};
+
+/// Reads the networks in a field of the call.
+///
+/// # Errors
+/// Invalid request with the field and the invalid text.
+pub(crate) fn given(call: &Call, name: &str) -> Result<Vec<String>, Failure> {
+    let about = |why: String| Failure::invalid(format!("{name}: {why}"));
+    let parsed = call.list(name).into_iter().map(|text| Cidr::parse(&text).map(String::from));
+    let networks: Vec<String> = parsed.collect::<Result<_, _>>().map_err(about)?;
+    bounds::check_networks(networks.len())
+        .map_err(|what| about(format!("a login would come {what}")))?;
+    Ok(networks)
+}
+
+/// Refuses networks outside of the networks of the role, if the role has any.
+///
+/// # Errors
+/// Invalid request with the field and the network.
+pub(crate) fn check_within(
+    name: &str,
+    networks: &[String],
+    of_role: &[String],
+) -> Result<(), Failure> {
+    if of_role.is_empty() {
+        return Ok(());
+    }
+    let bounds = parsed(of_role)?;
+    for network in parsed(networks)? {
+        if !bounds.iter().any(|bound| bound.covers(&network)) {
+            return Err(Failure::invalid(format!(
+                "{name}: {network} is not within the networks of the role, which are {}",
+                of_role.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an address outside of the networks; no networks admit every address.
+///
+/// # Errors
+/// Permission denied.
+pub(crate) fn admit(networks: &[String], address: &str) -> Result<(), Failure> {
+    if networks.is_empty() {
+        return Ok(());
+    }
+    let networks = parsed(networks)?;
+    let is_within = address
+        .parse()
+        .is_ok_and(|address| networks.iter().any(|network| network.contains(address)));
+    match is_within {
+        true => Ok(()),
+        false => Err(Failure::denied("this login may not come from your address")),
+    }
+}
+
+fn parsed(networks: &[String]) -> Result<Vec<Cidr>, Failure> {
+    let parsed = networks.iter().map(|network| Cidr::parse(network));
+    parsed
+        .collect::<Result<_, _>>()
+        .map_err(|why| Failure::internal(format!("a stored network cannot be read: {why}")))
+}

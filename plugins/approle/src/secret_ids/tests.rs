@@ -1,0 +1,123 @@
+//! Tests of `secret_ids.rs` on the test bed.
+
+use crate::fixture::Stage;
+use bulkhead_sdk::{Host, Kind};
+use serde_json::json;
+
+#[test]
+fn a_secret_id_is_generated_listed_looked_up_and_destroyed() {
+    let stage = Stage::new(&json!({"secret_id_num_uses": 5, "secret_id_ttl": "1h"}));
+    let made = stage.secret_id("web", &json!({"num_uses": 2, "metadata": {"owner": "web"}}));
+    assert_eq!((&made["secret_id_ttl"], &made["secret_id_num_uses"]), (&json!(3_600), &json!(2)));
+    assert_eq!(made.as_object().unwrap().len(), 4);
+    let accessor = &made["secret_id_accessor"];
+    assert_eq!(stage.accessors("web"), [accessor.as_str().unwrap()]);
+    let shown = stage.of_secret("web", "lookup", &made["secret_id"]).ok().unwrap().data;
+    assert_eq!(shown, stage.of_accessor("web", "lookup", accessor).ok().unwrap().data);
+    assert_eq!(shown["metadata"], json!({"owner": "web"}));
+    assert_eq!((&shown["cidr_list"], &shown["token_bound_cidrs"]), (&json!([]), &json!([])));
+    for name in ["creation_time", "last_updated_time", "expiration_time"] {
+        assert!(shown[name].as_str().unwrap().ends_with('Z'), "{name}");
+    }
+    assert!(!shown.contains_key("secret_id"));
+    stage.of_secret("web", "destroy", &made["secret_id"]).ok().unwrap();
+    assert!(stage.accessors("web").is_empty() && stage.login("web", &made).is_err());
+    let other = stage.secret_id("web", &json!({}));
+    stage.of_accessor("web", "destroy", &other["secret_id_accessor"]).ok().unwrap();
+    assert!(stage.accessors("web").is_empty() && stage.login("web", &other).is_err());
+}
+
+#[test]
+fn nothing_of_a_secret_id_is_stored_but_a_keyed_hash() {
+    let stage = Stage::new(&json!({}));
+    let made = stage.secret_id("web", &json!({}));
+    let secret_id = made["secret_id"].as_str().unwrap();
+    let mut after = String::new();
+    while let Some(key) = stage.bed.host.storage().keys("", &after, 1).unwrap().pop() {
+        let value = stage.bed.host.storage().get_bytes(&key).unwrap().unwrap();
+        let value = String::from_utf8(value).unwrap();
+        assert!(!key.contains(secret_id) && !value.contains(secret_id), "{key}");
+        after = key;
+    }
+    assert!(!after.is_empty());
+}
+
+#[test]
+fn no_role_reaches_a_secret_id_of_another_role() {
+    let stage = Stage::new(&json!({}));
+    stage.role("ops", &json!({}));
+    let of_ops = stage.secret_id("ops", &json!({}));
+    let (secret_id, accessor) = (&of_ops["secret_id"], &of_ops["secret_id_accessor"]);
+    assert!(stage.of_secret("web", "lookup", secret_id).ok().unwrap().data.is_empty());
+    stage.of_secret("web", "destroy", secret_id).ok().unwrap();
+    for act in ["lookup", "destroy"] {
+        let text = accessor.as_str().unwrap();
+        for accessor in
+            [text.to_owned(), format!("../ops/{text}"), format!("{text}/"), "..".to_owned()]
+        {
+            let refused = stage.of_accessor("web", act, &json!(accessor)).err().unwrap();
+            assert_eq!(refused.kind, Kind::NotFound, "{act} {accessor}");
+        }
+    }
+    assert!(stage.login("ops", &of_ops).is_ok(), "nothing was removed");
+    assert_eq!(stage.accessors("ops").len(), 1);
+}
+
+#[test]
+fn a_secret_id_stays_within_its_role() {
+    let stage = Stage::new(&json!({
+        "secret_id_num_uses": 5, "secret_id_ttl": 60, "secret_id_bound_cidrs": "10.0.0.0/8",
+        "token_bound_cidrs": "10.0.0.0/8",
+    }));
+    for (fields, says) in [
+        (json!({"num_uses": 6}), "num_uses cannot be 6: the role's secret_id_num_uses is 5"),
+        (json!({"num_uses": 0}), "num_uses cannot be 0"),
+        (json!({"num_uses": -1}), "num_uses cannot be -1"),
+        (json!({"ttl": 61}), "ttl cannot be 61"),
+        (json!({"ttl": 0}), "ttl cannot be 0"),
+        (json!({"cidr_list": "0.0.0.0/0"}), "cidr_list: 0.0.0.0/0 is not within"),
+        (json!({"cidr_list": "10.0.0.0/8,11.0.0.0/8"}), "cidr_list: 11.0.0.0/8 is not within"),
+        (json!({"token_bound_cidrs": "::/0"}), "token_bound_cidrs: ::/0 is not within"),
+        (json!({"cidr_list": "none"}), "cidr_list: error parsing address"),
+        (json!({"metadata": "{"}), "metadata is no set of texts"),
+        (json!({"metadata": {"": "x"}}), "metadata"),
+    ] {
+        let refused = stage.bed.write("role/web/secret-id", &fields).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest, "{fields}");
+        assert!(refused.message.contains(says), "{fields}: {}", refused.message);
+    }
+    assert!(stage.accessors("web").is_empty());
+    let made = stage.secret_id("web", &json!({"cidr_list": ["10.1.0.0/16"], "ttl": 30}));
+    assert!(stage.login("web", &made).is_ok());
+    let unknown = stage.bed.write("role/none/secret-id", &json!({})).err().unwrap();
+    assert_eq!(unknown.kind, Kind::NotFound);
+}
+
+#[test]
+fn a_lifetime_ends_at_the_mounts_maximum() {
+    let mut stage = Stage::new(&json!({}));
+    stage.bed.mount.max_ttl = 100;
+    let made = stage.bed.write("role/web/secret-id", &json!({"ttl": 200})).ok().unwrap();
+    assert_eq!(made.data["secret_id_ttl"], json!(100));
+    assert_eq!(made.warnings.len(), 1, "{:?}", made.warnings);
+}
+
+#[test]
+fn a_chosen_secret_id_is_long_and_new() {
+    let stage = Stage::new(&json!({}));
+    let add = |secret_id: &str, ttl: u64| {
+        let fields = json!({"secret_id": secret_id, "ttl": ttl});
+        stage.bed.write("role/web/custom-secret-id", &fields)
+    };
+    for secret_id in ["", "short", &"x".repeat(5_000)] {
+        assert_eq!(add(secret_id, 0).err().unwrap().kind, Kind::InvalidRequest);
+    }
+    let made = add("a-secret-id-of-our-own", 60).ok().unwrap();
+    assert_eq!(made.data["secret_id"], "a-secret-id-of-our-own");
+    assert!(made.warnings.is_empty());
+    assert!(add("a-secret-id-of-our-own", 60).err().unwrap().message.contains("already"));
+    stage.bed.host.advance(60);
+    add("a-secret-id-of-our-own", 60).ok().unwrap();
+    assert_eq!(stage.accessors("web").len(), 1, "the accessor of the expired one is gone");
+    assert_eq!(add("testsecretid", 0).ok().unwrap().warnings.len(), 1);
+}

@@ -1,0 +1,63 @@
+//! Tests of `tidy.rs` on the test bed.
+
+use crate::fixture::Stage;
+use bulkhead_sdk::Host;
+use serde_json::json;
+
+fn keys(stage: &Stage, prefix: &str) -> usize {
+    stage.bed.host.storage().keys(prefix, "", 1_000).unwrap().len()
+}
+
+/// Runs a timer until it is not set again, as the host does.
+fn run(stage: &Stage, key: &str) {
+    let runs = (0..100).take_while(|_| stage.bed.wake(key, 1).is_ok()).count();
+    assert!((1..100).contains(&runs), "{key} ran {runs} times");
+}
+
+#[test]
+fn a_secret_id_is_removed_at_its_end_and_not_before() {
+    let stage = Stage::new(&json!({}));
+    stage.secret_id("web", &json!({"ttl": 60}));
+    let hash = stage.bed.host.storage().keys("secret/", "", 1).unwrap().remove(0);
+    let key = format!("end/{hash}");
+    assert!(stage.bed.host.timer(&key).is_some());
+    stage.bed.wake(&key, 1).unwrap();
+    assert_eq!(keys(&stage, "secret/"), 1, "too early");
+    stage.secret_id("web", &json!({"ttl": 60}));
+    stage.bed.host.advance(60);
+    let hash = stage.bed.host.storage().keys("secret/", "", 2).unwrap();
+    let left = hash.iter().find(|hash| stage.bed.host.timer(&format!("end/{hash}")).is_some());
+    stage.bed.wake(&format!("end/{}", left.unwrap()), 1).unwrap();
+    assert_eq!((keys(&stage, "secret/"), keys(&stage, "accessor/")), (1, 1));
+    assert!(stage.bed.wake("another", 1).is_err());
+}
+
+#[test]
+fn tidy_removes_what_has_expired_and_nothing_else() {
+    let stage = Stage::new(&json!({}));
+    let valid = stage.secret_id("web", &json!({}));
+    let longer = stage.secret_id("web", &json!({"ttl": 120}));
+    (0..3).for_each(|_| drop(stage.secret_id("web", &json!({"ttl": 60}))));
+    stage.bed.host.advance(60);
+    let started = stage.bed.write("tidy/secret-id", &json!({})).ok().unwrap();
+    assert_eq!(started.warnings.len(), 1);
+    run(&stage, "tidy-expired/");
+    run(&stage, "tidy-dangling/");
+    assert_eq!((keys(&stage, "secret/"), keys(&stage, "accessor/")), (2, 2));
+    assert!(stage.login("web", &valid).is_ok() && stage.login("web", &longer).is_ok());
+}
+
+#[test]
+fn the_secret_ids_of_a_removed_role_are_removed_page_by_page() {
+    let stage = Stage::new(&json!({}));
+    stage.role("ops", &json!({}));
+    let of_ops = stage.secret_id("ops", &json!({}));
+    (0..250).for_each(|_| drop(stage.secret_id("web", &json!({"ttl": 60}))));
+    let id = stage.bed.host.stored("role/web").unwrap()["id"].as_str().unwrap().to_owned();
+    stage.bed.delete("role/web").ok().unwrap();
+    stage.role("web", &json!({}));
+    let of_new = stage.secret_id("web", &json!({}));
+    run(&stage, &format!("removal/{id}"));
+    assert_eq!((keys(&stage, "secret/"), keys(&stage, "accessor/")), (2, 2));
+    assert!(stage.login("ops", &of_ops).is_ok() && stage.login("web", &of_new).is_ok());
+}

@@ -1,0 +1,164 @@
+//! Machines with role ids and secret ids log in to the binary that ships, with the requests of
+//! published clients.
+
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Answer, Bulkhead, Client};
+use serde_json::{Value, json};
+use std::thread;
+use std::time::Duration;
+
+/// A server in dev mode, which mounts the method at `auth/approle`, with the role `web`.
+struct Stage {
+    server: Bulkhead,
+    root: Client,
+    role_id: String,
+}
+
+impl Stage {
+    fn new(role: &Value) -> Self {
+        let server = Bulkhead::start();
+        let root = server.root();
+        root.write("auth/approle/role/web", role).expect(204);
+        let shown = root.read("auth/approle/role/web/role-id").expect(200);
+        let role_id = shown.text("role_id").to_owned();
+        Self { server, root, role_id }
+    }
+
+    fn secret_id(&self, fields: &Value) -> Answer {
+        self.root.write("auth/approle/role/web/secret-id", fields).expect(200)
+    }
+
+    fn login(&self, secret_id: &str) -> Answer {
+        log_in(&self.server.client(None), &self.role_id, secret_id)
+    }
+}
+
+fn log_in(stranger: &Client, role_id: &str, secret_id: &str) -> Answer {
+    let body = json!({ "role_id": role_id, "secret_id": secret_id });
+    stranger.write("auth/approle/login", &body)
+}
+
+#[test]
+fn a_machine_logs_in_and_its_token_follows_the_role() {
+    let stage = Stage::new(&json!({ "token_policies": "dev", "token_ttl": "1h" }));
+    let made = stage.secret_id(&json!({ "metadata": r#"{"owner": "web-canary"}"# }));
+    let login = stage.login(made.text("secret_id")).expect(200);
+    let auth = &login.body["auth"];
+    assert_eq!(auth["policies"], json!(["default", "dev"]));
+    assert_eq!(auth["metadata"], json!({ "owner": "web-canary", "role_name": "web" }));
+    let machine = stage.server.client(auth["client_token"].as_str());
+    let shown = machine.read("auth/token/lookup-self").expect(200).body["data"].clone();
+    assert_eq!(
+        (&shown["display_name"], &shown["path"]),
+        (&json!("approle"), &json!("auth/approle/login"))
+    );
+    machine.write("auth/token/renew-self", &json!({})).expect(200);
+    stage.root.write("auth/approle/role/web/policies", &json!({ "policies": "ops" })).expect(204);
+    machine.write("auth/token/renew-self", &json!({})).expect(400);
+    stage.root.delete("auth/approle/role/web").expect(204);
+    machine.write("auth/token/renew-self", &json!({})).expect(400);
+    assert_eq!(
+        stage.login(made.text("secret_id")).expect(400).errors(),
+        "invalid role or secret ID"
+    );
+    let audit = std::fs::read_to_string(stage.server.data().join("audit.log"));
+    let audit = audit.expect("dev mode audits to its folder");
+    assert!(audit.contains("auth/approle/login") && !audit.contains(made.text("secret_id")));
+}
+
+#[test]
+fn fifty_logins_at_once_with_ten_uses_are_ten() {
+    let stage = Stage::new(&json!({ "secret_id_num_uses": 10 }));
+    let made = stage.secret_id(&json!({}));
+    let secret_id = made.text("secret_id");
+    let login = || stage.login(secret_id);
+    let answers: Vec<Answer> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..50).map(|_| scope.spawn(login)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let (served, refused): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|answer| answer.status == 200);
+    assert_eq!(served.len(), 10);
+    refused.into_iter().for_each(|refused| drop(refused.expect(400)));
+    stage.root.list("auth/approle/role/web/secret-id").expect(404);
+}
+
+#[test]
+fn an_expired_secret_id_is_refused_and_removed_by_itself() {
+    let stage = Stage::new(&json!({ "secret_id_ttl": 1 }));
+    let made = stage.secret_id(&json!({}));
+    let listed = || stage.root.list("auth/approle/role/web/secret-id").status;
+    until_true("the secret id is removed", Duration::from_secs(30), || listed() == 404);
+    stage.login(made.text("secret_id")).expect(400);
+    let accessor = json!({ "secret_id_accessor": made.text("secret_id_accessor") });
+    let path = "auth/approle/role/web/secret-id-accessor/lookup";
+    stage.root.write(path, &accessor).expect(404);
+}
+
+#[test]
+fn no_role_reads_or_removes_a_secret_id_of_another_role() {
+    let stage = Stage::new(&json!({}));
+    stage.root.write("auth/approle/role/ops", &json!({})).expect(204);
+    let made = stage.secret_id(&json!({}));
+    let accessor = json!({ "secret_id_accessor": made.text("secret_id_accessor") });
+    let secret_id = json!({ "secret_id": made.text("secret_id") });
+    for act in ["lookup", "destroy"] {
+        let by = |how| format!("auth/approle/role/ops/{how}/{act}");
+        stage.root.write(&by("secret-id-accessor"), &accessor).expect(404);
+        stage.root.write(&by("secret-id"), &secret_id).expect(204);
+    }
+    stage.login(made.text("secret_id")).expect(200);
+    let path = "auth/approle/role/web/secret-id-accessor/destroy";
+    stage.root.write(path, &accessor).expect(204);
+    stage.login(made.text("secret_id")).expect(400);
+}
+
+#[test]
+fn a_secret_id_of_other_networks_lets_nobody_in() {
+    let stage = Stage::new(&json!({}));
+    let elsewhere = stage.secret_id(&json!({ "cidr_list": ["192.0.2.0/24"], "num_uses": 1 }));
+    stage.login(elsewhere.text("secret_id")).expect(403);
+    let here = stage.secret_id(&json!({ "cidr_list": ["127.0.0.0/8", "::1"], "num_uses": 1 }));
+    stage.login(here.text("secret_id")).expect(200);
+    stage.login(here.text("secret_id")).expect(400);
+}
+
+#[test]
+fn guesses_lock_no_role_out() {
+    let stage = Stage::new(&json!({}));
+    let made = stage.secret_id(&json!({}));
+    let guess = |_| stage.login("9b0f2a70-0000-4000-8000-000000000000").status;
+    assert_eq!((0..8).map(guess).collect::<Vec<_>>(), [400; 8]);
+    stage.login(made.text("secret_id")).expect(200);
+}
+
+pub(super) fn nonsense_about_roles_is_refused_and_stores_nothing() {
+    let stage = Stage::new(&json!({ "secret_id_num_uses": 2, "secret_id_ttl": 60 }));
+    let before = stage.root.read("auth/approle/role/web").expect(200).body["data"].clone();
+    for (path, body, status, says) in [
+        ("role/bad", json!({ "bind_secret_id": false }), 400, "at least one constraint"),
+        ("role/bad", json!({ "secret_id_bound_cidrs": "here" }), 400, "secret_id_bound_cidrs"),
+        ("role/bad", json!({ "secret_id_num_uses": "many" }), 400, "secret_id_num_uses"),
+        ("role/bad", json!({ "role_id": stage.role_id }), 400, "in use by another role"),
+        ("role/WEB", json!({ "token_ttl": 1 }), 400, "lower case"),
+        ("role/web", json!({ "local_secret_ids": true }), 400, "when the role is created"),
+        ("role/web/secret-id", json!({ "num_uses": 3 }), 400, "num_uses cannot be 3"),
+        ("role/web/secret-id", json!({ "ttl": 0 }), 400, "ttl cannot be 0"),
+        ("role/web/secret-id", json!({ "metadata": [1] }), 400, "metadata"),
+        ("role/web/secret-id", json!({ "cidr_list": "10.0.0.0/33" }), 400, "cidr_list"),
+        ("role/web/custom-secret-id", json!({ "secret_id": "short" }), 400, "5 bytes"),
+        ("role/none/secret-id", json!({}), 404, "there is no role"),
+        ("role/web/secret-id/lookup", json!({}), 400, "secret_id is required"),
+        ("login", json!({}), 400, "role_id is required"),
+        ("login", json!({ "role_id": [["a"]] }), 400, "role_id"),
+        ("login", json!({ "role_id": stage.role_id }), 400, "invalid role or secret ID"),
+        ("login", json!({ "role_id": "../web", "secret_id": "a" }), 400, "invalid role"),
+    ] {
+        let answer = stage.root.write(&format!("auth/approle/{path}"), &body);
+        assert_eq!(answer.status, status, "{path} {body}: {answer:?}");
+        assert!(answer.errors().contains(says), "{path} {body}: {answer:?}");
+    }
+    assert_eq!(stage.root.list("auth/approle/role").body["data"]["keys"], json!(["web"]));
+    assert_eq!(stage.root.read("auth/approle/role/web").body["data"], before);
+    stage.root.list("auth/approle/role/web/secret-id").expect(404);
+}
