@@ -164,7 +164,7 @@ fn secrets_enable_and_tune_choose_the_version_of_a_mount() {
     root.write("sys/mounts/third/tune", &tuned).expect(204);
     assert_eq!(running(&root, "third"), "0.2.0");
     let shown = root.read("sys/mounts/third/tune").expect(200);
-    assert_eq!(shown.text("plugin_version"), "0.2.0");
+    assert_eq!(shown.text("plugin_version"), "v0.2.0", "as written");
     // As the documents of the command line tell the operator to go on.
     let reload = json!({ "plugin": "notes", "mounts": null, "scope": "" });
     put(&root, "sys/plugins/reload/backend", &reload).expect(200);
@@ -180,7 +180,7 @@ fn write_read_and_delete_keep_the_pins_that_a_reload_applies() {
     let all = root.read("sys/plugins/pins").expect(200);
     let pins = all.body["data"]["pinned_versions"].as_array().expect("a list");
     assert_eq!(pins.len(), 1);
-    for (name, value) in [("type", "secret"), ("name", "notes"), ("version", "0.1.0")] {
+    for (name, value) in [("type", "secret"), ("name", "notes"), ("version", "v0.1.0")] {
         assert_eq!(pins[0][name], json!(value));
         assert_eq!(root.read(PIN).expect(200).text(name), value);
     }

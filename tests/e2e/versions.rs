@@ -30,7 +30,7 @@ fn two_probes() -> World {
     let world = World::empty();
     world.root.upload(PROBE, &guest("probe")).expect(204);
     world.root.upload(PROBE, &in_version("probe", "2.0.0")).expect(204);
-    enable(&world.root, "probe", "v1.0.0");
+    enable(&world.root, "probe", "1.0.0");
     world
 }
 
@@ -76,7 +76,7 @@ fn a_mount_that_is_swapped_keeps_its_data_its_leases_and_its_timers() {
         root.read("third/note/later").status == 200
     });
     swap(root, "v1.0.0").expect(204);
-    assert_eq!(versions(root), both("1.0.0"));
+    assert_eq!(versions(root), ("v1.0.0".to_owned(), "1.0.0".to_owned()), "as written");
     assert_eq!(note(root, "visits"), json!(2));
 }
 
@@ -290,9 +290,9 @@ fn a_pin_decides_for_every_mount_that_does_not_override_the_pin() {
     let root = &world.root;
     let pinned = json!({ "version": "v1.0.0" });
     root.write(PIN, &pinned).expect(204);
-    assert_eq!(root.read(PIN).expect(200).text("version"), "1.0.0");
+    assert_eq!(root.read(PIN).expect(200).text("version"), "v1.0.0", "as written");
     let all = root.read("sys/plugins/pins").expect(200);
-    let expected = json!([{ "name": "probe", "type": "secret", "version": "1.0.0" }]);
+    let expected = json!([{ "name": "probe", "type": "secret", "version": "v1.0.0" }]);
     assert_eq!(all.body["data"]["pinned_versions"], expected);
 
     let mount = |path: &str, config: Value| {

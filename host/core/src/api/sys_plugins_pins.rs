@@ -59,14 +59,15 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 fn shown(pin: &Pin) -> Value {
-    json!({ "name": pin.name, "type": pin.kind.word(), "version": pin.version })
+    json!({ "name": pin.name, "type": pin.kind.word(), "version": pin.shown_version() })
 }
 
 /// `POST sys/plugins/pins/:type/:name`.
 async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let (kind, name) = (plugin_type(fields)?, fields.text("name"));
-    let version = fields.text("version").trim_start_matches('v');
+    let written = fields.text("version");
+    let version = written.trim_start_matches('v');
     let versions = core.catalog.versions(kind, name);
     let numbers: Vec<&str> = versions.iter().map(|plugin| plugin.version.as_str()).collect();
     if numbers.is_empty() {
@@ -96,7 +97,8 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
             kind.title()
         )));
     }
-    let pin = Pin { kind, name: name.to_owned(), version: version.to_owned() };
+    let [name, version, written] = [name, version, written].map(str::to_owned);
+    let pin = Pin { kind, name, version, written };
     assert_registered(unit, &pin).await?;
     pin.put(unit)?;
     Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::Catalog(Change::Pinned(pin))))

@@ -37,8 +37,7 @@ impl Catalog {
 
     /// Lets a committed pin hold for later choices.
     pub(crate) fn set_pin(&self, pin: &Pin) {
-        let Pin { kind, name, version } = pin.clone();
-        sync::write(&self.pins.0).insert((kind, name), version);
+        sync::write(&self.pins.0).insert((pin.kind, pin.name.clone()), pin.clone());
     }
 
     /// Forgets a pin after the deletion of its row was committed.
@@ -48,17 +47,13 @@ impl Catalog {
 
     /// Returns every pin, in the order of types and names.
     pub(crate) fn pins(&self) -> Vec<Pin> {
-        let pin = |((kind, name), version): (&(PluginType, String), &String)| Pin {
-            kind: *kind,
-            name: name.clone(),
-            version: version.clone(),
-        };
-        sync::read(&self.pins.0).iter().map(pin).collect()
+        sync::read(&self.pins.0).values().cloned().collect()
     }
 
-    /// Returns the pinned version of a plugin.
+    /// Returns the number of the pinned version of a plugin.
     pub(crate) fn pinned(&self, kind: PluginType, name: &str) -> Option<String> {
-        sync::read(&self.pins.0).get(&(kind, name.to_owned())).cloned()
+        let pins = sync::read(&self.pins.0);
+        pins.get(&(kind, name.to_owned())).map(|pin| pin.version.clone())
     }
 
     /// Returns the version of a secrets engine or auth method that a mount gets: the pinned
@@ -74,6 +69,19 @@ impl Catalog {
         name: &str,
         choice: VersionChoice<'_>,
     ) -> Result<Arc<EnginePlugin>, Failure> {
+        self.select(kind, name, &self.wanted(kind, name, choice)?)
+    }
+
+    /// Returns the number of the version that pin and operator want; empty for the newest version.
+    ///
+    /// # Errors
+    /// 400 for a version other than the pinned version, and for an override without a version.
+    pub(super) fn wanted(
+        &self,
+        kind: PluginType,
+        name: &str,
+        choice: VersionChoice<'_>,
+    ) -> Result<String, Failure> {
         let VersionChoice { asked, overrides_pin } = choice;
         let pinned = self.pinned(kind, name);
         let Some(pinned) = pinned.filter(|_| !overrides_pin) else {
@@ -82,11 +90,11 @@ impl Catalog {
                     "override_pinned_version needs a version: give plugin_version as well",
                 ));
             }
-            return self.select(kind, name, asked);
+            return Ok(asked.to_owned());
         };
         let number = asked.trim_start_matches('v');
         if number.is_empty() || number == pinned {
-            return self.select(kind, name, &pinned);
+            return Ok(pinned);
         }
         Err(Failure::invalid(format!(
             "plugin_version {} is refused because version {pinned} of {name} is pinned: leave \

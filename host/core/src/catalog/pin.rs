@@ -21,12 +21,23 @@ pub(crate) struct Pin {
     #[serde(rename = "type")]
     pub(crate) kind: PluginType,
     pub(crate) name: String,
+    /// Number of the version.
     pub(crate) version: String,
+    /// The version as the operator wrote the version, perhaps with a leading `v`. Empty in pins of
+    /// earlier releases.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) written: String,
 }
 
 stored!(Pin, "pin", reads_stored_pins);
 
 impl Pin {
+    /// Returns the version for an operator, who must read back what the operator wrote: a client
+    /// that declares `v1.2.0` would otherwise change the pin again and again.
+    pub(crate) fn shown_version(&self) -> &str {
+        if self.written.is_empty() { &self.version } else { &self.written }
+    }
+
     /// Writes the pin into the unit.
     pub(crate) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
         unit.put(address(self.kind, &self.name), self.to_bytes()?, Index::default());
@@ -59,7 +70,7 @@ fn address(kind: PluginType, name: &str) -> Address {
 
 /// The pins in memory, by type and name of the plugin.
 #[derive(Default)]
-pub(super) struct Pins(pub(super) RwLock<BTreeMap<(PluginType, String), String>>);
+pub(super) struct Pins(pub(super) RwLock<BTreeMap<(PluginType, String), Pin>>);
 
 /// The version of a plugin that an operator asks for.
 #[derive(Clone, Copy, Default)]

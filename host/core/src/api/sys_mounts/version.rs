@@ -90,8 +90,8 @@ fn probation_of(values: &Map<String, Value>) -> Result<Option<u64>, Failure> {
     given.map_err(|why| Failure::invalid(format!("plugin_probation: {why}")))
 }
 
-/// Returns the version that `values` ask for, if they ask for a version. The version of a plugin of
-/// this binary is stored as none, because that version changes with the binary.
+/// Returns the version that `values` ask for, as written, if they ask for a version. The version of
+/// a plugin of this binary is stored as none, because that version changes with the binary.
 ///
 /// # Errors
 /// 400 for a plugin other than the plugin of the mount, and for a version other than the version of
@@ -120,5 +120,5 @@ fn plugin_version_of(
              that, or leave it out"
         )));
     }
-    Ok(Some(if running.is_official { String::new() } else { number.to_owned() }))
+    Ok(Some(if running.is_official { String::new() } else { version.to_owned() }))
 }
