@@ -212,27 +212,21 @@ async fn deregister(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(follow(change).with_warnings(warning))
 }
 
-/// Returns the version that a removal means, or `None` if the plugin is not in the catalog.
+/// Returns the version that a removal means, or `None` if the catalog has no such version.
 ///
 /// # Errors
-/// 400 if the version is not in the catalog, or if the request names no version of several.
+/// 400 if the request names no version of several.
 fn version_to_remove(versions: &[Listed], fields: Fields<'_>) -> Result<Option<String>, Failure> {
     let asked = fields.text("version").trim_start_matches('v');
     let numbers: Vec<&str> = versions.iter().map(|plugin| plugin.version.as_str()).collect();
-    let name = fields.text("name");
     match numbers.as_slice() {
-        [] => Ok(None),
         [one] if asked.is_empty() => Ok(Some((*one).to_owned())),
-        all if all.contains(&asked) => Ok(Some(asked.to_owned())),
-        all if asked.is_empty() => Err(Failure::invalid(format!(
-            "{name} has several versions: {}; give version",
-            all.join(", ")
+        [_, _, ..] if asked.is_empty() => Err(Failure::invalid(format!(
+            "{} has several versions: {}; give version",
+            fields.text("name"),
+            numbers.join(", ")
         ))),
-        all => Err(Failure::invalid(format!(
-            "{name} has no version {}; there is {}",
-            quoted(asked),
-            all.join(", ")
-        ))),
+        all => Ok(all.contains(&asked).then(|| asked.to_owned())),
     }
 }
 
