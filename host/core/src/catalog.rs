@@ -9,6 +9,8 @@
 mod builds;
 mod bytes;
 mod choice;
+mod connection;
+mod databases;
 mod entry;
 mod folder;
 mod image_layout;
@@ -29,7 +31,8 @@ mod table;
 mod uploaded;
 mod versions;
 
-pub(crate) use entry::{PluginType, address};
+pub(crate) use connection::{MountConnection, connections_of, forget_connections};
+pub(crate) use entry::{PluginType, address, is_last_version};
 pub(crate) use listing::Listed;
 pub(crate) use loading::Compilation;
 pub use official::Official;

@@ -2,29 +2,30 @@
 
 mod background;
 mod migration_step;
+mod used_databases;
 
 use crate::background::guards::{self, Guards};
-use crate::catalog::Plugin;
+use crate::catalog::{MountConnection, Plugin};
 use crate::core::Core;
 use crate::identity::{self, Viewer};
 use crate::leases::{self, LeaseContext, Reserved};
 use crate::mounts::Mount;
-use crate::oidc::Holder;
 use crate::passwords;
 use crate::tokens::Caller;
 use async_trait::async_trait;
 use bulkhead_sandbox::{
-    DatabasePlugin, Entity, Guard, HostServices, IdentityToken, Level, Reservation,
+    ConnectionChoice, DatabasePlugin, Entity, Guard, HostServices, IdentityToken, Level,
+    Reservation,
 };
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::sync;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) use background::BackgroundServices;
 use migration_step::MigrationStep;
+use used_databases::UsedDatabases;
 
 /// Maximum length of a reservation's tag, in bytes.
 const LONGEST_TAG: usize = 256;
@@ -48,9 +49,7 @@ pub(crate) struct CallServices {
     /// Store time before which no timer of the call is due.
     earliest_wake: u64,
     reserved: Mutex<Vec<Reserved>>,
-    /// The database plugins that the call used, by requested name and version. The call keeps using
-    /// the same plugin, even if another version is registered meanwhile.
-    plugins: Mutex<BTreeMap<(String, String), Arc<DatabasePlugin>>>,
+    databases: UsedDatabases,
     guards: Guards,
     /// `None` for a call that is not a migration.
     migration: Option<MigrationStep>,
@@ -88,7 +87,7 @@ impl CallServices {
             entity_id: entity_id.to_owned(),
             earliest_wake: 0,
             reserved: Mutex::default(),
-            plugins: Mutex::default(),
+            databases: UsedDatabases::default(),
             guards: Guards::default(),
             migration: None,
         }
@@ -100,16 +99,14 @@ impl CallServices {
         format!("{}/{lane}", self.mount.record.uuid)
     }
 
-    /// Returns the own names of the database plugins that the call used.
-    fn reached_plugins(&self) -> BTreeSet<String> {
-        let plugins = sync::lock(&self.plugins);
-        plugins.values().map(|plugin| plugin.identity().name.clone()).collect()
+    fn connection(&self, name: &str) -> MountConnection {
+        MountConnection { mount: self.mount.record.uuid.clone(), name: name.to_owned() }
     }
 
     /// Takes the reservations at the end of the call.
     pub(crate) fn take_reserved(&self) -> Vec<Reserved> {
         let mut reserved = std::mem::take(&mut *sync::lock(&self.reserved));
-        let plugins = self.reached_plugins();
+        let plugins = self.databases.names();
         reserved.iter_mut().for_each(|one| one.note_plugins(&plugins));
         reserved
     }
@@ -132,7 +129,7 @@ impl HostServices for CallServices {
     }
 
     async fn identity_token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure> {
-        let signed = self.core.oidc.plugin_token(holder(&self.mount), audience, ttl).await?;
+        let signed = self.core.oidc.plugin_token(self.mount.token_holder(), audience, ttl).await?;
         Ok(IdentityToken { token: signed.token, expires: signed.expires.saturating_mul(1_000) })
     }
 
@@ -147,13 +144,31 @@ impl HostServices for CallServices {
     }
 
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
-        let asked = (name.to_owned(), version.to_owned());
-        if let Some(found) = sync::lock(&self.plugins).get(&asked) {
-            return Ok(Arc::clone(found));
-        }
-        let plugin = self.core.catalog.database_plugin(name, version)?;
-        sync::lock(&self.plugins).insert(asked, Arc::clone(&plugin));
-        Ok(plugin)
+        self.databases.named(&self.core.catalog, name, version)
+    }
+
+    async fn serving_plugin(
+        &self,
+        connection: &str,
+        name: &str,
+        version: &str,
+    ) -> Result<Arc<DatabasePlugin>, Failure> {
+        self.databases.serving(&self.core, self.connection(connection), (name, version)).await
+    }
+
+    async fn choose_plugin(
+        &self,
+        unit: &mut Unit,
+        connection: &str,
+        choice: ConnectionChoice<'_>,
+    ) -> Result<Arc<DatabasePlugin>, Failure> {
+        let connection = self.connection(connection);
+        let plugin = self.core.catalog.choose_for_connection(unit, &connection, choice).await?;
+        Ok(self.databases.note_chosen(connection, plugin))
+    }
+
+    fn release_plugin(&self, unit: &mut Unit, connection: &str) {
+        self.connection(connection).release(unit);
     }
 
     async fn load_database_plugin(&self, plugin: &Arc<DatabasePlugin>) -> Result<(), Failure> {
@@ -190,7 +205,7 @@ impl HostServices for CallServices {
             caller: &path.caller,
             deadline: path.deadline,
         };
-        let plugins = self.reached_plugins();
+        let plugins = self.databases.names();
         let one = leases::reserve(&context, &self.core.claims, unit, asked, plugins)?;
         let handle = one.handle().to_owned();
         reserved.push(one);
@@ -207,7 +222,7 @@ impl HostServices for CallServices {
         if !leases::is_reserved(unit, &found.ok_or_else(no_reservation)?).await? {
             return Err(leases::ended_meanwhile());
         }
-        let plugins = self.reached_plugins();
+        let plugins = self.databases.names();
         let mut reserved = sync::lock(&self.reserved);
         let one = reserved.iter_mut().find(is_ours).ok_or_else(no_reservation)?;
         one.note_plugins(&plugins);
@@ -269,19 +284,6 @@ impl HostServices for CallServices {
         let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let pairs: Vec<(&str, String)> = own.into_iter().chain(pairs).collect();
         self.core.log.line(level.word(), event, &pairs);
-    }
-}
-
-/// Returns the mount as identity tokens describe it.
-fn holder(mount: &Mount) -> Holder<'_> {
-    let record = &mount.record;
-    Holder {
-        accessor: &record.accessor,
-        path: record.path.listed(),
-        is_auth: record.path.is_auth(),
-        is_local: record.marks.local,
-        plugin: (&record.kind, &mount.plugin.engine.identity().version),
-        key: &record.settings.identity_token_key,
     }
 }
 

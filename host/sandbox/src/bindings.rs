@@ -36,6 +36,8 @@ pub(crate) mod secrets_engine {
             "bulkhead:plugin/cache.get-or-lead": async | trappable,
             "bulkhead:plugin/database.resolve": trappable,
             "bulkhead:plugin/database.close": trappable,
+            "bulkhead:plugin/database.choose": async | trappable,
+            "bulkhead:plugin/database.running": async | trappable,
             "bulkhead:plugin/database.configure": async | trappable,
             "bulkhead:plugin/database.check-statements": async | trappable,
             "bulkhead:plugin/database.verify": async | trappable,

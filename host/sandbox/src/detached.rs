@@ -5,7 +5,9 @@ use crate::compartment::Compartment;
 use crate::context::CallContext;
 use crate::database_plugin::DatabasePlugin;
 use crate::grants::Grants;
-use crate::host_services::{Entity, Guard, HostServices, IdentityToken, Level, Reservation};
+use crate::host_services::{
+    ConnectionChoice, Entity, Guard, HostServices, IdentityToken, Level, Reservation,
+};
 use crate::limits::Limits;
 use async_trait::async_trait;
 use bulkhead_store::Unit;
@@ -58,6 +60,26 @@ impl HostServices for Detached {
     fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
         Err(must_be_pure())
     }
+
+    async fn serving_plugin(
+        &self,
+        _connection: &str,
+        _name: &str,
+        _version: &str,
+    ) -> Result<Arc<DatabasePlugin>, Failure> {
+        Err(must_be_pure())
+    }
+
+    async fn choose_plugin(
+        &self,
+        _unit: &mut Unit,
+        _connection: &str,
+        _choice: ConnectionChoice<'_>,
+    ) -> Result<Arc<DatabasePlugin>, Failure> {
+        Err(must_be_pure())
+    }
+
+    fn release_plugin(&self, _unit: &mut Unit, _connection: &str) {}
 
     async fn load_database_plugin(&self, _plugin: &Arc<DatabasePlugin>) -> Result<(), Failure> {
         Err(must_be_pure())

@@ -72,6 +72,19 @@ pub struct IdentityToken {
     pub expires: u64,
 }
 
+/// The version of a database plugin that the writer of a connection asks for.
+#[derive(Clone, Copy)]
+pub struct ConnectionChoice<'a> {
+    /// Name or alias of the plugin.
+    pub plugin: &'a str,
+    /// Semantic version; empty: the pinned version, or else the newest version.
+    pub version: &'a str,
+    /// `version` counts although another version is pinned.
+    pub overrides_pin: bool,
+    /// The connection keeps the version that serves the connection now.
+    pub keeps: bool,
+}
+
 /// Core's services for a call. Made for each root call, so that core knows mount, caller and
 /// deadline.
 #[async_trait]
@@ -102,12 +115,40 @@ pub trait HostServices: Send + Sync {
     /// `unavailable` if the store does not answer.
     async fn entity(&self, id: &str) -> Result<Option<Entity>, Failure>;
 
-    /// Returns the database plugin with this name and version. With an empty version, the catalog
-    /// chooses the version.
+    /// Returns the database plugin with this name and version. With an empty version, returns the
+    /// version that a connection without a choice has.
     ///
     /// # Errors
     /// `not-found`, with a list of the known plugins.
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure>;
+
+    /// Returns the database plugin that serves the mount's connection `connection`: the version of
+    /// the last choice, or else the plugin with this name and version.
+    ///
+    /// # Errors
+    /// `not-found`, with a list of the known plugins; `unavailable` if the store cannot be read.
+    async fn serving_plugin(
+        &self,
+        connection: &str,
+        name: &str,
+        version: &str,
+    ) -> Result<Arc<DatabasePlugin>, Failure>;
+
+    /// Chooses the version that serves the mount's connection `connection`, as a write of the
+    /// call's unit of work.
+    ///
+    /// # Errors
+    /// `not-found`, with a list of the known plugins or versions; `invalid-request` if another
+    /// version is pinned.
+    async fn choose_plugin(
+        &self,
+        unit: &mut Unit,
+        connection: &str,
+        choice: ConnectionChoice<'_>,
+    ) -> Result<Arc<DatabasePlugin>, Failure>;
+
+    /// Deletes the choice of a connection that is removed, as a write of the call's unit of work.
+    fn release_plugin(&self, unit: &mut Unit, connection: &str);
 
     /// Loads the code of a database plugin that is about to be called first.
     ///

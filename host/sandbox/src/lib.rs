@@ -84,6 +84,7 @@ mod effect;
 mod host_services;
 mod instance;
 mod nested_answer;
+mod nested_refusal;
 mod outcome;
 mod resources;
 mod state;
@@ -109,7 +110,9 @@ pub use component::{Artefact, Maker, precompile};
 pub use database_plugin::DatabasePlugin;
 pub use fair_queue::{FairPermit, FairSemaphore};
 pub use grants::{Ask, Grant, Grants, Rights};
-pub use host_services::{Entity, Guard, HostServices, IdentityToken, Level, Reservation};
+pub use host_services::{
+    ConnectionChoice, Entity, Guard, HostServices, IdentityToken, Level, Reservation,
+};
 pub use instance_cache::Reuse;
 pub use limits::{Limits, ReuseBounds};
 pub use load::Engine;

@@ -27,7 +27,11 @@ pub(crate) const FIELDS: &[Field] = &[
         .required(),
     Field::text(
         "plugin_version",
-        "a semantic version of the plugin; empty leaves it to the catalog",
+        "a semantic version of the plugin; empty for the pinned or newest version",
+    ),
+    Field::flag(
+        "override_pinned_version",
+        "whether plugin_version counts although another version is pinned",
     ),
     Field::flag("verify_connection", "log in before the connection is stored").or_flag(true),
     Field::words(
@@ -66,12 +70,16 @@ pub(crate) const SECRET_SETTINGS: &[Field] = &[
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let settings = settings_given(call);
-    let before = Connection::find(host, name)?.unwrap_or_default();
+    let found = Connection::find(host, name)?;
+    let is_new = found.is_none();
+    let before = found.unwrap_or_default();
     let mut connection = apply_changes(host, call, before.clone(), &settings)?;
     if connection.times.due.is_some() {
         connection.check_rotatable(name)?;
     }
-    let plugin = connection.plugin(host, name)?;
+    let keeps_version =
+        !is_new && !chooses_version(call) && connection.plugin_name == before.plugin_name;
+    let plugin = connection.choose_version(host, name, keeps_version)?;
     // The targets are unknown for now. The first check keeps stored credentials from another
     // plugin: `configure` hands the settings to the plugin.
     connection.targets = None;
@@ -106,26 +114,31 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing().warn(warnings))
 }
 
+/// Returns true if the write asks for a version. A write of other settings must not exchange the
+/// version, and a pin waits for a reload (decision H44).
+fn chooses_version(call: &Call) -> bool {
+    call.is_given("plugin_version") || call.is_given("override_pinned_version")
+}
+
 /// Shows a connection without its secrets.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let connection = Connection::find(host, name)?.ok_or_else(Failure::absent)?;
-    let called = connection.for_host(name);
     // Only the plugin knows which settings are secret. Without the plugin, none is shown.
-    let (details, running, warning) =
-        match host.databases().resolve(&called.plugin, &called.version) {
-            Ok(found) => (details(&connection, &found.description), found.version, None),
-            Err(why) if why.kind == Kind::NotFound => (
-                Map::new(),
-                String::new(),
-                Some(format!("connection_details are left out: {}", why.message)),
-            ),
-            Err(why) => return Err(why),
-        };
+    let (details, running, warning) = match host.databases().running(&connection.for_host(name)) {
+        Ok(found) => (details(&connection, &found.description), found.version, None),
+        Err(why) if why.kind == Kind::NotFound => (
+            Map::new(),
+            String::new(),
+            Some(format!("connection_details are left out: {}", why.message)),
+        ),
+        Err(why) => return Err(why),
+    };
     let mut shown = connection.rotation.show();
     let more = json!({
         "plugin_name": connection.plugin_name,
         "plugin_version": connection.plugin_version,
+        "override_pinned_version": connection.override_pinned_version,
         "running_plugin_version": running,
         "connection_details": details,
         "allowed_roles": connection.allowed_roles,
@@ -159,6 +172,7 @@ fn apply_changes(
 ) -> Result<Connection, Failure> {
     call.merge("plugin_name", &mut connection.plugin_name)?;
     call.merge("plugin_version", &mut connection.plugin_version)?;
+    call.merge("override_pinned_version", &mut connection.override_pinned_version)?;
     call.merge("verify_connection", &mut connection.verify_connection)?;
     call.merge("allowed_roles", &mut connection.allowed_roles)?;
     call.merge("root_rotation_statements", &mut connection.root_rotation_statements)?;

@@ -1,7 +1,7 @@
 //! A stored connection: the database plugin, the plugin's settings, and the roles that may use the
 //! connection.
 
-use bulkhead_sdk::host::Connection as HostConnection;
+use bulkhead_sdk::host::{Connection as HostConnection, VersionChoice};
 use bulkhead_sdk::rotation::{Settings, Times};
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::failure::quoted;
@@ -17,8 +17,12 @@ const TIMER: &str = "rotate-root/";
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Connection {
     pub(crate) plugin_name: String,
-    /// The version as the operator wrote the version. Empty: the catalog chooses the version.
+    /// The version as the operator wrote the version. Empty: the operator left the choice to the
+    /// server.
     pub(crate) plugin_version: String,
+    /// `plugin_version` counts although another version is pinned.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) override_pinned_version: bool,
     /// The settings as returned by the plugin's `configure`.
     pub(crate) settings: Map<String, Value>,
     pub(crate) allowed_roles: Vec<String>,
@@ -129,18 +133,19 @@ impl Connection {
     pub(crate) fn for_host(&self, name: &str) -> HostConnection {
         HostConnection {
             plugin: self.plugin_name.clone(),
-            version: self
-                .plugin_version
-                .strip_prefix('v')
-                .unwrap_or(&self.plugin_version)
-                .to_owned(),
+            version: self.version_number().to_owned(),
             name: name.to_owned(),
             generation: self.generation,
             settings: self.settings.clone(),
         }
     }
 
-    /// Returns the description of the connection's plugin.
+    /// Returns `plugin_version` without a leading `v`.
+    fn version_number(&self) -> &str {
+        self.plugin_version.strip_prefix('v').unwrap_or(&self.plugin_version)
+    }
+
+    /// Returns the description of the plugin that serves the connection.
     ///
     /// # Errors
     /// Invalid request if the catalog has no such plugin, because the caller named the plugin.
@@ -149,9 +154,34 @@ impl Connection {
         host: &dyn Host,
         name: &str,
     ) -> Result<DatabaseDescription, Failure> {
-        let called = self.for_host(name);
-        let resolved = host.databases().resolve(&called.plugin, &called.version);
+        let resolved = host.databases().running(&self.for_host(name));
         resolved.map(|resolved| resolved.description).map_err(|why| about(name, why))
+    }
+
+    /// Lets the host choose the version that serves the connection, or record the version that
+    /// serves the connection already. Returns the description of that version.
+    ///
+    /// # Errors
+    /// Invalid request if the catalog has no such plugin or version, or if another version is
+    /// pinned.
+    pub(crate) fn choose_version(
+        &mut self,
+        host: &dyn Host,
+        name: &str,
+        keeps: bool,
+    ) -> Result<DatabaseDescription, Failure> {
+        let choice = VersionChoice {
+            plugin: &self.plugin_name,
+            version: self.version_number(),
+            overrides_pin: self.override_pinned_version,
+            keeps,
+        };
+        let chosen = host.databases().choose(name, choice).map_err(|why| about(name, why))?;
+        if chosen.is_built_in {
+            // The version changes with the server, and the next server would not have this one.
+            (self.plugin_version, self.override_pinned_version) = (String::new(), false);
+        }
+        Ok(chosen.description)
     }
 
     /// Returns the servers that hold the users of the connection.

@@ -1,5 +1,5 @@
-//! `reload/{plugin_name}`: resets every connection of a database plugin, for example after another
-//! version of the plugin was registered.
+//! `reload/{plugin_name}`: resets every connection of a database plugin, and lets the connections
+//! have the version that pins and their settings choose now.
 
 use crate::connection::{Connection, about};
 use bulkhead_sdk::table::Field;
@@ -14,9 +14,10 @@ const FOR_A_LOGIN: u64 = 35_000;
 pub(crate) const FIELDS: &[Field] =
     &[Field::name_of("plugin_name", "the database plugin, as its connections name it")];
 
-/// Closes the sessions of all connections of the plugin. Then logs in to each verified connection.
-/// Warns of each connection without a successful login; the sessions of that connection stay
-/// closed.
+/// Chooses the versions of all connections of the plugin again, and closes their sessions. Then
+/// logs in to each verified connection. Warns of each connection that keeps its version because no
+/// other can be chosen, and of each connection without a successful login; the sessions of that
+/// connection stay closed.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let mut reloaded: Vec<(String, Connection)> = Vec::new();
     let plugin = call.text("plugin_name");
@@ -26,10 +27,12 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         }
         Ok(())
     })?;
-    for (name, _) in &reloaded {
+    let mut warnings = Vec::new();
+    for (name, connection) in &reloaded {
+        let kept = connection.clone().choose_version(host, name, false).err();
+        warnings.extend(kept.map(|why| format!("{}; the version stays", why.message)));
         host.databases().close(name);
     }
-    let mut warnings = Vec::new();
     for (name, _) in reloaded.iter().filter(|(_, connection)| connection.is_verified()) {
         // A login uses the connection as stored now, and no earlier read. Without this commit, a
         // connection whose password rotates continuously could never be reloaded.
@@ -108,5 +111,22 @@ mod tests {
         }
         let reply = ready().write("reload/test-database-plugin", &json!({})).unwrap();
         assert_eq!(reply.warnings, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_reload_chooses_the_versions_again_and_tells_which_connections_stay() {
+        let bed = ready();
+        bed.write("config/fixed", &with(orders(), json!({"plugin_version": "1.0.0"}))).unwrap();
+        bed.host.add_version("2.0.0");
+        let reply = bed.write("reload/test-database-plugin", &json!({})).unwrap();
+        assert_eq!(reply.warnings, Vec::<String>::new());
+        assert_eq!(bed.host.chosen_version("orders").unwrap(), "2.0.0");
+        assert_eq!(bed.host.chosen_version("fixed").unwrap(), "1.0.0");
+        bed.host.refuse("choose", Failure::invalid("version 1.0.0 is pinned"));
+        let reply = bed.write("reload/test-database-plugin", &json!({})).unwrap();
+        assert_eq!(
+            reply.warnings,
+            ["connection \"fixed\": version 1.0.0 is pinned; the version stays"]
+        );
     }
 }

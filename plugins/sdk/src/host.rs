@@ -20,7 +20,7 @@ pub use ambient::{Ambient, MachineToken, Pod};
 pub use crypto::Crypto;
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 pub(crate) use databases::database_kind;
-pub use databases::{Connection, Databases, Resolved, Unmade};
+pub use databases::{Connection, Databases, Resolved, Unmade, VersionChoice};
 pub use identity::{Entity, Identity, IdentityToken};
 pub use ldap::Ldap;
 pub use migration::Migration;

@@ -1,4 +1,5 @@
-//! `sys/plugins/reload`: mounts get the version of their plugin that pins and settings choose now.
+//! `sys/plugins/reload`: mounts and connections get the version of their plugin that pins and
+//! settings choose now.
 //!
 //! A mount whose new version fails is served by the version before (decision H44), where published
 //! servers may leave the mount broken.
@@ -9,7 +10,7 @@ use super::row::{self, Endpoint, field};
 use super::sys_plugins_catalog::plugin_type;
 use crate::catalog::{PluginType, Reload};
 use crate::core::Core;
-use crate::lifecycle;
+use crate::lifecycle::{self, Reloading};
 use crate::mounts::Mount;
 use crate::timestamp::timestamp;
 use bulkhead_wire::description::FieldKind;
@@ -55,9 +56,9 @@ async fn reload_backend(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     check_scope(fields)?;
     let (plugin, paths) = (fields.text("plugin"), fields.list("mounts"));
-    let mounts = match (plugin.is_empty(), paths.is_empty()) {
-        (true, false) => mounts_at(core, &paths)?,
-        (false, true) => mounts_named(core, plugin)?,
+    let reloading = match (plugin.is_empty(), paths.is_empty()) {
+        (true, false) => Reloading { mounts: mounts_at(core, &paths)?, ..Reloading::default() },
+        (false, true) => plugins_named(core, plugin)?,
         (true, true) => {
             return Err(Failure::invalid("give plugin or mounts: there is nothing to reload"));
         }
@@ -65,7 +66,7 @@ async fn reload_backend(call: Call<'_>) -> Result<Reply, Failure> {
             return Err(Failure::invalid("give plugin or mounts, and not both"));
         }
     };
-    answer(lifecycle::reload(core, mounts).await?)
+    answer(lifecycle::reload(core, reloading).await?)
 }
 
 /// `POST sys/plugins/reload/:type/:name`.
@@ -76,13 +77,23 @@ async fn reload_plugin(call: Call<'_>) -> Result<Reply, Failure> {
     if core.catalog.versions(kind, name).is_empty() {
         let warning =
             format!("there is no {} {}, so nothing was reloaded", kind.title(), quoted(name));
-        return Ok(answer(lifecycle::reload(core, Vec::new()).await?)?.with_warnings([warning]));
+        let nothing = lifecycle::reload(core, Reloading::default()).await?;
+        return Ok(answer(nothing)?.with_warnings([warning]));
     }
-    let mounts = match kind {
-        PluginType::Database => mounts_of_databases(core),
-        PluginType::Auth | PluginType::Secret => core.mounts.of_plugin(kind, name),
-    };
-    answer(lifecycle::reload(core, mounts).await?)
+    answer(lifecycle::reload(core, reloading(core, kind, name)).await?)
+}
+
+/// Returns the mounts of the plugin. For a database plugin, returns its connections, and the mounts
+/// whose component may call database plugins.
+fn reloading(core: &Core, kind: PluginType, name: &str) -> Reloading {
+    match kind {
+        PluginType::Database => {
+            Reloading { mounts: mounts_of_databases(core), database: name.to_owned() }
+        }
+        PluginType::Auth | PluginType::Secret => {
+            Reloading { mounts: core.mounts.of_plugin(kind, name), ..Reloading::default() }
+        }
+    }
 }
 
 /// Refuses a scope that no published server knows.
@@ -109,18 +120,25 @@ fn mounts_at(core: &Core, paths: &[String]) -> Result<Vec<Arc<Mount>>, Failure> 
     paths.iter().map(mount_at).collect()
 }
 
-/// Returns the mounts of the uploaded plugin with that name, engines and auth methods.
-fn mounts_named(core: &Core, name: &str) -> Result<Vec<Arc<Mount>>, Failure> {
+/// Returns the mounts of the uploaded engines and auth methods with that name, and the connections
+/// of the database plugin with that name.
+fn plugins_named(core: &Core, name: &str) -> Result<Reloading, Failure> {
     let kinds = [PluginType::Secret, PluginType::Auth];
     if kinds.into_iter().any(|kind| core.catalog.is_official(kind, name)) {
         return Err(Failure::invalid(format!(
             "{name} is built in and has one version: give the paths of its mounts in mounts"
         )));
     }
-    if kinds.into_iter().all(|kind| core.catalog.versions(kind, name).is_empty()) {
+    let has = |kind: PluginType| !core.catalog.versions(kind, name).is_empty();
+    if !PluginType::ALL.into_iter().any(has) {
         return Err(Failure::invalid(format!("no plugin {} in the catalog", quoted(name))));
     }
-    Ok(kinds.into_iter().flat_map(|kind| core.mounts.of_plugin(kind, name)).collect())
+    let mut found = match has(PluginType::Database) {
+        true => reloading(core, PluginType::Database, name),
+        false => Reloading::default(),
+    };
+    found.mounts.extend(kinds.into_iter().flat_map(|kind| core.mounts.of_plugin(kind, name)));
+    Ok(found)
 }
 
 /// Returns the mounts whose component may call database plugins.
@@ -135,7 +153,7 @@ fn mounts_of_databases(core: &Core) -> Vec<Arc<Mount>> {
 /// The answer to a reload: 200 with its id, or the failures.
 ///
 /// # Errors
-/// The first failure, in a message that names each mount with its reason.
+/// The first failure, in a message that names each mount and connection with its reason.
 fn answer(reload: Reload) -> Result<Reply, Failure> {
     let reasons = reload.reasons();
     match reload.failed.into_iter().next() {
@@ -144,9 +162,7 @@ fn answer(reload: Reload) -> Result<Reply, Failure> {
             Ok(Body::Data(data).into())
         }
         Some((_, failure)) => Err(Failure {
-            message: format!(
-                "mounts that are served as before: {reasons}; every other mount was reloaded"
-            ),
+            message: format!("served as before: {reasons}; everything else was reloaded"),
             ..failure
         }),
     }

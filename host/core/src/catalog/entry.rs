@@ -117,6 +117,19 @@ impl Entry {
     }
 }
 
+/// Returns true if the catalog has one version of the plugin. The commit of `unit` conflicts with a
+/// concurrent registration or removal of a version.
+///
+/// # Errors
+/// 503 if the store cannot be read.
+pub(crate) async fn is_last_version(
+    unit: &mut Unit,
+    kind: PluginType,
+    name: &str,
+) -> Result<bool, Failure> {
+    Ok(unit.keys(Space::Core, &address(kind, name, "").key, "", 2).await?.len() == 1)
+}
+
 /// Returns the address of the row of an uploaded plugin's version.
 pub(crate) fn address(kind: PluginType, name: &str, version: &str) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{}/{name}/{version}", kind.word()))

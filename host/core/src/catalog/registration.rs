@@ -115,21 +115,12 @@ impl Catalog {
         }
         let mut usable = stored.iter().filter(|entry| !self.is_left_out(entry));
         let asked = version.trim_start_matches('v');
-        match usable.clone().find(|entry| entry.digest == digest) {
+        match usable.find(|entry| entry.digest == digest) {
             Some(found) if asked.is_empty() || asked == found.version => return Ok(Some(found)),
             Some(found) => return Err(other_version(asked, &found.version)),
             None => {}
         }
-        match usable.next() {
-            Some(other) if kind == PluginType::Database => Err(Failure::invalid(format!(
-                "the {} {name} is registered in version {} with sha256 {}; a database plugin has \
-                 one component: deregister that first",
-                kind.title(),
-                other.version,
-                other.digest
-            ))),
-            _ => self.check_version_is_free(stored, kind, asked).map(|()| None),
-        }
+        self.check_version_is_free(stored, kind, asked).map(|()| None)
     }
 
     /// Refuses other bytes for a registered version: the bytes of a version never change, unless

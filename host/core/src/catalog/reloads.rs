@@ -14,12 +14,13 @@ pub(crate) struct Reload {
     pub(crate) id: String,
     /// Milliseconds of store time.
     pub(crate) time: u64,
-    /// The mounts that are served as before, each with the reason.
+    /// The mounts and connections that are served as before, each with the reason.
     pub(crate) failed: Vec<(String, Failure)>,
 }
 
 impl Reload {
-    /// Returns the mounts that are served as before, with the reasons, as a text for operators.
+    /// Returns the mounts and connections that are served as before, with the reasons, as a text
+    /// for operators.
     pub(crate) fn reasons(&self) -> String {
         let told = |(path, failure): &(String, Failure)| format!("{path}: {}", failure.message);
         self.failed.iter().map(told).collect::<Vec<_>>().join("; ")

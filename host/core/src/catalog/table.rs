@@ -25,8 +25,9 @@ pub(crate) struct Catalog {
 #[derive(Default)]
 pub(super) struct Plugins {
     /// Secrets engines and auth methods. The two types may have equal names.
-    pub(super) mountable: BTreeMap<(PluginType, String), PluginVersions>,
-    pub(super) database_plugins: BTreeMap<String, Arc<DatabasePlugin>>,
+    pub(super) mountable: BTreeMap<(PluginType, String), PluginVersions<EnginePlugin>>,
+    /// Database plugins, by own name.
+    pub(super) databases: BTreeMap<String, PluginVersions<DatabasePlugin>>,
     /// Versions that failed to load, by type, name and version, with the reason.
     pub(super) left_out: BTreeMap<(PluginType, String, String), (Entry, String)>,
     /// Origins of registered versions, by type, name and version.
@@ -44,10 +45,7 @@ impl Catalog {
                 plugins.mountable.entry((engine.kind(), name)).or_default().insert(engine);
             }
             Plugin::Database(plugin) => {
-                let description = plugin.description();
-                for name in description.aliases.iter().chain([&description.name]) {
-                    plugins.database_plugins.insert(name.clone(), Arc::clone(&plugin));
-                }
+                plugins.databases.entry(name).or_default().insert(plugin);
             }
         }
     }
@@ -72,16 +70,16 @@ impl Catalog {
         match kind {
             PluginType::Auth | PluginType::Secret => {
                 let named = (kind, name.to_owned());
-                if plugins
-                    .mountable
-                    .get_mut(&named)
-                    .is_some_and(|versions| versions.remove(version))
-                {
+                let versions = plugins.mountable.get_mut(&named);
+                if versions.is_some_and(|versions| versions.remove(version)) {
                     plugins.mountable.remove(&named);
                 }
             }
             PluginType::Database => {
-                plugins.database_plugins.retain(|_, plugin| plugin.identity().name != name)
+                let versions = plugins.databases.get_mut(name);
+                if versions.is_some_and(|versions| versions.remove(version)) {
+                    plugins.databases.remove(name);
+                }
             }
         }
     }
@@ -99,14 +97,9 @@ impl Catalog {
         self.read().mountable.values().flat_map(PluginVersions::all).map(Arc::clone).collect()
     }
 
-    /// Returns each database plugin once, regardless of aliases.
+    /// Returns all versions of database plugins, ordered by name and version.
     pub(crate) fn all_database_plugins(&self) -> Vec<Arc<DatabasePlugin>> {
-        let plugins = self.read();
-        let named = plugins
-            .database_plugins
-            .iter()
-            .filter(|(name, plugin)| plugin.identity().name == **name);
-        named.map(|(_, plugin)| Arc::clone(plugin)).collect()
+        self.read().databases.values().flat_map(PluginVersions::all).map(Arc::clone).collect()
     }
 
     /// Returns the secrets engine or auth method `name`, which may be an alias, in `version`, or in
@@ -157,46 +150,8 @@ impl Catalog {
         choice: VersionChoice<'_>,
     ) -> Result<Arc<EnginePlugin>, Failure> {
         let plugin = self.choose(kind, name, choice)?;
-        let identity = plugin.engine.identity();
-        if identity.maker == Maker::Uploaded {
-            let row = entry::address(kind, &identity.name, &identity.version);
-            if unit.get(&row).await?.is_none() {
-                let Identity { name, version, .. } = identity;
-                return Err(Failure::invalid(format!(
-                    "plugin not found in the catalog: {name} {version} is being removed"
-                )));
-            }
-        }
+        assert_registered(unit, kind, plugin.engine.identity()).await?;
         Ok(plugin)
-    }
-
-    /// Returns the database plugin with the name or alias `name`. An empty `version` matches any
-    /// version.
-    pub(crate) fn database_plugin(
-        &self,
-        name: &str,
-        version: &str,
-    ) -> Result<Arc<DatabasePlugin>, Failure> {
-        let plugins = self.read();
-        let Some(plugin) = plugins.database_plugins.get(name) else {
-            if let Some((_, why)) = plugins.left_out_database(name) {
-                return Err(Failure::new(
-                    Kind::Unavailable,
-                    format!("plugin {name} is not available: {why}"),
-                ));
-            }
-            let names: Vec<&str> = plugins.database_plugins.keys().map(String::as_str).collect();
-            let message =
-                format!("there is no database plugin {name:?}; there are: {}", names.join(", "));
-            return Err(Failure::new(Kind::NotFound, message));
-        };
-        let running = &plugin.identity().version;
-        if version.is_empty() || version.trim_start_matches('v') == running {
-            return Ok(Arc::clone(plugin));
-        }
-        let message =
-            format!("database plugin {name:?} has no version {version:?}; there is {running}");
-        Err(Failure::new(Kind::NotFound, message))
     }
 
     /// Returns true if `name` is a plugin of this binary or an alias of such a plugin. Otherwise an
@@ -207,9 +162,7 @@ impl Catalog {
             PluginType::Auth | PluginType::Secret => {
                 plugins.named(kind, name).and_then(PluginVersions::maker)
             }
-            PluginType::Database => {
-                plugins.database_plugins.get(name).map(|plugin| plugin.identity().maker)
-            }
+            PluginType::Database => plugins.database(name).and_then(PluginVersions::maker),
         };
         maker == Some(Maker::Official)
     }
@@ -223,7 +176,8 @@ impl Catalog {
                 newest.map(|plugin| plugin.engine.identity().name.clone())
             }
             PluginType::Database => {
-                plugins.database_plugins.get(name).map(|plugin| plugin.identity().name.clone())
+                let newest = plugins.database(name).and_then(PluginVersions::newest);
+                newest.map(|plugin| plugin.identity().name.clone())
             }
         }
     }
@@ -245,29 +199,21 @@ impl Catalog {
 
 impl Plugins {
     /// Returns the plugin that has the name or, if no plugin has the name, the alias.
-    fn named(&self, kind: PluginType, name: &str) -> Option<&PluginVersions> {
+    fn named(&self, kind: PluginType, name: &str) -> Option<&PluginVersions<EnginePlugin>> {
         let own = self.mountable.get(&(kind, name.to_owned()));
         own.or_else(|| self.called(kind, name))
     }
 
     /// Returns the plugin that has the alias.
-    fn called(&self, kind: PluginType, alias: &str) -> Option<&PluginVersions> {
+    fn called(&self, kind: PluginType, alias: &str) -> Option<&PluginVersions<EnginePlugin>> {
         let mut of_kind = self.mountable.iter().filter(|((known, _), _)| *known == kind);
-        let is_called = |versions: &PluginVersions| {
+        let is_called = |versions: &PluginVersions<EnginePlugin>| {
             let newest = versions.newest();
             newest.is_some_and(|plugin| {
                 plugin.engine.description().aliases.iter().any(|name| name == alias)
             })
         };
         of_kind.find(|(_, versions)| is_called(versions)).map(|(_, versions)| versions)
-    }
-
-    /// Returns the entry of a database plugin that could not be loaded, and the reason.
-    fn left_out_database(&self, name: &str) -> Option<&(Entry, String)> {
-        let is_asked = |(kind, known, _): &(PluginType, String, String)| {
-            *kind == PluginType::Database && known == name
-        };
-        self.left_out.iter().find(|(named, _)| is_asked(named)).map(|(_, left_out)| left_out)
     }
 
     /// Returns the error 400 for an unknown plugin, with the known names.
@@ -291,4 +237,23 @@ impl Plugins {
             "plugin not found in the catalog: there is no {title} {quoted}; there are: {there_are}"
         ))
     }
+}
+
+/// Makes a concurrent removal of an uploaded version a conflict of the unit.
+///
+/// # Errors
+/// 400 if the version is being removed.
+pub(super) async fn assert_registered(
+    unit: &mut Unit,
+    kind: PluginType,
+    identity: &Identity,
+) -> Result<(), Failure> {
+    let Identity { name, version, maker, .. } = identity;
+    if *maker == Maker::Official || unit.get(&entry::address(kind, name, version)).await?.is_some()
+    {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!(
+        "plugin not found in the catalog: {name} {version} is being removed"
+    )))
 }

@@ -1,19 +1,43 @@
 //! The versions of one plugin that the catalog can use, in the order of semantic versions.
 
 use super::plugin::EnginePlugin;
-use bulkhead_sandbox::Maker;
+use bulkhead_sandbox::component::Identity;
+use bulkhead_sandbox::{DatabasePlugin, Maker};
 use semver::Version;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The loaded versions of one plugin. A plugin without a version has no entry in the catalog.
-#[derive(Default)]
-pub(super) struct PluginVersions(BTreeMap<Version, Arc<EnginePlugin>>);
+/// A component of the catalog that has several versions.
+pub(super) trait Versioned {
+    /// Returns the identity of the version.
+    fn identity(&self) -> &Identity;
+}
 
-impl PluginVersions {
+impl Versioned for EnginePlugin {
+    fn identity(&self) -> &Identity {
+        self.engine.identity()
+    }
+}
+
+impl Versioned for DatabasePlugin {
+    fn identity(&self) -> &Identity {
+        self.identity()
+    }
+}
+
+/// The loaded versions of one plugin. A plugin without a version has no entry in the catalog.
+pub(super) struct PluginVersions<P>(BTreeMap<Version, Arc<P>>);
+
+impl<P> Default for PluginVersions<P> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<P: Versioned> PluginVersions<P> {
     /// Adds a version, or replaces the version with the same number.
-    pub(super) fn insert(&mut self, plugin: Arc<EnginePlugin>) {
-        let version = order(&plugin.engine.identity().version);
+    pub(super) fn insert(&mut self, plugin: Arc<P>) {
+        let version = order(&plugin.identity().version);
         self.0.insert(version, plugin);
     }
 
@@ -24,22 +48,27 @@ impl PluginVersions {
     }
 
     /// Returns the version with that number, or the newest version if `version` is empty.
-    pub(super) fn select(&self, version: &str) -> Option<&Arc<EnginePlugin>> {
+    pub(super) fn select(&self, version: &str) -> Option<&Arc<P>> {
         if version.is_empty() { self.newest() } else { self.0.get(&order(version)) }
     }
 
     /// Returns the version with the highest number.
-    pub(super) fn newest(&self) -> Option<&Arc<EnginePlugin>> {
+    pub(super) fn newest(&self) -> Option<&Arc<P>> {
         self.0.values().next_back()
+    }
+
+    /// Returns the version with the lowest number.
+    pub(super) fn oldest(&self) -> Option<&Arc<P>> {
+        self.0.values().next()
     }
 
     /// Returns the maker of the plugin. No uploaded plugin has the name of an official plugin.
     pub(super) fn maker(&self) -> Option<Maker> {
-        self.newest().map(|plugin| plugin.engine.identity().maker)
+        self.newest().map(|plugin| plugin.identity().maker)
     }
 
     /// Returns every version, the oldest first.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<EnginePlugin>> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<P>> {
         self.0.values()
     }
 

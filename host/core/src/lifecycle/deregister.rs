@@ -1,23 +1,27 @@
 //! Removing a version of a plugin from the catalog.
 //!
-//! Prevents the removal of a component that a mount or a live lease needs.
+//! Prevents the removal of a component that a mount, a connection or a live lease needs.
 
 use crate::catalog::{self, Change, Pin, PluginType};
 use crate::core::Core;
 use crate::mounts;
 use bulkhead_store::{StoreFault, Unit};
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, quoted};
 
-/// Treatment of leases whose end needs the plugin to remove.
+/// Maximum number of connections that a refusal names.
+const SHOWN: usize = 8;
+
+/// Treatment of connections and leases that need the plugin to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needed {
-    /// The plugin is not removed while such leases exist.
+    /// The plugin is not removed while such connections or leases exist.
     Kept,
-    /// The leases wait until the plugin is registered again.
+    /// Connections and leases wait until the plugin is registered again.
     Abandoned,
 }
 
 /// The version to remove.
+#[derive(Clone, Copy)]
 pub(crate) struct Removal<'a> {
     pub(crate) kind: PluginType,
     pub(crate) name: &'a str,
@@ -30,7 +34,7 @@ pub(crate) struct Removal<'a> {
 pub(crate) struct Deregistered {
     /// `None`: there is no such version.
     pub(crate) change: Option<Change>,
-    /// Tells the number of leases that wait for the plugin.
+    /// Tells which connections and leases wait for the plugin.
     pub(crate) warning: Option<String>,
 }
 
@@ -39,13 +43,13 @@ pub(crate) struct Deregistered {
 ///
 /// # Errors
 /// 400 for a plugin of this binary, for a version that serves a mount or is pinned, and for a
-/// database plugin that live leases need, unless these leases are abandoned.
+/// database plugin that connections or live leases need, unless these are abandoned.
 pub(crate) async fn deregister(
     core: &Core,
     unit: &mut Unit,
     removal: Removal<'_>,
 ) -> Result<Deregistered, Failure> {
-    let Removal { kind, name, version, needed } = removal;
+    let Removal { kind, name, version, .. } = removal;
     if core.catalog.is_official(kind, name) {
         return Err(Failure::invalid(format!(
             "the {} {name} is built in and cannot be removed",
@@ -76,27 +80,78 @@ pub(crate) async fn deregister(
             kind.word()
         )));
     }
-    let waiting = match kind {
-        PluginType::Database => core.leases.count_needing(name).await?,
+    let warning = match kind {
+        PluginType::Database => check_database(core, unit, removal).await?,
         // A lease of a mount is ended by the version that serves the mount, and this version serves
         // none.
-        PluginType::Auth | PluginType::Secret => 0,
+        PluginType::Auth | PluginType::Secret => None,
     };
-    if waiting > 0 && needed == Needed::Kept {
-        return Err(Failure::invalid(format!(
-            "the database plugin {name} is needed to end live leases: {waiting}; revoke them \
-             first, or send force=true and they wait until it is registered again"
+    unit.delete(address);
+    let change = Change::Removed(kind, name.to_owned(), version.to_owned());
+    Ok(Deregistered { change: Some(change), warning })
+}
+
+/// Refuses the removal of a version that serves connections, and of the last version of a plugin
+/// that live leases need. Returns the warning if the removal is forced.
+async fn check_database(
+    core: &Core,
+    unit: &mut Unit,
+    removal: Removal<'_>,
+) -> Result<Option<String>, Failure> {
+    let Removal { name, version, needed, .. } = removal;
+    let served = served_connections(core, unit, (name, version)).await?;
+    // A lease is ended by the version that serves its connection. Without the connection, any
+    // version will do after an operator wrote the connection again.
+    let waiting = match catalog::is_last_version(unit, removal.kind, name).await? {
+        true => core.leases.count_needing(name).await?,
+        false => 0,
+    };
+    let mut reasons = Vec::new();
+    if !served.is_empty() {
+        reasons.push(format!("version {version} serves {}", listed(&served)));
+    }
+    if waiting > 0 {
+        reasons.push(format!("it ends live leases: {waiting}"));
+    }
+    if reasons.is_empty() {
+        return Ok(None);
+    }
+    let reasons = reasons.join("; ");
+    if needed == Needed::Abandoned {
+        return Ok(Some(format!(
+            "the database plugin {name} is still needed: {reasons}; until it is registered again, \
+             leases can be neither renewed nor revoked"
         )));
     }
-    unit.delete(address);
-    let warning = (waiting > 0).then(|| {
-        format!(
-            "leases that need the database plugin {name}: {waiting}; until it is registered again \
-             they can be neither renewed nor revoked"
-        )
-    });
-    Ok(Deregistered {
-        change: Some(Change::Removed(kind, name.to_owned(), version.to_owned())),
-        warning,
-    })
+    Err(Failure::invalid(format!(
+        "the database plugin {name} is needed: {reasons}; write another plugin_version to the \
+         connections and revoke the leases first, or send force=true and they wait until it is \
+         registered again"
+    )))
+}
+
+/// Returns the connections that the version serves, with the paths of their mounts. A mount that is
+/// being erased does not count.
+async fn served_connections(
+    core: &Core,
+    unit: &mut Unit,
+    (name, version): (&str, &str),
+) -> Result<Vec<String>, Failure> {
+    let mut served = Vec::new();
+    for (connection, recorded) in catalog::connections_of(&core.store, unit, name).await? {
+        let mount = core.mounts.record_of(&connection.mount);
+        if let Some(mount) = mount.filter(|_| recorded.version == version) {
+            served.push(format!("connection {} of {}", quoted(&connection.name), mount.path));
+        }
+    }
+    Ok(served)
+}
+
+/// Returns the first few texts, and the number of all others.
+fn listed(texts: &[String]) -> String {
+    let shown = texts.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match texts.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }

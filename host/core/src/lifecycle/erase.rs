@@ -6,6 +6,7 @@
 use super::ending::{in_background, pause};
 use super::leave_groups::let_members_leave;
 use crate::background::Claim;
+use crate::catalog;
 use crate::core::Core;
 use crate::identity;
 use crate::log::cause;
@@ -77,6 +78,7 @@ impl Erasing {
         identity::forget_mount(&self.core.store, &record.accessor).await?;
         let_members_leave(&self.core);
         self.core.quotas.forget_mount(&self.core.store, &record.uuid).await?;
+        catalog::forget_connections(&self.core.store, &record.uuid).await?;
         let mut unit = self.core.store.begin();
         unit.delete_revision(&record.uuid);
         tokens::end_serving(&mut unit, &record.uuid);

@@ -1,31 +1,44 @@
-//! Reloading mounts: each mount gets the version that pins and its settings choose now.
+//! Reloading mounts and connections: each gets the version that pins and its settings choose now.
 //!
-//! Prevents one bad version from stopping the reload of other mounts: a mount whose version cannot
-//! be exchanged is served as before, and the reload goes on with the next mount.
+//! Prevents one bad version from stopping the reload of others: a mount or connection whose version
+//! cannot be exchanged is served as before, and the reload goes on with the next.
 
 use super::ending::in_background;
 use super::swap;
-use crate::catalog::Reload;
+use crate::catalog::{self, Reload};
 use crate::core::Core;
 use crate::mounts::{Class, Mount, Phase, Swap};
 use crate::random;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// Reloads the mounts, in a task that goes on when the client is gone. Mounts that are being
-/// disabled or moved are left alone.
+/// The mounts and connections of a reload.
+#[derive(Default)]
+pub(crate) struct Reloading {
+    pub(crate) mounts: Vec<Arc<Mount>>,
+    /// Own name of the database plugin whose connections are reloaded before the mounts; empty for
+    /// none.
+    pub(crate) database: String,
+}
+
+/// Reloads connections and mounts, in a task that goes on when the client is gone. Mounts that are
+/// being disabled or moved are left alone.
 ///
 /// # Errors
 /// 503 when the service is being sealed.
-pub(crate) async fn reload(core: &Arc<Core>, mounts: Vec<Arc<Mount>>) -> Result<Reload, Failure> {
+pub(crate) async fn reload(core: &Arc<Core>, reloading: Reloading) -> Result<Reload, Failure> {
     let id = random::uuid()?;
-    let work = reload_each(Arc::clone(core), id, mounts);
+    let work = reload_each(Arc::clone(core), id, reloading);
     let ended_early = |_| Failure::internal("the reload ended early");
     in_background(core, work)?.await.map_err(ended_early)
 }
 
-async fn reload_each(core: Arc<Core>, id: String, mounts: Vec<Arc<Mount>>) -> Reload {
+async fn reload_each(core: Arc<Core>, id: String, reloading: Reloading) -> Reload {
+    let Reloading { mounts, database } = reloading;
     let mut failed = Vec::new();
+    if let Err(failure) = reload_connections(&core, &database, &mut failed).await {
+        failed.push((format!("connections of {database}"), failure));
+    }
     for mount in mounts.iter().filter(|mount| mount.record.phase == Phase::Serving) {
         if let Err(failure) = reload_one(&core, mount).await {
             failed.push((mount.record.path.to_string(), failure));
@@ -50,6 +63,23 @@ async fn reload_one(core: &Arc<Core>, mount: &Mount) -> Result<(), Failure> {
         core.sandbox.close_mount(&record.uuid);
         mount.close_breaker();
         core.log.line("info", "mount-reloaded", &[("mount", record.path.to_string())]);
+    }
+    Ok(())
+}
+
+/// Chooses the version of every connection of the database plugin again. The reload of the mounts,
+/// which follows, closes the sessions of the versions before.
+async fn reload_connections(
+    core: &Core,
+    plugin: &str,
+    failed: &mut Vec<(String, Failure)>,
+) -> Result<(), Failure> {
+    let connections = catalog::connections_of(&core.store, &mut core.store.begin(), plugin).await?;
+    for (connection, _) in connections {
+        let Some(mount) = core.mounts.record_of(&connection.mount) else { continue };
+        if let Err(failure) = core.catalog.choose_again(&core.store, &connection).await {
+            failed.push((format!("connection {} of {}", connection.name, mount.path), failure));
+        }
     }
     Ok(())
 }

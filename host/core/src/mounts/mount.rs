@@ -11,6 +11,7 @@ use super::version::COMPUTING_ON_PROBATION;
 use crate::catalog::{Catalog, EnginePlugin};
 use crate::lifetimes::Lifetimes;
 use crate::log::Log;
+use crate::oidc::Holder;
 use bulkhead_sandbox::contract;
 use bulkhead_sandbox::{Ask, Compartment, Ended, Engine, Grant, Grants, Maker, Reuse};
 use bulkhead_store::{Store, StoredLimit, Unit};
@@ -188,6 +189,19 @@ impl Mount {
             false => store.begin(),
         };
         unit.within(limit)
+    }
+
+    /// Returns the mount as identity tokens describe the mount.
+    pub(crate) fn token_holder(&self) -> Holder<'_> {
+        let record = &self.record;
+        Holder {
+            accessor: &record.accessor,
+            path: record.path.listed(),
+            is_auth: record.path.is_auth(),
+            is_local: record.marks.local,
+            plugin: (&record.kind, &self.plugin.engine.identity().version),
+            key: &record.settings.identity_token_key,
+        }
     }
 
     /// Returns the mount for its plugin. `system` has the system's default and maximum lifetime;

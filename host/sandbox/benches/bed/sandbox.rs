@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use bulkhead_sandbox::contract::{Call, Caller, Mount};
 use bulkhead_sandbox::{
-    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Entity, Grants, Guard, HostServices,
-    IdentityToken, Level, Limits, Maker, Reservation, Reuse, Rights, Runtime, Sandbox, Scope,
+    Artefact, CallTree, Compartment, ConnectionChoice, DatabasePlugin, Engine, Entity, Grants,
+    Guard, HostServices, IdentityToken, Level, Limits, Maker, Reservation, Reuse, Rights, Runtime,
+    Sandbox, Scope,
 };
 use bulkhead_store::{Options, SealKey, Store, Unit};
 use bulkhead_wire::failure::Failure;
@@ -112,6 +113,26 @@ impl HostServices for NoServices {
     fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
         Err(Failure::internal("not measured"))
     }
+
+    async fn serving_plugin(
+        &self,
+        _connection: &str,
+        _name: &str,
+        _version: &str,
+    ) -> Result<Arc<DatabasePlugin>, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    async fn choose_plugin(
+        &self,
+        _unit: &mut Unit,
+        _connection: &str,
+        _choice: ConnectionChoice<'_>,
+    ) -> Result<Arc<DatabasePlugin>, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn release_plugin(&self, _unit: &mut Unit, _connection: &str) {}
 
     async fn load_database_plugin(&self, _plugin: &Arc<DatabasePlugin>) -> Result<(), Failure> {
         Err(Failure::absent())

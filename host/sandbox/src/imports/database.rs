@@ -4,8 +4,9 @@
 //! the root call, without storage, and with grants only for the targets of the call's connection.
 
 use crate::bindings::database_plugin::DatabasePluginPre;
-use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users;
-use crate::bindings::secrets_engine::bulkhead::plugin::database::{Connection, Host, Resolved};
+use crate::bindings::secrets_engine::bulkhead::plugin::database::{
+    Connection, Host, Resolved, VersionChoice,
+};
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{
     Configured, Credential, NewUser, Purpose, Refusal,
 };
@@ -13,14 +14,16 @@ use crate::closing::Cut;
 use crate::contract::Failure;
 use crate::database_plugin::DatabasePlugin;
 use crate::fingerprint::Fingerprint;
-use crate::grants::Act;
+use crate::grants::{Act, Maker};
+use crate::host_services::ConnectionChoice;
 use crate::instance::new_store;
 use crate::limits;
 use crate::nested_answer::answer_bytes;
+use crate::nested_refusal::failure_of;
 use crate::outcome::{Entered, settle};
 use crate::sql::{Targets, check_targets};
 use crate::state::{CallState, ConnectionKey, PasswordUse, refusal};
-use bulkhead_wire::failure::{Failure as Refused, Kind};
+use bulkhead_wire::failure::Failure as Refused;
 use std::sync::Arc;
 use wasmtime::{Store, format_err};
 
@@ -59,11 +62,46 @@ impl Host for CallState {
     ) -> wasmtime::Result<Result<Resolved, Failure>> {
         granted!(self, Act::Database(&plugin));
         let found = self.context.services.database_plugin(&plugin, &version);
-        Ok(found.map_err(|failure| refusal(&failure)).map(|found| Resolved {
-            version: found.identity().version.clone(),
-            description: found.description_text().to_owned(),
-            ext: Vec::new(),
-        }))
+        Ok(resolved(found))
+    }
+
+    async fn choose(
+        &mut self,
+        name: String,
+        choice: VersionChoice,
+    ) -> wasmtime::Result<Result<Resolved, Failure>> {
+        granted!(self, Act::Database(&choice.plugin));
+        self.charge_row(name.len().saturating_add(choice.version.len()))?;
+        if let Err(refused) = check_name(&name) {
+            return Ok(Err(refusal(&refused)));
+        }
+        let services = Arc::clone(&self.context.services);
+        let unit = match self.unit() {
+            Ok(unit) => unit,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let VersionChoice { plugin, version, overrides_pin, keeps, .. } = &choice;
+        let (overrides_pin, keeps) = (*overrides_pin, *keeps);
+        let choice = ConnectionChoice { plugin, version, overrides_pin, keeps };
+        Ok(resolved(services.choose_plugin(unit, &name, choice).await))
+    }
+
+    async fn running(
+        &mut self,
+        name: String,
+        plugin: String,
+        version: String,
+    ) -> wasmtime::Result<Result<Resolved, Failure>> {
+        granted!(self, Act::Database(&plugin));
+        let services = Arc::clone(&self.context.services);
+        Ok(resolved(services.serving_plugin(&name, &plugin, &version).await))
+    }
+
+    fn release(&mut self, name: String) -> wasmtime::Result<Result<(), Failure>> {
+        granted!(self, Act::Close);
+        self.charge_row(name.len())?;
+        let services = Arc::clone(&self.context.services);
+        Ok(self.unit().map(|unit| services.release_plugin(unit, &name)))
     }
 
     async fn configure(
@@ -201,6 +239,17 @@ impl Host for CallState {
     }
 }
 
+/// Converts a plugin of the catalog for the engine.
+fn resolved(found: Result<Arc<DatabasePlugin>, Refused>) -> Result<Resolved, Failure> {
+    let found = found.map_err(|failure| refusal(&failure))?;
+    let built_in = (found.identity().maker == Maker::Official).to_string();
+    Ok(Resolved {
+        version: found.identity().version.clone(),
+        description: found.description_text().to_owned(),
+        ext: vec![("built-in".to_owned(), built_in)],
+    })
+}
+
 fn keep_secret(state: &CallState, credential: &Credential) {
     if let Credential::Password(password) = credential {
         state.context.tree.secrets.add(password);
@@ -224,10 +273,11 @@ impl Nested {
             )));
         }
         check_name(&connection.name)?;
-        let plugin =
-            state.context.services.database_plugin(&connection.plugin, &connection.version)?;
+        let services = Arc::clone(&state.context.services);
+        let Connection { name, plugin, version, .. } = connection;
+        let plugin = services.serving_plugin(name, plugin, version).await?;
         if !plugin.is_linked() {
-            state.context.services.load_database_plugin(&plugin).await?;
+            services.load_database_plugin(&plugin).await?;
         }
         keep_settings_secret(state, &plugin, &connection.settings);
         let targets = targets(state, &plugin, connection).await?;
@@ -252,7 +302,8 @@ impl Nested {
         let outcome = outcome.map(|entered| {
             entered.map(|done| {
                 done.map_err(|why| {
-                    let failure = failure_of(&self, &why);
+                    let refused_grant = self.store.data().refused_grant.as_deref();
+                    let failure = failure_of(&self.plugin, (&self.connection, refused_grant), &why);
                     refused = Some(failure.clone());
                     failure
                 })
@@ -323,61 +374,4 @@ fn keep_settings_secret(state: &CallState, plugin: &DatabasePlugin, settings: &s
     for secret in bulkhead_wire::fields::secrets(&plugin.description().settings, &settings) {
         state.context.tree.secrets.add(secret);
     }
-}
-
-/// Converts a refusal into a failure: the code decides the kind, and the description has the
-/// message.
-fn failure_of(nested: &Nested, refused: &database_users::Refusal) -> Failure {
-    let description = nested.plugin.description();
-    let sentence = description.codes.get(&refused.code);
-    let unknown = format!("the database plugin refused with {:?}", refused.code);
-    let message = match &nested.store.data().refused_grant {
-        // The host prints the line that would allow the act, because the plugin does not know the
-        // mount.
-        Some(why) if refused.code == Kind::PermissionDenied.code() => why.clone(),
-        _ => sentence.map_or(unknown, |sentence| fill(sentence, nested, refused)),
-    };
-    let mut ext = refused.ext.clone();
-    ext.push(("code".to_owned(), refused.code.clone()));
-    ext.extend(refused.setting.iter().map(|setting| ("setting".to_owned(), setting.clone())));
-    ext.extend(refused.statement.iter().map(|index| ("statement".to_owned(), index.to_string())));
-    ext.extend(refused.vendor_code.iter().map(|code| ("vendor-code".to_owned(), code.clone())));
-    Failure { code: kind(&refused.code).code().to_owned(), message, retry_after: None, ext }
-}
-
-/// Returns the kind of a refusal's code. Mistakes and refusals of the database are for the caller
-/// to fix, unlike failures that may pass without a fix (decision P4).
-fn kind(code: &str) -> Kind {
-    match code {
-        "unreachable" => Kind::Unreachable,
-        "timed-out" => Kind::TimedOut,
-        "conflict" => Kind::Conflict,
-        "internal" => Kind::Internal,
-        _ => Kind::InvalidRequest,
-    }
-}
-
-/// Fills values into a sentence. A single pass, so that a value that looks like a placeholder stays
-/// as it is.
-fn fill(sentence: &str, nested: &Nested, refused: &database_users::Refusal) -> String {
-    let mut out = String::new();
-    let mut rest = sentence;
-    while let Some((before, after)) = rest.split_once('{') {
-        let Some((name, tail)) = after.split_once('}') else { break };
-        out.push_str(before);
-        match name {
-            "connection" => out.push_str(&format!("{:?}", nested.connection)),
-            "setting" => out.push_str(refused.setting.as_deref().unwrap_or("a setting")),
-            "vendor-code" => out.push_str(refused.vendor_code.as_deref().unwrap_or("none")),
-            "statement" => out.push_str(
-                &refused.statement.map_or("?".to_owned(), |index| (index + 1).to_string()),
-            ),
-            other => out.push_str(
-                refused.ext.iter().find(|(key, _)| key == other).map_or("?", |(_, value)| value),
-            ),
-        }
-        rest = tail;
-    }
-    out.push_str(rest);
-    out
 }

@@ -5,9 +5,9 @@ use crate::Maker;
 use crate::contract::{Call, Caller, Mount, Outcome};
 use crate::detached;
 use crate::{
-    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Entity, Grants, Guard, HostServices,
-    IdentityToken, Level, Limits, Priority, Reservation, Rights, Runtime, Sandbox, Scope,
-    SlotRequest, limits,
+    Artefact, CallTree, Compartment, ConnectionChoice, DatabasePlugin, Engine, Entity, Grants,
+    Guard, HostServices, IdentityToken, Level, Limits, Priority, Reservation, Rights, Runtime,
+    Sandbox, Scope, SlotRequest, limits,
 };
 use async_trait::async_trait;
 use bulkhead_store::{Options, SealKey, Store, Unit};
@@ -170,6 +170,26 @@ impl HostServices for Passwords {
     fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
         Err(Failure::absent())
     }
+
+    async fn serving_plugin(
+        &self,
+        _connection: &str,
+        _name: &str,
+        _version: &str,
+    ) -> Result<Arc<DatabasePlugin>, Failure> {
+        Err(Failure::absent())
+    }
+
+    async fn choose_plugin(
+        &self,
+        _unit: &mut Unit,
+        _connection: &str,
+        _choice: ConnectionChoice<'_>,
+    ) -> Result<Arc<DatabasePlugin>, Failure> {
+        Err(Failure::absent())
+    }
+
+    fn release_plugin(&self, _unit: &mut Unit, _connection: &str) {}
 
     async fn load_database_plugin(&self, _plugin: &Arc<DatabasePlugin>) -> Result<(), Failure> {
         Err(Failure::absent())

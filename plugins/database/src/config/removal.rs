@@ -33,6 +33,7 @@ pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let live = host.leases().count(name)?;
     let accounts = host.storage().keys(&static_role::accounts(name), "", MOST_COUNTED)?.len();
     Connection::remove(host, name)?;
+    host.databases().release(name)?;
     host.databases().close(name);
     let stranded = (live > 0).then(|| {
         format!(

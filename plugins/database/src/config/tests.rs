@@ -107,6 +107,7 @@ fn a_read_shows_everything_but_secrets() {
     let expected = json!({
         "plugin_name": "test-database-plugin",
         "plugin_version": "v1.0.0",
+        "override_pinned_version": false,
         "running_plugin_version": "1.0.0",
         "connection_details": {
             "connection_url": "postgres://{{username}}:{{password}}@db:5432/orders",
@@ -363,4 +364,36 @@ fn statements_for_the_connections_own_user_are_read_when_they_are_written() {
         "root_rotation_statements: connection \"orders\": statement 0 cannot be read"
     );
     assert_eq!(bed.host.stored("config/orders"), before);
+}
+
+#[test]
+fn a_connection_keeps_its_version_until_a_write_names_a_version() {
+    let bed = ready();
+    bed.host.add_version("2.0.0");
+    let versions = || {
+        let data = bed.read("config/orders").unwrap().data;
+        (data["plugin_version"].clone(), data["running_plugin_version"].clone())
+    };
+    bed.write("config/orders", &json!({"allowed_roles": "*"})).unwrap();
+    assert_eq!(versions(), (json!(""), json!("1.0.0")));
+    bed.write("config/orders", &json!({"plugin_version": ""})).unwrap();
+    assert_eq!(versions(), (json!(""), json!("2.0.0")), "the newest");
+    bed.write("config/orders", &json!({"plugin_version": "v1.0.0"})).unwrap();
+    assert_eq!(versions(), (json!("v1.0.0"), json!("1.0.0")));
+    let refused = bed.write("config/orders", &json!({"plugin_version": "3.0.0"})).err().unwrap();
+    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert!(refused.message.contains("there is 1.0.0, 2.0.0"), "{}", refused.message);
+    assert_eq!(versions(), (json!("v1.0.0"), json!("1.0.0")));
+    bed.write("config/other", &with(orders(), json!({"plugin_name": "test"}))).unwrap();
+    assert_eq!(bed.host.chosen_version("other").unwrap(), "2.0.0", "a new connection");
+    bed.delete("config/other").unwrap();
+    assert_eq!(bed.host.chosen_version("other"), None);
+}
+
+#[test]
+fn the_version_of_a_plugin_of_the_server_is_not_stored() {
+    let bed = empty();
+    bed.host.build_in();
+    bed.write("config/orders", &with(orders(), json!({"plugin_version": "1.0.0"}))).unwrap();
+    assert_eq!(bed.host.stored("config/orders").unwrap()["plugin_version"], "");
 }

@@ -10,7 +10,8 @@ use bulkhead_wire::failure::{Failure, Kind};
 pub struct Connection {
     /// The database plugin's name or alias.
     pub plugin: String,
-    /// Semantic version; empty: the version that the catalog chooses.
+    /// Semantic version, or empty. Counts only for a connection without a choice
+    /// ([`Databases::choose`]); empty is then the oldest version of the catalog.
     pub version: String,
     /// The connection's name.
     pub name: String,
@@ -28,6 +29,21 @@ pub struct Resolved {
     pub version: String,
     /// The plugin's description of itself.
     pub description: DatabaseDescription,
+    /// The plugin belongs to the server, and its version changes with the server.
+    pub is_built_in: bool,
+}
+
+/// The version of a plugin that the writer of a connection asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct VersionChoice<'a> {
+    /// The database plugin's name or alias.
+    pub plugin: &'a str,
+    /// Semantic version; empty: the pinned version, or else the newest version.
+    pub version: &'a str,
+    /// `version` counts although another version is pinned.
+    pub overrides_pin: bool,
+    /// The connection keeps the version that serves the connection now.
+    pub keeps: bool,
 }
 
 /// A failed creation, with the certainty that nothing was made.
@@ -67,8 +83,8 @@ impl From<Failure> for Unmade {
     }
 }
 
-/// Database plugins, reached through the host. Each method except `resolve` and `close` is the
-/// plugin's own function.
+/// Database plugins, reached through the host. The methods from `configure` to `check_credential`
+/// are the plugin's own functions.
 ///
 /// A failure carries the plugin's sentence. A code that only database plugins use (`refused`,
 /// `statement-failed`, `owns-objects` …) becomes an invalid request, because only the caller can
@@ -79,6 +95,24 @@ pub trait Databases {
     /// # Errors
     /// Not found, with a message that lists the available plugins.
     fn resolve(&self, plugin: &str, version: &str) -> Result<Resolved, Failure>;
+    /// Chooses the version that serves the connection `name`. Buffered like a write; later calls
+    /// for the connection, also in this call, have this version until the next choice.
+    ///
+    /// # Errors
+    /// Not found, with a message that lists the available plugins or versions; invalid request if
+    /// another version is pinned.
+    fn choose(&self, name: &str, choice: VersionChoice<'_>) -> Result<Resolved, Failure>;
+    /// Finds the plugin that serves the connection: the version of the last choice, or else the
+    /// connection's own plugin and version.
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve).
+    fn running(&self, connection: &Connection) -> Result<Resolved, Failure>;
+    /// Ends the choice of a connection that is removed. Buffered like a write.
+    ///
+    /// # Errors
+    /// Permission denied in a nested plugin.
+    fn release(&self, name: &str) -> Result<(), Failure>;
     /// Checks and normalises the connection's settings. No I/O.
     ///
     /// # Errors

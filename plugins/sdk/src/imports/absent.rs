@@ -2,7 +2,7 @@
 
 use super::Imports;
 use crate::database_plugin::{Configured, Credential, NewUser, Purpose, StoreTime};
-use crate::host::{Connection, Databases, Leases, Resolved, Unmade};
+use crate::host::{Connection, Databases, Leases, Resolved, Unmade, VersionChoice};
 use bulkhead_wire::failure::{Failure, Kind};
 
 fn absent<T>(what: &str) -> Result<T, Failure> {
@@ -33,6 +33,18 @@ impl Leases for Imports {
 
 impl Databases for Imports {
     fn resolve(&self, _plugin: &str, _version: &str) -> Result<Resolved, Failure> {
+        absent("database plugins")
+    }
+
+    fn choose(&self, _name: &str, _choice: VersionChoice<'_>) -> Result<Resolved, Failure> {
+        absent("database plugins")
+    }
+
+    fn running(&self, _connection: &Connection) -> Result<Resolved, Failure> {
+        absent("database plugins")
+    }
+
+    fn release(&self, _name: &str) -> Result<(), Failure> {
         absent("database plugins")
     }
 

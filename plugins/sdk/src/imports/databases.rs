@@ -7,7 +7,7 @@ use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
 use crate::database_plugin::{
     Configured, Credential, NewUser, Purpose, Settings, StoreTime, is_nothing_made,
 };
-use crate::host::{Connection, Databases, Resolved, Unmade, database_kind};
+use crate::host::{Connection, Databases, Resolved, Unmade, VersionChoice, database_kind};
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
 
@@ -16,11 +16,27 @@ const PLUGIN_NAME: &str = "plugin_name";
 
 impl Databases for Imports {
     fn resolve(&self, plugin: &str, version: &str) -> Result<Resolved, Failure> {
-        let found = import::database::resolve(plugin, version).map_err(failure)?;
-        let description = serde_json::from_str(&found.description).map_err(|_| {
-            Failure::internal(format!("the description of plugin {plugin:?} cannot be read"))
-        })?;
-        Ok(Resolved { version: found.version, description })
+        resolved(plugin, import::database::resolve(plugin, version))
+    }
+
+    fn choose(&self, name: &str, choice: VersionChoice<'_>) -> Result<Resolved, Failure> {
+        let asked = import::database::VersionChoice {
+            plugin: choice.plugin.to_owned(),
+            version: choice.version.to_owned(),
+            overrides_pin: choice.overrides_pin,
+            keeps: choice.keeps,
+            ext: Vec::new(),
+        };
+        resolved(choice.plugin, import::database::choose(name, &asked))
+    }
+
+    fn running(&self, connection: &Connection) -> Result<Resolved, Failure> {
+        let Connection { plugin, version, name, .. } = connection;
+        resolved(plugin, import::database::running(name, plugin, version))
+    }
+
+    fn release(&self, name: &str) -> Result<(), Failure> {
+        import::database::release(name).map_err(failure)
     }
 
     fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
@@ -141,6 +157,19 @@ impl Databases for Imports {
     fn close(&self, name: &str) {
         import::database::close(name);
     }
+}
+
+/// Reads the plugin that the host found under the name `plugin`.
+fn resolved(
+    plugin: &str,
+    found: Result<import::database::Resolved, import::types::Failure>,
+) -> Result<Resolved, Failure> {
+    let found = found.map_err(failure)?;
+    let description = serde_json::from_str(&found.description).map_err(|_| {
+        Failure::internal(format!("the description of plugin {plugin:?} cannot be read"))
+    })?;
+    let is_built_in = found.ext.iter().any(|(name, value)| name == "built-in" && value == "true");
+    Ok(Resolved { version: found.version, description, is_built_in })
 }
 
 /// Builds the connection for the host. The settings contain the plugin name that the connection

@@ -2,7 +2,7 @@
 
 use super::script::Script;
 use crate::database_plugin::{Act, Configured, Credential, NewUser, Purpose, Settings, StoreTime};
-use crate::host::{Connection, Databases, Resolved, Unmade};
+use crate::host::{Connection, Databases, Resolved, Unmade, VersionChoice};
 use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::cell::RefCell;
@@ -28,6 +28,12 @@ pub(super) struct TestDatabases {
 
 struct Server {
     plugin: DatabaseDescription,
+    /// Newer versions of the plugin, the newest last.
+    newer: Vec<String>,
+    /// The plugin belongs to the server.
+    is_built_in: bool,
+    /// Chosen versions, by connection.
+    chosen: BTreeMap<String, String>,
     warnings: Vec<String>,
     /// Warning codes that `verify` answers.
     lacking: Vec<String>,
@@ -71,6 +77,9 @@ impl TestDatabases {
         let (warnings, users) = (Vec::new(), BTreeMap::new());
         let server = Server {
             plugin: plugin(),
+            newer: Vec::new(),
+            is_built_in: false,
+            chosen: BTreeMap::new(),
             warnings,
             lacking: Vec::new(),
             users,
@@ -84,6 +93,21 @@ impl TestDatabases {
     /// Changes the description of the plugin.
     pub(super) fn describe_plugin(&self, change: impl FnOnce(&mut DatabaseDescription)) {
         change(&mut self.server.borrow_mut().plugin);
+    }
+
+    /// Adds a newer version of the plugin.
+    pub(super) fn add_version(&self, version: &str) {
+        self.server.borrow_mut().newer.push(version.to_owned());
+    }
+
+    /// Makes the plugin a plugin of the server.
+    pub(super) fn build_in(&self) {
+        self.server.borrow_mut().is_built_in = true;
+    }
+
+    /// Returns the version that was chosen for the connection `name`.
+    pub(super) fn chosen_version(&self, name: &str) -> Option<String> {
+        self.server.borrow().chosen.get(name).cloned()
     }
 
     /// Sets the warning codes that `configure` answers.
@@ -135,6 +159,25 @@ impl TestDatabases {
 }
 
 impl Server {
+    /// Returns the version that the connection `name` gets by `choice`.
+    fn version_for(&self, name: &str, choice: VersionChoice<'_>) -> Result<String, Failure> {
+        let oldest = &self.plugin.version;
+        if choice.keeps {
+            return Ok(self.chosen.get(name).unwrap_or(oldest).clone());
+        }
+        let versions: Vec<&str> =
+            [oldest].into_iter().chain(&self.newer).map(String::as_str).collect();
+        let newest = versions.last().copied().unwrap_or_default();
+        let asked = if choice.version.is_empty() { newest } else { choice.version };
+        if versions.contains(&asked) {
+            return Ok(asked.to_owned());
+        }
+        let (plugin, versions) = (choice.plugin, versions.join(", "));
+        let message =
+            format!("database plugin {plugin:?} has no version {asked:?}; there is {versions}");
+        Err(Failure::new(Kind::NotFound, message))
+    }
+
     fn user_mut(&mut self, connection: &Connection, username: &str) -> Result<&mut User, Failure> {
         let gone = || Failure::invalid(format!("the database has no user {username:?}"));
         self.users.get_mut(&(connection.name.clone(), username.to_owned())).ok_or_else(gone)
@@ -158,7 +201,32 @@ impl Databases for TestDatabases {
                     format!("there is no database plugin {plugin:?}; there is {:?}", known.name);
                 return Err(Failure::new(Kind::NotFound, message));
             }
-            Ok(Resolved { version: known.version.clone(), description: known.clone() })
+            let (version, description) = (known.version.clone(), known.clone());
+            Ok(Resolved { version, description, is_built_in: false })
+        })
+    }
+
+    fn choose(&self, name: &str, choice: VersionChoice<'_>) -> Result<Resolved, Failure> {
+        let known = self.resolve(choice.plugin, choice.version)?;
+        self.script.step("choose", None, || {
+            let mut server = self.server.borrow_mut();
+            let version = server.version_for(name, choice)?;
+            let is_built_in = server.is_built_in;
+            server.chosen.insert(name.to_owned(), version.clone());
+            Ok(Resolved { version, is_built_in, ..known })
+        })
+    }
+
+    fn running(&self, connection: &Connection) -> Result<Resolved, Failure> {
+        let known = self.resolve(&connection.plugin, &connection.version)?;
+        let version = self.server.borrow().chosen.get(&connection.name).cloned();
+        Ok(Resolved { version: version.unwrap_or_else(|| known.version.clone()), ..known })
+    }
+
+    fn release(&self, name: &str) -> Result<(), Failure> {
+        self.script.step("release", None, || {
+            self.server.borrow_mut().chosen.remove(name);
+            Ok(())
         })
     }
 

@@ -133,6 +133,21 @@ impl TestHost {
         self.databases.describe_plugin(change);
     }
 
+    /// Adds a newer version of the database plugin.
+    pub fn add_version(&self, version: &str) {
+        self.databases.add_version(version);
+    }
+
+    /// Makes the database plugin a plugin of the server.
+    pub fn build_in(&self) {
+        self.databases.build_in();
+    }
+
+    /// Returns the version of the database plugin that was chosen for `connection`.
+    pub fn chosen_version(&self, connection: &str) -> Option<String> {
+        self.databases.chosen_version(connection)
+    }
+
     /// Sets the warning codes that the database plugin's `configure` answers.
     pub fn warn_when_configured(&self, codes: &[&str]) {
         self.databases.warn_when_configured(codes);

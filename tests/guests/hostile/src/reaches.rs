@@ -1,7 +1,7 @@
 //! Imports that the guest was not granted.
 
 use crate::bulkhead::plugin::crypto::{self, CertificateRequest, Chain};
-use crate::bulkhead::plugin::database::{self, Connection};
+use crate::bulkhead::plugin::database::{self, Connection, VersionChoice};
 use crate::bulkhead::plugin::database_types::{Credential, NewUser, Purpose};
 use crate::bulkhead::plugin::types::{Call, Failure};
 use crate::bulkhead::plugin::{ambient, clock, identity, leases, migration, passwords, storage};
@@ -41,8 +41,17 @@ fn of_databases() -> Vec<Tried> {
         passwords: Vec::new(),
         ext: Vec::new(),
     };
+    let choice = VersionChoice {
+        plugin: connection.plugin.clone(),
+        version: String::new(),
+        overrides_pin: false,
+        keeps: false,
+        ext: Vec::new(),
+    };
     vec![
         tried("resolve", database::resolve(&connection.plugin, "")),
+        tried("choose", database::choose("orders", &choice)),
+        tried("running", database::running("orders", &connection.plugin, "")),
         tried("configure", database::configure(&connection)),
         tried("check-statements", database::check_statements(&connection, &[], &purpose)),
         tried("verify", database::verify(&connection)),

@@ -1,0 +1,78 @@
+//! The database plugins that a call uses.
+//!
+//! Prevents two versions of a plugin in one call: the call keeps using the same version, even if
+//! another version is registered or chosen meanwhile.
+
+use crate::catalog::{Catalog, MountConnection};
+use crate::core::Core;
+use bulkhead_sandbox::DatabasePlugin;
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::sync;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+/// The database plugins of one call.
+#[derive(Default)]
+pub(super) struct UsedDatabases(Mutex<BTreeMap<PluginUse, Arc<DatabasePlugin>>>);
+
+/// A use of a database plugin: for a connection of the mount, or by name and version.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum PluginUse {
+    Connection(String),
+    Named(String, String),
+}
+
+impl UsedDatabases {
+    /// Returns the own names of the plugins.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        sync::lock(&self.0).values().map(|plugin| plugin.identity().name.clone()).collect()
+    }
+
+    /// Returns the plugin with that name and version.
+    pub(super) fn named(
+        &self,
+        catalog: &Catalog,
+        name: &str,
+        version: &str,
+    ) -> Result<Arc<DatabasePlugin>, Failure> {
+        let asked = PluginUse::Named(name.to_owned(), version.to_owned());
+        match self.find(&asked) {
+            Some(found) => Ok(found),
+            None => Ok(self.note(asked, catalog.serving_database((name, version), None)?)),
+        }
+    }
+
+    /// Returns the plugin that serves the connection.
+    pub(super) async fn serving(
+        &self,
+        core: &Core,
+        connection: MountConnection,
+        asked: (&str, &str),
+    ) -> Result<Arc<DatabasePlugin>, Failure> {
+        let used = PluginUse::Connection(connection.name.clone());
+        if let Some(found) = self.find(&used) {
+            return Ok(found);
+        }
+        // A unit of work of its own: a reload during the call is no conflict of the call.
+        let recorded = connection.read(&mut core.store.begin()).await?;
+        Ok(self.note(used, core.catalog.serving_database(asked, recorded.as_ref())?))
+    }
+
+    /// Lets the call use the chosen plugin for the connection from now on.
+    pub(super) fn note_chosen(
+        &self,
+        connection: MountConnection,
+        plugin: Arc<DatabasePlugin>,
+    ) -> Arc<DatabasePlugin> {
+        self.note(PluginUse::Connection(connection.name), plugin)
+    }
+
+    fn find(&self, used: &PluginUse) -> Option<Arc<DatabasePlugin>> {
+        sync::lock(&self.0).get(used).map(Arc::clone)
+    }
+
+    fn note(&self, used: PluginUse, plugin: Arc<DatabasePlugin>) -> Arc<DatabasePlugin> {
+        sync::lock(&self.0).insert(used, Arc::clone(&plugin));
+        plugin
+    }
+}
