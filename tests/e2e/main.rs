@@ -14,6 +14,7 @@ mod cloud_b;
 mod cluster;
 mod command_line;
 mod configuration;
+mod connection_versions;
 mod containment;
 mod contract_versions;
 mod credential_life;
