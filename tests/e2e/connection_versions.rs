@@ -135,6 +135,13 @@ fn a_pin_decides_for_connections_that_do_not_override_the_pin() {
     assert!(refused.errors().contains("is pinned"), "{refused:?}");
 
     root.delete(PIN).expect(204);
+    root.write("database/config/other", &json!({ "plugin_version": "" })).expect(204);
+    root.write(PIN, &json!({ "version": "1.0.0" })).expect(204);
+    root.write("sys/plugins/reload/backend", &json!({ "plugin": KEYRING })).expect(200);
+    assert_eq!(versions(&world, "other"), pair("", "1.0.0"), "without its override");
+    root.delete(PIN).expect(204);
+    root.write("database/reset/other", &json!({})).expect(204);
+    assert_eq!(versions(&world, "other"), pair("", "2.0.0"));
     let reload = root.write(&format!("database/reload/{KEYRING}"), &json!({})).expect(200);
     assert_eq!(reload.body["data"]["count"], json!(3));
     assert_eq!(versions(&world, "before"), pair("", "2.0.0"), "the newest, without a pin");

@@ -173,6 +173,10 @@ fn apply_changes(
     call.merge("plugin_name", &mut connection.plugin_name)?;
     call.merge("plugin_version", &mut connection.plugin_version)?;
     call.merge("override_pinned_version", &mut connection.override_pinned_version)?;
+    if connection.plugin_version.is_empty() && !call.is_given("override_pinned_version") {
+        // The operator gives the choice back to the server.
+        connection.override_pinned_version = false;
+    }
     call.merge("verify_connection", &mut connection.verify_connection)?;
     call.merge("allowed_roles", &mut connection.allowed_roles)?;
     call.merge("root_rotation_statements", &mut connection.root_rotation_statements)?;

@@ -29,8 +29,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     })?;
     let mut warnings = Vec::new();
     for (name, connection) in &reloaded {
-        let kept = connection.clone().choose_version(host, name, false).err();
-        warnings.extend(kept.map(|why| format!("{}; the version stays", why.message)));
+        warnings.extend(connection.choose_again(host, name));
         host.databases().close(name);
     }
     for (name, _) in reloaded.iter().filter(|(_, connection)| connection.is_verified()) {

@@ -1,18 +1,21 @@
-//! `reset/{name}`: closes a connection's sessions and starts again with the stored settings.
+//! `reset/{name}`: closes a connection's sessions and starts again with the stored settings, and
+//! with the version that pins and settings choose now.
 
 use crate::connection::{Connection, about};
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
-/// Closes the sessions. Then logs in to the database, if the connection is a verified connection.
+/// Chooses the version again and closes the sessions. Then logs in to the database, if the
+/// connection is a verified connection.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let connection = Connection::named(host, name, &call.mount.path)?;
+    let kept = connection.choose_again(host, name);
     host.databases().close(name);
     if connection.is_verified() {
         // The write of the connection already reported any rights that the user lacks.
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
     }
-    Ok(Answer::nothing())
+    Ok(Answer::nothing().warn(kept))
 }
 
 #[cfg(test)]
@@ -44,6 +47,20 @@ mod tests {
         let refused = bed.write("reset/orders", &json!({})).err().unwrap();
         assert_eq!(refused.kind, Kind::Unreachable);
         assert_eq!(refused.message, "connection \"orders\": no answer from db:5432");
+    }
+
+    #[test]
+    fn the_version_is_chosen_again_or_stays_with_a_warning() {
+        let bed = ready();
+        bed.host.add_version("2.0.0");
+        assert!(bed.write("reset/orders", &json!({})).unwrap().warnings.is_empty());
+        assert_eq!(bed.host.chosen_version("orders").unwrap(), "2.0.0");
+        bed.host.refuse("choose", Failure::invalid("version 1.0.0 is pinned"));
+        let reply = bed.write("reset/orders", &json!({})).unwrap();
+        assert_eq!(
+            reply.warnings,
+            ["connection \"orders\": version 1.0.0 is pinned; the version stays"]
+        );
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         )
     };
     let force =
-        field("force", FieldKind::Bool, "remove it although live leases need it for their end");
+        field("force", FieldKind::Bool, "remove it although connections or live leases need it");
     let one = "sys/plugins/catalog/{type}/{name}";
     let here =
         || [kind(), name(), version("a version from the catalog; empty for the newest version")];

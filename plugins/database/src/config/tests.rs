@@ -397,3 +397,17 @@ fn the_version_of_a_plugin_of_the_server_is_not_stored() {
     bed.write("config/orders", &with(orders(), json!({"plugin_version": "1.0.0"}))).unwrap();
     assert_eq!(bed.host.stored("config/orders").unwrap()["plugin_version"], "");
 }
+
+#[test]
+fn an_override_ends_when_the_choice_is_given_back() {
+    let bed = ready();
+    let is_overriding =
+        || bed.read("config/orders").unwrap().data["override_pinned_version"].clone();
+    let over = json!({"plugin_version": "1.0.0", "override_pinned_version": true});
+    bed.write("config/orders", &over).unwrap();
+    assert_eq!(is_overriding(), json!(true));
+    bed.write("config/orders", &json!({"allowed_roles": "*"})).unwrap();
+    assert_eq!(is_overriding(), json!(true));
+    bed.write("config/orders", &json!({"plugin_version": ""})).unwrap();
+    assert_eq!(is_overriding(), json!(false));
+}
