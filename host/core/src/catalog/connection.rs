@@ -19,6 +19,9 @@ use std::sync::Arc;
 const PREFIX: &str = "connection/";
 /// Row that every change of a connection's version writes.
 const WRITTEN: &str = "connections-written";
+/// Maximum number of connections of a mount with a recorded version. No limit of the mount counts
+/// their rows.
+const MOST_CONNECTIONS: u32 = 10_000;
 /// Number of rows deleted per commit.
 const PAGE: u32 = 500;
 
@@ -72,6 +75,19 @@ impl MountConnection {
         unit.delete(self.address());
     }
 
+    /// Refuses a new record if the mount has too many.
+    async fn check_room(&self, unit: &mut Unit) -> Result<(), Failure> {
+        let prefix = format!("{PREFIX}{}/", self.mount);
+        let keys = unit.keys(Space::Core, &prefix, "", MOST_CONNECTIONS).await?;
+        if u32::try_from(keys.len()).is_ok_and(|found| found < MOST_CONNECTIONS) {
+            return Ok(());
+        }
+        Err(Failure::invalid(format!(
+            "the mount has {MOST_CONNECTIONS} connections of registered database plugins, and may \
+             not have more: delete connections, or use another mount"
+        )))
+    }
+
     fn put(&self, unit: &mut Unit, version: &ConnectionVersion) -> Result<(), Failure> {
         unit.put(self.address(), version.to_bytes()?, Index::default());
         unit.put(Address::new(Space::Core, WRITTEN), Vec::new(), Index::default());
@@ -91,8 +107,8 @@ impl Catalog {
         choice: ConnectionChoice<'_>,
     ) -> Result<Arc<DatabasePlugin>, Failure> {
         let ConnectionChoice { plugin: name, version: asked, overrides_pin, keeps } = choice;
+        let recorded = connection.read(unit).await?;
         let plugin = if keeps {
-            let recorded = connection.read(unit).await?;
             self.serving_database((name, asked), recorded.as_ref())?
         } else {
             self.choose_database(name, VersionChoice { asked, overrides_pin })?
@@ -103,6 +119,9 @@ impl Catalog {
             return Ok(plugin);
         }
         assert_registered(unit, PluginType::Database, identity).await?;
+        if recorded.is_none() {
+            connection.check_room(unit).await?;
+        }
         let version = ConnectionVersion {
             plugin: identity.name.clone(),
             version: identity.version.clone(),

@@ -6,7 +6,8 @@ use super::pin::VersionChoice;
 use super::table::{Catalog, Plugins};
 use super::versions::PluginVersions;
 use bulkhead_sandbox::DatabasePlugin;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, Kind, quoted};
+use semver::Version;
 use std::sync::Arc;
 
 impl Catalog {
@@ -14,14 +15,21 @@ impl Catalog {
     /// [`Catalog::choose`]. `name` may be an alias.
     ///
     /// # Errors
-    /// 400 for a version other than the pinned version, and for an override without a version; 404
-    /// for a plugin or version that is not in the catalog; 503 for a version that could not be
-    /// loaded.
+    /// 400 for a text that is no version, for a version other than the pinned version, and for an
+    /// override without a version; 404 for a plugin or version that is not in the catalog; 503 for
+    /// a version that could not be loaded.
     pub(super) fn choose_database(
         &self,
         name: &str,
         choice: VersionChoice<'_>,
     ) -> Result<Arc<DatabasePlugin>, Failure> {
+        let asked = choice.asked;
+        if !asked.is_empty() && Version::parse(asked.trim_start_matches('v')).is_err() {
+            return Err(Failure::invalid(format!(
+                "plugin_version {} is not a semantic version, such as 1.2.3",
+                quoted(asked)
+            )));
+        }
         let owner = self.owner_of(PluginType::Database, name);
         let own = owner.as_deref().unwrap_or(name);
         self.select_database(name, &self.wanted(PluginType::Database, own, choice)?)

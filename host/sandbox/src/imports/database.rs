@@ -75,6 +75,9 @@ impl Host for CallState {
         if let Err(refused) = check_name(&name) {
             return Ok(Err(refusal(&refused)));
         }
+        if let Err(refused) = self.check_name("connection's name", &name) {
+            return Ok(Err(refused));
+        }
         let services = Arc::clone(&self.context.services);
         let unit = match self.unit() {
             Ok(unit) => unit,

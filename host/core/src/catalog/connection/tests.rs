@@ -64,6 +64,8 @@ fn a_choice_is_the_pin_or_what_is_asked_for_or_the_newest() {
     let refused = chosen(&catalog, "2.0.0", false).unwrap_err();
     assert!(refused.message.contains("version 1.0.0 of keyring is pinned"), "{refused}");
     assert_eq!(chosen(&catalog, "", true).unwrap_err().kind, Kind::InvalidRequest);
+    let other = chosen(&catalog, "newest", false).unwrap_err();
+    assert!(other.message.contains("\"newest\" is not a semantic version"), "{other}");
     let absent = chosen(&catalog, "3.0.0", true).unwrap_err();
     assert_eq!(absent.kind, Kind::NotFound);
     assert!(absent.message.contains("there is 1.0.0, 2.0.0"), "{absent}");
@@ -178,5 +180,30 @@ async fn a_version_is_not_removed_and_chosen_at_once() {
     let refused = catalog.choose_for_connection(&mut late, &connection("other"), newest).await;
     assert!(refused.err().unwrap().message.contains("2.0.0 is being removed"));
     drop(late);
+    scratch.end().await;
+}
+
+#[tokio::test]
+async fn a_mount_has_a_bounded_number_of_recorded_connections() {
+    let (scratch, catalog) = (Scratch::new("connection-count").await, catalog());
+    register(&scratch.store).await;
+    let names: Vec<String> = (0..MOST_CONNECTIONS).map(|number| format!("{number:05}")).collect();
+    for page in names.chunks(2_000) {
+        let mut unit = scratch.store.begin();
+        for name in page {
+            let row = recorded("1.0.0").to_bytes().unwrap();
+            unit.put(connection(name).address(), row, Index::default());
+        }
+        unit.commit().await.unwrap();
+    }
+    let newest = ConnectionChoice { plugin: NAME, version: "", overrides_pin: false, keeps: false };
+    let mut unit = scratch.store.begin();
+    let known = connection("00000");
+    catalog.choose_for_connection(&mut unit, &known, newest).await.unwrap();
+    let refused = catalog.choose_for_connection(&mut unit, &connection("one-more"), newest).await;
+    assert!(refused.err().unwrap().message.contains("delete connections"));
+    let elsewhere = MountConnection { mount: "other".to_owned(), name: "orders".to_owned() };
+    catalog.choose_for_connection(&mut unit, &elsewhere, newest).await.unwrap();
+    unit.commit().await.unwrap();
     scratch.end().await;
 }
