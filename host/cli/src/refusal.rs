@@ -4,12 +4,23 @@ use crate::client::{Answer, Server};
 use serde_json::Value;
 
 /// Facts about a refused request that the answer does not tell.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances {
-    /// The request had a token.
-    pub(crate) has_token: bool,
+    /// The token of the request.
+    pub(crate) access: Access,
     /// The server has keys and data. `None`: unknown.
     pub(crate) is_initialised: Option<bool>,
+}
+
+/// The token of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// The request had a token.
+    Token,
+    /// The caller has no token.
+    Missing,
+    /// The request was a login, which needs no token.
+    Login,
 }
 
 /// Whether the answer says that the server is sealed.
@@ -47,12 +58,16 @@ fn next(answer: &Answer, circumstances: Circumstances) -> Option<&'static str> {
     }
     let mentions = |words: &str| errors(answer).iter().any(|error| error.contains(words));
     match answer.status {
-        401 | 403 if !circumstances.has_token => {
+        401 | 403 if circumstances.access == Access::Missing => {
             Some("bulkhead login    # you have no token; BULKHEAD_TOKEN sets one, too")
         }
+        // The server answers so for a path that no auth method serves.
+        403 if circumstances.access == Access::Login && mentions("needs a token") => {
+            Some("bulkhead login -path=PATH ...    # no auth method is mounted at this path")
+        }
         400 if mentions("missing client token") => Some("bulkhead login    # you have no token"),
-        403 if mentions("invalid token") || mentions("bad token") => {
-            Some("bulkhead login    # your token has expired or was revoked")
+        403 if mentions("the token is unknown") => {
+            Some("bulkhead login    # your token is not valid")
         }
         _ => None,
     }
@@ -70,16 +85,20 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_next_command() {
-        let of = |has_token, is_initialised| Circumstances { has_token, is_initialised };
+        let of = |access, is_initialised| Circumstances { access, is_initialised };
+        use Access::{Login, Missing, Token};
         for (status, error, circumstances, next) in [
-            (403, "permission denied", of(false, None), Some("bulkhead login")),
-            (403, "permission denied", of(true, None), None),
-            (403, "permission denied: invalid token", of(true, None), Some("bulkhead login")),
-            (503, "Vault is sealed", of(true, Some(true)), Some("bulkhead operator unseal")),
-            (503, "Vault is sealed", of(false, None), Some("bulkhead operator unseal")),
-            (503, "Vault is sealed", of(true, Some(false)), Some("bulkhead operator init")),
-            (503, "busy", of(true, None), None),
-            (500, "broken", of(false, None), None),
+            (403, "permission denied", of(Missing, None), Some("bulkhead login")),
+            (403, "permission denied", of(Token, None), None),
+            (403, "denied: the token is unknown", of(Token, None), Some("bulkhead login")),
+            (403, "bad token: the token in the body is unknown", of(Token, None), None),
+            (403, "needs a token", of(Login, None), Some("bulkhead login -path=PATH ...")),
+            (403, "wrong password", of(Login, None), None),
+            (503, "Vault is sealed", of(Token, Some(true)), Some("bulkhead operator unseal")),
+            (503, "Vault is sealed", of(Missing, None), Some("bulkhead operator unseal")),
+            (503, "Vault is sealed", of(Token, Some(false)), Some("bulkhead operator init")),
+            (503, "busy", of(Token, None), None),
+            (500, "broken", of(Missing, None), None),
         ] {
             let text = described(status, error, circumstances);
             assert!(text.starts_with(&format!("{error} ({status})")), "{text}");

@@ -23,7 +23,9 @@ pub(crate) const LOGIN: Command = Command {
     words: "login",
     takes: "[TOKEN|-] | -method=METHOD [name=value ...]",
     about: "log in and keep the token in ~/.bulkhead-token for the next commands\n\n\
-            Without -method, asks for a token and checks the token.\n\
+            Without -method, asks for a token and checks the token. \
+            A TOKEN on the command line stays\n\
+            in the shell's history.\n\
             -method=userpass username=NAME asks for the password.\n\
             -method=approle role_id=ID secret_id=- reads the secret ID from standard input.\n\
             -method=jwt, azure, gcp or kubernetes role=NAME jwt=@FILE sends a signed token.\n\

@@ -63,6 +63,10 @@ pub(super) const NEW: [Opt; 5] = [
     .fills("grants"),
 ];
 
+/// An option of `enable` for key-value engines.
+pub(super) const VERSION: [Opt; 1] =
+    [Opt::number("version", "version of the key-value API: 2 keeps versions of secrets")];
+
 /// Options of `tune` only. They change the list of grants, so that an operator can add a grant
 /// without knowing the others.
 pub(super) const REGRANTED: [Opt; 2] = [
@@ -178,6 +182,12 @@ pub(super) fn enable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Pr
     let target = below(kind.base(), &path, "the mount")?;
     let mut body = session.options.fields(&[&NEW[..], &MOUNT].concat());
     body.insert("type".to_owned(), json!(plugin));
+    if let Some(version) = session.options.number("version") {
+        let options = body.entry("options").or_insert_with(|| json!({}));
+        if let Some(options) = options.as_object_mut() {
+            options.insert("version".to_owned(), json!(version.to_string()));
+        }
+    }
     let config = config_fields(session);
     if !config.is_empty() {
         body.insert("config".to_owned(), Value::Object(config));

@@ -1,7 +1,7 @@
 //! `bulkhead secrets list · enable · tune · move · disable`.
 
 use crate::command::Command;
-use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW, REGRANTED};
+use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW, REGRANTED, VERSION};
 
 pub(crate) const LIST: Command = Command {
     words: "secrets list",
@@ -15,7 +15,7 @@ pub(crate) const ENABLE: Command = Command {
     words: "secrets enable",
     takes: "TYPE",
     about: "mount a secrets engine, such as database",
-    options: &[&NEW, &MOUNT, &CONFIG],
+    options: &[&NEW, &VERSION, &MOUNT, &CONFIG],
     run: |session| mount::enable(session, Kind::SecretsEngine),
 };
 

@@ -4,7 +4,7 @@ use super::Session;
 use crate::client::{self, Answer, AskError, Call, Caller};
 use crate::curl;
 use crate::problem::Problem;
-use crate::refusal::{self, Circumstances};
+use crate::refusal::{self, Access, Circumstances};
 use crate::settings;
 use bulkhead_wire::secret::Secret;
 use hyper::Method;
@@ -40,9 +40,14 @@ impl Session<'_, '_> {
         doing: &str,
         call: &Call,
     ) -> Result<Answer, Problem> {
+        let access = match identity {
+            Identity::Own => self.access(),
+            Identity::Anonymous => Access::Login,
+            Identity::Token(_) => Access::Token,
+        };
         let caller = self.caller(identity)?;
         let answer = self.send(&caller, doing, call, &|_| true)?;
-        self.accept(doing, answer)
+        if is_success(&answer) { Ok(answer) } else { Err(self.refusal_of(access, doing, &answer)) }
     }
 
     /// Asks the server repeatedly until `last` accepts an answer.
@@ -90,9 +95,17 @@ impl Session<'_, '_> {
     /// Returns the refusal that `answer` is.
     #[must_use]
     pub(crate) fn refusal(&self, doing: &str, answer: &Answer) -> Problem {
-        let is_initialised = if refusal::is_sealed(answer) { self.is_initialised() } else { None };
+        self.refusal_of(self.access(), doing, answer)
+    }
+
+    fn access(&self) -> Access {
         let has_token = settings::token(self.io.env).is_ok_and(|token| token.is_some());
-        let circumstances = Circumstances { has_token, is_initialised };
+        if has_token { Access::Token } else { Access::Missing }
+    }
+
+    fn refusal_of(&self, access: Access, doing: &str, answer: &Answer) -> Problem {
+        let is_initialised = if refusal::is_sealed(answer) { self.is_initialised() } else { None };
+        let circumstances = Circumstances { access, is_initialised };
         Problem::refused(doing, refusal::describe(answer, &self.server, circumstances))
     }
 

@@ -257,6 +257,7 @@ fn a_mount_is_no_secret_and_a_refused_preflight_asks_nothing_else() {
     let refused = (403, json!({"errors": ["preflight capability check returned 403"]}));
     let (ran, asked) = asking(&[refused], &["kv", "put", "x/y", "password=canary"], "");
     assert!(ran.code == 1 && asked.len() == 1 && !ran.err.contains("canary"), "{}", ran.err);
+    assert!(ran.err.contains("Next: bulkhead secrets list"), "{}", ran.err);
     assert_wrong(&["kv", "put", "secret/x"], "nothing to write");
     assert_wrong(&["kv", "get"], "type it like this");
 }

@@ -185,3 +185,11 @@ fn a_move_that_fails_or_cannot_be_followed_is_exit_code_one() {
     let (ran, _) = against(204, &Value::Null, &["secrets", "move", "a", "b"], "");
     assert!(ran.code == 1 && ran.err.contains("names no migration"), "{}", ran.err);
 }
+
+#[test]
+fn the_version_of_a_key_value_mount_is_one_of_its_options() {
+    let (line, body) = sent(&["secrets", "enable", "-version=2", "-options=a=b", "kv"]);
+    assert_eq!(line, "POST /v1/sys/mounts/kv");
+    assert_eq!(body, json!({"type": "kv", "options": {"a": "b", "version": "2"}}));
+    assert_wrong(&["auth", "enable", "-version=2", "jwt"], "-version");
+}

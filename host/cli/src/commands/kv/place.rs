@@ -14,6 +14,9 @@ use serde_json::Value;
 pub(super) const MOUNT: Opt =
     Opt::text("mount", "PATH", "the mount; the argument is then the name of the secret in it");
 
+/// Reason of a refusal if no mount serves a path.
+const NO_MOUNT: &str = "no mount serves this path";
+
 /// The place of a secret or of a folder of secrets.
 pub(super) struct Place {
     mount: String,
@@ -50,8 +53,10 @@ impl Place {
         }
         let call = Call::new(Method::GET, format!("sys/internal/ui/mounts/{asked}"));
         let doing = format!("asking which mount serves {asked}");
-        let Some(answer) = session.find_before(&doing, &call)? else {
-            return Err(Problem::refused(&doing, "no mount serves this path"));
+        let found = session.find_before(&doing, &call).map_err(with_next_command)?;
+        let Some(answer) = found else {
+            let problem = Problem::refused(&doing, NO_MOUNT);
+            return Err(with_next_command(problem));
         };
         let text = |at| answer.body.pointer(at).and_then(Value::as_str);
         let Some(found) = text("/data/path").map(|path| path.trim_matches('/')) else {
@@ -96,4 +101,17 @@ impl Place {
             mount = self.mount
         )))
     }
+}
+
+/// Adds the command that lists the mounts to a refusal of the path. The server answers 403 whether
+/// the mount is missing or out of reach. A refusal that already names a command stays as it is.
+fn with_next_command(problem: Problem) -> Problem {
+    if !["(403)", NO_MOUNT].iter().any(|end| problem.message.ends_with(end)) {
+        return problem;
+    }
+    let message = format!(
+        "{}\nNext: bulkhead secrets list    # is a key-value mount at this path?",
+        problem.message
+    );
+    Problem { message, ..problem }
 }
