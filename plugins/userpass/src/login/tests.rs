@@ -55,6 +55,7 @@ fn all_spellings_of_a_name_count_for_one_lockout() {
         id: String::new(),
         operation: Operation::Update,
         route: "login/{username}".to_owned(),
+        captures: Vec::new(),
         fields: json!({"username": name, "password": "x"}).as_object().unwrap().clone(),
         deadline: 0,
         caller: Caller::default(),
