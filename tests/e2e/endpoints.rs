@@ -191,7 +191,9 @@ fn send_until_settled(client: &Client, row: &Row, latest: &Latest) -> bulkhead_t
 }
 
 /// A token that may do everything by policy, not by being root.
-const OPERATOR: &str = r#"path "*" { capabilities = ["create", "read", "update", "patch", "delete", "list", "sudo"] }"#;
+const OPERATOR: &str = r#"path "*" {
+    capabilities = ["create", "read", "update", "patch", "delete", "list", "sudo"]
+}"#;
 
 fn walk(world: &World, rows: &[Row]) {
     let nobody = world.bulkhead.client(None);

@@ -5,11 +5,14 @@
 //! and redaction from the route table. An unknown key refuses registration, because a misspelt mark
 //! (`secert`) would otherwise expose a value silently.
 
-pub use crate::database_description::DatabaseDescription;
+mod database;
+
 use crate::metric::Metric;
 use crate::stored::Stored;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use database::DatabaseDescription;
 
 /// A mountable component's description (`engine.describe`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

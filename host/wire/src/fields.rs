@@ -141,9 +141,11 @@ pub fn value_of(field: &Field, value: &Value) -> Option<Value> {
 }
 
 /// Returns every non-empty text inside the values of fields marked secret, under the canonical name
-/// or any alias, and of secret settings inside other fields. The texts of a secret field of the kind
-/// [`FieldKind::Any`] are left out: that is a document which the component keeps, too large to be
-/// searched for in each message, and no credential that another server might repeat.
+/// or any alias, and of secret settings inside other fields.
+///
+/// The texts of a secret field of the kind [`FieldKind::Any`] are left out: such a value is a
+/// document that the component keeps, too large for a search in each message, and no credential
+/// that another server might repeat.
 #[must_use]
 pub fn secrets<'a>(fields: &'a [Field], values: &'a Map<String, Value>) -> Vec<&'a str> {
     let mut found = Vec::new();

@@ -10,7 +10,6 @@ pub mod cidr;
 pub mod client;
 mod coercion;
 pub mod component_signature;
-mod database_description;
 pub mod description;
 pub mod duration;
 pub mod envelope;

@@ -1,5 +1,6 @@
-//! `delete/{path}`, `undelete/{path}` and `destroy/{path}`: changes of given versions. Versions that
-//! the secret does not have are left out, and so is a secret that does not exist.
+//! `delete/{path}`, `undelete/{path}` and `destroy/{path}`: changes of given versions.
+//!
+//! Versions that the secret does not have are left out, and so is a secret that does not exist.
 
 use crate::given;
 use crate::metadata_record::Metadata;

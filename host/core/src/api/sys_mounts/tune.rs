@@ -13,9 +13,11 @@ use crate::catalog::{EnginePlugin, VersionChoice};
 use crate::core::Core;
 use crate::lifecycle;
 use crate::mounts::{self, Change, Class, MountRecord, Phase, Running, Swap, api_version};
+use bulkhead_store::Unit;
 use bulkhead_wire::description::Field;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
@@ -60,10 +62,7 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
     let selected_before = record.settings.selection.clone();
     let options_before = record.settings.options.clone();
     let mut warnings = settings::change(&mut record.settings, &values, &subject)?;
-    if let Serving::Mount(mount) = &serving {
-        let plugin = mount.plugin.engine.description();
-        api_version::check_change(unit, &record, &options_before, plugin).await?;
-    }
+    check_api_version(unit, &serving, &record, &options_before).await?;
     let swap = wanted.and_then(|plugin| {
         // The swap after the commit stores the choice, so that a failed swap changes nothing.
         let selection = mem::replace(&mut record.settings.selection, selected_before);
@@ -91,6 +90,17 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
     };
     let reply = Reply::from(Body::Nothing).with_warnings(warnings);
     Ok(reply.after_commit(AfterCommit::Mounts(change)))
+}
+
+/// Refuses options that ask for another version of the API than the records of the mount have.
+async fn check_api_version(
+    unit: &mut Unit,
+    serving: &Serving,
+    record: &MountRecord,
+    before: &BTreeMap<String, String>,
+) -> Result<(), Failure> {
+    let Serving::Mount(mount) = serving else { return Ok(()) };
+    api_version::check_change(unit, record, before, mount.plugin.engine.description()).await
 }
 
 /// Refuses other settings for an unavailable mount unless the request names a version.

@@ -1,6 +1,6 @@
 //! A database plugin's description of itself.
 
-use crate::description::Field;
+use super::Field;
 use crate::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct DatabaseDescription {
     /// Semantic version.
     pub version: String,
     /// Grants the plugin wants, as grant lines: see
-    /// [`Description::asks`](crate::description::Description::asks).
+    /// [`Description::asks`](super::Description::asks).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<String>,
     /// One sentence for people.
@@ -37,7 +37,7 @@ pub struct DatabaseDescription {
     pub warnings: BTreeMap<String, String>,
 }
 
-/// Stored like [`Description`](crate::description::Description).
+/// Stored like [`Description`](super::Description).
 impl Stored for DatabaseDescription {
     const KIND: &'static str = "database-description";
 }
