@@ -30,6 +30,7 @@ mod hostile_callers;
 mod hostile_names;
 mod identity_tokens;
 mod initialise;
+mod key_value_commands;
 mod kv;
 mod leases;
 mod logins;

@@ -1,0 +1,66 @@
+//! `bulkhead kv` against the key-value engine.
+
+use bulkhead_tests::Bulkhead;
+use serde_json::{Value, json};
+
+/// Exit code, output, error output.
+fn run(server: &Bulkhead, arguments: &[&str]) -> (i32, String, String) {
+    let done = server.command(arguments).output().expect("the command can be started");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (done.status.code().unwrap_or(-1), text(done.stdout), text(done.stderr))
+}
+
+/// As [`run`], for a command that succeeds.
+#[track_caller]
+fn output(server: &Bulkhead, arguments: &[&str]) -> String {
+    let (code, output, error) = run(server, arguments);
+    assert_eq!(code, 0, "{arguments:?}: {error}");
+    output
+}
+
+#[test]
+fn a_versioned_secret_is_written_changed_rolled_back_and_erased() {
+    let server = Bulkhead::start();
+    let typed = |arguments: &[&str]| output(&server, arguments);
+    let written = typed(&["kv", "put", "secret/web", "user=web", "password=p1"]);
+    assert!(written.starts_with("= Secret Path =\nsecret/data/web\n"), "{written}");
+    assert!(written.contains("custom_metadata    <nil>\n"), "{written}");
+    typed(&["kv", "patch", "-mount=secret", "web", "password=p2"]);
+    typed(&["kv", "patch", "-method=rw", "secret/web", "extra=x"]);
+    let shown = typed(&["kv", "get", "-format=json", "secret/web"]);
+    let shown: Value = serde_json::from_str(&shown).expect("-format=json prints JSON");
+    assert_eq!(shown["data"]["data"], json!({"user": "web", "password": "p2", "extra": "x"}));
+    assert_eq!(typed(&["kv", "get", "-version=1", "-field=password", "secret/web"]), "p1");
+    let (code, _, error) = run(&server, &["kv", "put", "-cas=1", "secret/web", "a=b"]);
+    assert!(code == 1 && error.contains("current version is 3"), "{error}");
+    assert!(typed(&["kv", "list", "secret"]).contains("web\n"));
+
+    typed(&["kv", "delete", "secret/web"]);
+    let (code, shown, _) = run(&server, &["kv", "get", "secret/web"]);
+    assert!(code == 0 && !shown.contains("= Data ="), "{shown}");
+    typed(&["kv", "undelete", "-versions=3", "secret/web"]);
+    typed(&["kv", "rollback", "-version=1", "secret/web"]);
+    assert_eq!(typed(&["kv", "get", "-field=password", "secret/web"]), "p1");
+    typed(&["kv", "destroy", "-versions=2", "secret/web"]);
+    typed(&["kv", "metadata", "put", "-custom-metadata=owner=web", "secret/web"]);
+    let shown = typed(&["kv", "metadata", "get", "secret/web"]);
+    assert!(shown.contains("map[owner:web]") && shown.contains(" Version 4 "), "{shown}");
+    typed(&["kv", "metadata", "delete", "secret/web"]);
+    let (code, _, error) = run(&server, &["kv", "get", "secret/web"]);
+    assert_eq!((code, error.as_str()), (2, "nothing exists at secret/data/web\n"));
+}
+
+#[test]
+fn an_empty_mount_without_versions_gets_them() {
+    let server = Bulkhead::start();
+    let typed = |arguments: &[&str]| output(&server, arguments);
+    for path in ["old", "empty"] {
+        typed(&["secrets", "enable", &format!("-path={path}"), "-options=version=1", "kv"]);
+    }
+    assert_eq!(typed(&["kv", "put", "old/x", "a=1"]), "wrote old/x\n");
+    assert!(typed(&["kv", "get", "old/x"]).starts_with("== Data ==\n"));
+    let (code, _, error) = run(&server, &["kv", "undelete", "-versions=1", "old/x"]);
+    assert!(code == 2 && error.contains("kv enable-versioning old"), "{error}");
+    typed(&["kv", "enable-versioning", "empty"]);
+    assert!(typed(&["kv", "put", "empty/x", "a=2"]).contains("empty/data/x"));
+}
