@@ -52,7 +52,11 @@ fn the_secret_ids_of_a_removed_role_are_removed_page_by_page() {
     let stage = Stage::new(&json!({}));
     stage.role("ops", &json!({}));
     let of_ops = stage.secret_id("ops", &json!({}));
-    (0..250).for_each(|_| drop(stage.secret_id("web", &json!({"ttl": 60}))));
+    for number in 0..250 {
+        // The random numbers of the test bed repeat, so the secret ids are chosen.
+        let fields = json!({"ttl": 60, "secret_id": format!("chosen-secret-id-{number:04}")});
+        stage.bed.write("role/web/custom-secret-id", &fields).ok().unwrap();
+    }
     let id = stage.bed.host.stored("role/web").unwrap()["id"].as_str().unwrap().to_owned();
     stage.bed.delete("role/web").ok().unwrap();
     stage.role("web", &json!({}));
