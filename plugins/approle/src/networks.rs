@@ -1,4 +1,4 @@
-//! Networks that bind secret ids: parsed once, stored in canonical spelling.
+//! Networks that bind secret ids: checked when written, stored as written.
 //!
 //! Prevents a secret id, which its role's users may create, from widening the networks of its role.
 
@@ -12,8 +12,9 @@ use bulkhead_sdk::{Call, Failure};
 /// Invalid request with the field and the invalid text.
 pub(crate) fn given(call: &Call, name: &str) -> Result<Vec<String>, Failure> {
     let about = |why: String| Failure::invalid(format!("{name}: {why}"));
-    let parsed = call.list(name).into_iter().map(|text| Cidr::parse(&text).map(String::from));
-    let networks: Vec<String> = parsed.collect::<Result<_, _>>().map_err(about)?;
+    // As written: published clients create a secret id anew if a read spells a network differently.
+    let checked = call.list(name).into_iter().map(|text| Cidr::parse(&text).map(|_| text));
+    let networks: Vec<String> = checked.collect::<Result<_, _>>().map_err(about)?;
     bounds::check_networks(networks.len())
         .map_err(|what| about(format!("a login would come {what}")))?;
     Ok(networks)

@@ -87,7 +87,9 @@ fn a_secret_id_stays_within_its_role() {
         assert!(refused.message.contains(says), "{fields}: {}", refused.message);
     }
     assert!(stage.accessors("web").is_empty());
-    let made = stage.secret_id("web", &json!({"cidr_list": ["10.1.0.0/16"], "ttl": 30}));
+    let made = stage.secret_id("web", &json!({"cidr_list": ["10.1.2.3/32"], "ttl": 30}));
+    let shown = stage.of_secret("web", "lookup", &made["secret_id"]).ok().unwrap().data;
+    assert_eq!(shown["cidr_list"], json!(["10.1.2.3/32"]), "as written");
     assert!(stage.login("web", &made).is_ok());
     let unknown = stage.bed.write("role/none/secret-id", &json!({})).err().unwrap();
     assert_eq!(unknown.kind, Kind::NotFound);
