@@ -124,7 +124,7 @@ pub(super) fn nonsense_about_users_is_refused_and_stores_nothing() {
         ("users/bob", json!({}), 400, "password is required"),
         ("users/bob", json!({ "password": "" }), 400, "password is empty"),
         ("users/bob", json!({ "password": ["a"] }), 400, "password"),
-        ("users/bob", json!({ "password": "a".repeat(5_000) }), 400, "at most 4096"),
+        ("users/bob", json!({ "password": "a".repeat(5_000) }), 400, "the most is 4096"),
         ("users/bob", json!({ "password_hash": "$2a$10$abc" }), 400, "bcrypt"),
         ("users/bob", json!({ "password": "a", "ttl": "soon" }), 400, "ttl"),
         ("users/bob", json!({ "password": "a", "token_type": "some" }), 400, "token_type"),
