@@ -5,12 +5,14 @@
 //! a server asking for a key before it has checked that the data are Bulkhead's. While the data are
 //! sealed, no key is in memory.
 
+mod rekey;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
+use bulkhead_wire::sync;
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::Mutex;
 
@@ -29,6 +31,8 @@ use crate::shamir::SealConfig;
 use crate::sqlite::{Attempt, Database};
 use crate::store::Store;
 
+pub use rekey::Rekeyed;
+
 /// A data directory, held by this process alone. The data stay sealed until a key opens them.
 pub struct DataDirectory {
     options: Options,
@@ -36,13 +40,22 @@ pub struct DataDirectory {
     /// sealed and opened again.
     clock: Arc<Clock>,
     lock: Arc<Mutex<DirectoryLock>>,
-    /// The properties of an initialised directory. They never change while the directory is held.
+    /// The properties of an initialised directory.
     known: OnceLock<Known>,
 }
 
 struct Known {
-    config: SealConfig,
+    /// The split of the unseal key, which a rekey changes. `None` after a rekey with an unknown
+    /// outcome: the split is then read from the database each time.
+    config: RwLock<Option<SealConfig>>,
     cluster_name: String,
+}
+
+impl Known {
+    fn of(identity: &Identity) -> Known {
+        let config = RwLock::new(Some(identity.config()));
+        Known { config, cluster_name: identity.cluster_name() }
+    }
 }
 
 impl DataDirectory {
@@ -79,7 +92,12 @@ impl DataDirectory {
     /// # Errors
     /// As [`DataDirectory::hold`], if the database has to be read.
     pub async fn seal_config(&self) -> Result<Option<SealConfig>, StoreFault> {
-        Ok(self.known().await?.map(|known| known.config))
+        let Some(known) = self.known().await? else { return Ok(None) };
+        let config = *sync::read(&known.config);
+        match config {
+            Some(config) => Ok(Some(config)),
+            None => Ok(identity::read(self.path()).await?.map(|identity| identity.config())),
+        }
     }
 
     /// Returns the public name of the cluster, a UUID; `None` if nothing is initialised yet.
@@ -123,7 +141,7 @@ impl DataDirectory {
         let database =
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
         let sealed_root = identity.sealed_root().to_vec();
-        let known = Known { config, cluster_name: identity.cluster_name() };
+        let known = Known::of(&identity);
         let write = async move |connection: &mut SqliteConnection| {
             write_cluster(connection, &identity, &rows).await
         };
@@ -206,8 +224,7 @@ impl DataDirectory {
     async fn inspect(&self) -> Result<Option<&Known>, StoreFault> {
         let Some(identity) = identity::read(self.path()).await? else { return Ok(None) };
         self.clock.go_on_from(identity.reached());
-        let known = || Known { config: identity.config(), cluster_name: identity.cluster_name() };
-        Ok(Some(self.known.get_or_init(known)))
+        Ok(Some(self.known.get_or_init(|| Known::of(&identity))))
     }
 
     fn take_lock(&self) -> Result<HeldDirectory, StoreFault> {

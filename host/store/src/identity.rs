@@ -206,6 +206,21 @@ pub(crate) async fn replace_keyring(
     write_row(connection, row::KEYRING, sealed).await
 }
 
+/// Replaces the sealed root key and the split of the unseal key, in the transaction open on
+/// `connection`.
+///
+/// # Errors
+/// The error of SQLite.
+pub(crate) async fn replace_root(
+    connection: &mut SqliteConnection,
+    sealed: &[u8],
+    config: SealConfig,
+) -> Result<(), sqlx::Error> {
+    write_row(connection, row::SHARES, config.shares.to_string().as_bytes()).await?;
+    write_row(connection, row::THRESHOLD, config.threshold.to_string().as_bytes()).await?;
+    write_row(connection, row::ROOT, sealed).await
+}
+
 /// Adds the store time that the data have reached to a script.
 ///
 /// # Errors
@@ -259,7 +274,15 @@ async fn read_from(
     read_rows(connection, path).await.map(Some)
 }
 
-async fn read_rows(connection: &mut SqliteConnection, path: &Path) -> Result<Identity, StoreFault> {
+/// Reads the identity of an open database. No rekey may run meanwhile: the rows are read one after
+/// another.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) async fn read_rows(
+    connection: &mut SqliteConnection,
+    path: &Path,
+) -> Result<Identity, StoreFault> {
     let lost =
         |name| refused(path, &format!("has lost or damaged the row {name:?} of its identity"));
     let cluster = read_row(connection, row::CLUSTER).await?.and_then(|id| id.try_into().ok());

@@ -75,6 +75,7 @@ pub use cipher::SealKey;
 pub use clock::{ClockBehind, ClockJump};
 pub use counted::StoredLimit;
 pub use data_directory::DataDirectory;
+pub use data_directory::Rekeyed;
 pub use dev_seal::{dev_key, dev_key_file};
 pub use due::{Due, DueLanes};
 pub use fault::StoreFault;

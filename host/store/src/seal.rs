@@ -13,9 +13,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bulkhead_wire::{hexadecimal, sync};
 use zeroize::Zeroizing;
 
-use crate::cipher::{self, ClusterId, KEY_BYTES, Label};
+use crate::cipher::{self, ClusterId, KEY_BYTES, Label, SealKey};
 use crate::fault::StoreFault;
 use crate::keyring::{KeyStatus, Keyring, RootKey};
+use crate::shamir::SealConfig;
 
 /// Length of a keyed hash in bytes (SHA-256).
 const HASH_BYTES: usize = 32;
@@ -128,6 +129,18 @@ impl Seal {
         let keyring = self.keyring().with_new_term(installed)?;
         let sealed = self.root.seal_keyring(&self.cluster, &keyring)?;
         Ok((keyring, sealed))
+    }
+
+    /// Seals the root key with another unseal key, which is split by `config`.
+    ///
+    /// # Errors
+    /// As [`RootKey::seal`].
+    pub(crate) fn reseal_root(
+        &self,
+        key: &SealKey,
+        config: SealConfig,
+    ) -> Result<Vec<u8>, StoreFault> {
+        self.root.seal(key, &self.cluster, config)
     }
 
     /// Uses a keyring from now on. The keyring must be on disk.

@@ -137,6 +137,11 @@ impl Share {
 }
 
 impl SealKey {
+    /// Compares two keys in constant time.
+    pub fn is_same(&self, other: &SealKey) -> bool {
+        constant_time::verify_slices_are_equal(self.bytes(), other.bytes()).is_ok()
+    }
+
     /// Returns the key as a single share.
     pub fn share(&self) -> Share {
         Share(Zeroizing::new(self.bytes().to_vec()))
