@@ -9,7 +9,7 @@ mod check;
 mod tests;
 
 use crate::description::{Route, Verb};
-use check::check;
+use check::{cannot_open, check};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A checked route table. A look-up takes time proportional to the length of the path, not to the
@@ -63,6 +63,19 @@ impl Table {
     /// key with an unknown capture, an exclusive group with an unknown field, a default unfit for
     /// its kind, or a second row for the same verb and path.
     pub fn new(routes: Vec<Route>) -> Result<Self, String> {
+        let is_open_delete = |route: &&Route| route.unauthenticated && route.verb == Verb::Delete;
+        match routes.iter().find(is_open_delete) {
+            Some(route) => Err(format!("{}: {}", title(route), cannot_open("unauthenticated"))),
+            None => Self::of_host(routes),
+        }
+    }
+
+    /// Checks `routes` of the host and builds the table. A row of the host may delete without a
+    /// token.
+    ///
+    /// # Errors
+    /// As [`Table::new`].
+    pub fn of_host(routes: Vec<Route>) -> Result<Self, String> {
         let mut root = Node::default();
         for (index, route) in routes.iter().enumerate() {
             check(route)

@@ -53,9 +53,11 @@ fn check_open(route: &Route) -> Result<(), String> {
         (false, true) => "unauthenticated",
         (false, false) => return Ok(()),
     };
+    if !matches!(route.verb, Verb::Read | Verb::Write | Verb::Delete) {
+        return Err(cannot_open(mark));
+    }
     let cannot = [
         ("answer anything but writes", route.login && route.verb != Verb::Write),
-        ("answer anything but reads and writes", !matches!(route.verb, Verb::Read | Verb::Write)),
         ("need sudo", route.sudo),
         ("take open fields", route.open_fields),
         ("take bytes", route.raw),
@@ -67,6 +69,11 @@ fn check_open(route: &Route) -> Result<(), String> {
         Some((what, _)) => Err(format!("{mark}: a row without a token cannot {what}")),
         None => Ok(()),
     }
+}
+
+/// Returns the error of a row with a verb that no row without a token may have.
+pub(super) fn cannot_open(mark: &str) -> String {
+    format!("{mark}: a row without a token cannot answer anything but reads and writes")
 }
 
 /// Returns the captures of a pattern; each may occur only once.

@@ -323,6 +323,8 @@ fn a_public_row_reads_or_writes_and_is_open_to_nothing_that_policy_would_decide(
     for verb in [Verb::Patch, Verb::Delete, Verb::List] {
         let why = public(verb, &|_| {}).unwrap_err();
         assert!(why.contains("reads and writes"), "{why}");
+        let open = Route { unauthenticated: true, ..Route::new(verb, "keys", "shows keys") };
+        assert_eq!(Table::of_host(vec![open]).is_ok(), verb == Verb::Delete);
     }
 }
 
