@@ -17,6 +17,7 @@ mod directory;
 mod identity;
 mod identity_oidc;
 mod inspected;
+mod key_holders;
 mod kv;
 mod numbers;
 mod operators;
@@ -163,6 +164,7 @@ fn all_rows() -> Vec<Row> {
         sys_internal_specs_openapi::rows(),
         operators::rows(),
         operators::rows_before_opening(),
+        key_holders::rows(),
     ];
     files.into_iter().flatten().collect()
 }

@@ -24,6 +24,7 @@ mod model;
 mod points;
 mod power_loss;
 mod recovery;
+mod rekey;
 mod rotations;
 mod scheduler;
 mod stage;

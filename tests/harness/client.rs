@@ -28,7 +28,7 @@ const ENVELOPE: [&str; 9] = [
 ];
 
 /// Paths that answer without an envelope.
-const BARE: [&str; 9] = [
+const BARE: [&str; 14] = [
     "identity/oidc/introspect",
     "sys/health",
     "sys/init",
@@ -36,6 +36,11 @@ const BARE: [&str; 9] = [
     "sys/internal/specs/openapi",
     "sys/leader",
     "sys/metrics",
+    "sys/generate-root/attempt",
+    "sys/generate-root/update",
+    "sys/rekey/init",
+    "sys/rekey/update",
+    "sys/rekey/verify",
     "sys/seal-status",
     "sys/unseal",
 ];

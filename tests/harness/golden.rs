@@ -63,6 +63,7 @@ fn steady(key: &str, value: &Value) -> Value {
 fn shape_of(key: &str, text: &str) -> Option<String> {
     let shape = match key {
         "request_id" | "uuid" | "cluster_id" | "nonce" | "migration_id" | "reload_id"
+        | "verification_nonce"
             if is_uuid(text) =>
         {
             "<uuid>"
@@ -70,6 +71,8 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         "client_token" | "id" | "root_token" if is_token(text) => "<token>",
         "keys" if is_share(text) => "<share>",
         "keys_base64" if is_share_in_base64(text) => "<share in base64>",
+        "otp" if is_word(text, 36) => "<otp>",
+        "encoded_token" | "encoded_root_token" if is_encoded_token(text) => "<encoded token>",
         "accessor" if is_word(text, 24) => "<accessor>",
         "password" if is_generated_password(text) => "<password>",
         "password" | "current_password" | "last_password" if is_directory_password(text) => {
@@ -174,6 +177,11 @@ fn is_share(text: &str) -> bool {
 /// The same in base64, in which both lengths are one.
 fn is_share_in_base64(text: &str) -> bool {
     text.len() == 44 && text.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c))
+}
+
+/// The 36 characters of a token, mixed with as many of an OTP.
+fn is_encoded_token(text: &str) -> bool {
+    text.len() == 48 && text.chars().all(|c| c.is_ascii_alphanumeric() || "+/".contains(c))
 }
 
 fn is_hash(text: &str) -> bool {

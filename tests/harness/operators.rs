@@ -31,6 +31,30 @@ pub fn sealed(shares: usize, threshold: usize) -> (Bulkhead, Operators) {
     (server, operators)
 }
 
+/// As [`sealed`], with an audit device in `audit.log` of the data folder; key holders may make root
+/// tokens and other shares without a token.
+///
+/// # Panics
+/// When the server does not start, or does not let itself be initialised.
+#[track_caller]
+pub fn of_key_holders(shares: usize, threshold: usize) -> (Bulkhead, Operators) {
+    let data = Folder::new("key-holders");
+    let file = data.path().join("bulkhead.hcl");
+    let text = format!(
+        "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
+         storage \"sqlite\" {{ path = {path:?} }}\n\
+         audit \"file\" \"main\" {{ path = {log:?} }}\n\
+         allow_key_holders = true\n",
+        path = data.path(),
+        log = data.path().join("audit.log"),
+    );
+    std::fs::write(&file, text).expect("a file can be written");
+    let mut server = Bulkhead::prepared(binary(), data).configured(file);
+    server.start_again();
+    let operators = Operators::initialise(&server, shares, threshold);
+    (server, operators)
+}
+
 /// A server that two of three shares opened.
 #[track_caller]
 pub fn open() -> (Bulkhead, Operators) {

@@ -24,6 +24,7 @@ mod identity_oidc_key;
 mod identity_oidc_role;
 mod identity_oidc_token;
 mod identity_shown;
+mod key_holder_paths;
 mod reply;
 mod row;
 mod serve;
@@ -31,6 +32,7 @@ mod sys_audit;
 mod sys_auth;
 mod sys_capabilities;
 mod sys_config_auditing_request_headers;
+mod sys_generate_root;
 mod sys_health;
 mod sys_host_info;
 mod sys_init;
@@ -51,6 +53,7 @@ mod sys_policies;
 mod sys_policies_password;
 mod sys_quotas_lease_count;
 mod sys_quotas_rate_limit;
+mod sys_rekey;
 mod sys_remount;
 mod sys_rotate;
 mod sys_seal_status;
@@ -87,6 +90,8 @@ fn endpoints() -> Vec<Endpoint> {
         sys_init::rows(),
         sys_unseal::rows(),
         sys_rotate::rows(),
+        sys_generate_root::rows(),
+        sys_rekey::rows(),
         sys_audit::rows(),
         sys_config_auditing_request_headers::rows(),
         sys_mounts::rows(),

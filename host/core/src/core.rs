@@ -7,6 +7,7 @@ use crate::audit::Audit;
 use crate::background::{Background, Claims};
 use crate::catalog::{Catalog, Plugin, PluginLoader, Reloads};
 use crate::identity::Standing;
+use crate::key_holders::KeyHolders;
 use crate::leases::Leases;
 use crate::lifetimes::Lifetimes;
 use crate::lockouts::Lockouts;
@@ -50,6 +51,8 @@ pub(crate) struct Core {
     pub(crate) background: Arc<Background>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) sealing: Sealing,
+    /// Root generation and rekeying, by a quorum of unseal keys.
+    pub(crate) key_holders: KeyHolders,
     pub(crate) lifetimes: Lifetimes,
     /// Recent failed logins, by name and auth method.
     pub(crate) lockouts: Lockouts,
@@ -110,6 +113,7 @@ impl Core {
             reloads: Reloads::default(),
             claims: Arc::clone(&background.claims),
             sealing: background.sealing.clone(),
+            key_holders: KeyHolders::new(&process.directory, &background.store, &settings.log),
             lifetimes: Lifetimes {
                 default: settings.default_lease_ttl,
                 max: settings.max_lease_ttl,

@@ -7,13 +7,14 @@
 //! in lines above. `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! log → random → timestamp → client_buckets → strangers → lockouts → lifetimes → paging
-//! → parking → sealing → passwords → policies → background → permit → catalog → tables
-//! → identity → oidc → tokens → mounts → audit → leases → quotas → settings → process → core
-//! → host_services → logins → lifecycle → seal → api → pipeline → service
+//! log → random → quorum → timestamp → client_buckets → strangers → lockouts → lifetimes
+//! → paging → parking → sealing → passwords → policies → background → permit → catalog → tables
+//! → identity → oidc → tokens → key_holders → mounts → audit → leases → quotas → settings
+//! → process → core → host_services → logins → lifecycle → seal → api → pipeline → service
 //! ```
 //!
 //! - **client_buckets** holds a budget of requests for each client, unaware of what a request is.
+//! - **quorum** combines shares of the unseal key, unaware of the purpose.
 //! - **strangers** rate-limits callers without a token, unaware of the answers.
 //! - **lockouts** counts failed logins by name and auth method, unaware of the reasons.
 //! - **parking** holds requests that wait for a change, unaware of the change.
@@ -24,6 +25,7 @@
 //! - **identity** stores the entities behind logins, and their groups, unaware of tokens.
 //! - **oidc** stores named keys and issues the tokens that prove a mount's identity to other
 //!   services.
+//! - **key_holders** lets a quorum generate root tokens and replace the unseal key.
 //! - **tokens** identifies callers and ends their tokens; **mounts** maps paths to engines and is
 //!   the only way to a component; **audit** writes the lines of a request; **leases** ends leases
 //!   when they are due. Each module holds only the handles that it needs.
@@ -47,6 +49,7 @@ mod client_buckets;
 mod core;
 mod host_services;
 mod identity;
+mod key_holders;
 mod leases;
 mod lifecycle;
 mod lifetimes;
@@ -62,6 +65,7 @@ mod permit;
 mod pipeline;
 pub mod policies;
 mod process;
+mod quorum;
 mod quotas;
 pub mod random;
 mod seal;

@@ -4,6 +4,7 @@ use crate::settings::Settings;
 use crate::strangers::Strangers;
 use bulkhead_sandbox::Runtime;
 use bulkhead_sandbox::compile::Compiler;
+use bulkhead_store::DataDirectory;
 use std::sync::Arc;
 use tokio::sync::RwLock;
 
@@ -12,6 +13,7 @@ pub(crate) struct Process {
     pub(crate) settings: Settings,
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) compiler: Compiler,
+    pub(crate) directory: Arc<DataDirectory>,
     /// Rate limit for callers without a valid token, sealed or unsealed.
     pub(crate) strangers: Strangers,
     /// In-flight lock: every request and every piece of due work holds the lock for reading until

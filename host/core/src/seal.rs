@@ -6,13 +6,12 @@
 //! keep the service sealed for the others. Against guessing of shares, each refusal is logged with
 //! its address and, once the audit is open, audited.
 
-mod unsealing;
-
 use crate::audit::RefusedUnseals;
 use crate::core::Core;
 use crate::lifecycle;
 use crate::log::cause;
 use crate::process::Process;
+use crate::quorum::Quorum;
 use crate::settings::Settings;
 use crate::tokens;
 use bulkhead_sandbox::FairSemaphore;
@@ -24,7 +23,6 @@ use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::{Arc, RwLock};
 use tokio::sync::{Mutex, OwnedRwLockReadGuard};
-use unsealing::Unsealing;
 
 /// The seal of a data directory.
 pub(crate) struct Seal {
@@ -38,7 +36,7 @@ pub(crate) struct Seal {
     /// delays another client by a single share.
     clients: FairSemaphore<Client>,
     /// Shares received so far. Locked only briefly, because the status reads this field.
-    unsealing: std::sync::Mutex<Option<Unsealing>>,
+    unsealing: std::sync::Mutex<Option<Quorum>>,
     /// Refused attempts that are not audited yet.
     refused: std::sync::Mutex<RefusedUnseals>,
 }
@@ -97,7 +95,7 @@ impl Seal {
         let shares = bulkhead_store::split(&key, config)?;
         let root_token = tokens::keys::random()?;
         let now = self.now();
-        let first = |hashes: &Hashes| match tokens::first_root(hashes, &root_token, now) {
+        let first = |hashes: &Hashes| match tokens::root_token_row(hashes, &root_token, now) {
             Ok(row) => Ok(vec![row]),
             Err(failure) => Err(StoreFault::Unavailable(failure.message)),
         };
@@ -182,7 +180,7 @@ impl Seal {
         let mut unsealing = sync::lock(&self.unsealing);
         let attempt = match unsealing.take() {
             Some(attempt) => attempt,
-            None => Unsealing::new(config)?,
+            None => Quorum::new(config)?,
         };
         unsealing.insert(attempt).add(client, share)
     }
@@ -191,13 +189,7 @@ impl Seal {
     /// store.
     fn end_complete_attempt(&self, client: Client) -> Result<(), Failure> {
         let mut unsealing = sync::lock(&self.unsealing);
-        match unsealing.as_mut().filter(|attempt| attempt.is_complete(client)) {
-            Some(attempt) => {
-                attempt.end_attempt(client)?;
-                Err(wrong_shares())
-            }
-            None => Ok(()),
-        }
+        unsealing.as_mut().map_or(Ok(()), |attempt| attempt.end_if_complete(client))
     }
 
     /// Forgets the shares of `remote`'s client. The shares of other clients stay.
@@ -226,8 +218,8 @@ impl Seal {
         Ok(SealStatus {
             config,
             sealed: self.core().is_none(),
-            progress: attempt.map_or(0, Unsealing::progress),
-            has_wrong_share: attempt.is_some_and(Unsealing::has_wrong_share),
+            progress: attempt.map_or(0, Quorum::progress),
+            has_wrong_share: attempt.is_some_and(Quorum::has_wrong_share),
             nonce: attempt.map(|attempt| attempt.nonce.clone()).unwrap_or_default(),
             cluster_id,
         })
@@ -314,11 +306,4 @@ impl Seal {
         core.log.line("info", "unsealed", &[]);
         Ok(core)
     }
-}
-
-fn wrong_shares() -> Failure {
-    Failure::invalid(
-        "the shares do not open this data: at least one is wrong or of another cluster; the \
-         attempt is over, give shares that were not given yet, or begin again with the first",
-    )
 }

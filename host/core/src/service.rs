@@ -86,8 +86,15 @@ impl Service {
         let table = api::table().map_err(Failure::internal)?;
         let compiler = Compiler::new(settings.compiler.clone());
         let (strangers, in_flight) = (Strangers::default(), Arc::default());
-        let process = Arc::new(Process { settings, runtime, compiler, strangers, in_flight });
-        let seal = Seal::new(process, Arc::clone(&directory));
+        let process = Process {
+            settings,
+            runtime,
+            compiler,
+            directory: Arc::clone(&directory),
+            strangers,
+            in_flight,
+        };
+        let seal = Seal::new(Arc::new(process), Arc::clone(&directory));
         Ok(Arc::new(Self { table, seal, directory }))
     }
 

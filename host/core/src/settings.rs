@@ -30,6 +30,8 @@ pub struct Settings {
     /// Suspends due work: no lease expires by itself and nothing is rotated. For a restored copy of
     /// the data while the original may still be serving.
     pub suspend_due_work: bool,
+    /// Lets holders of unseal keys generate root tokens and rekey without a token.
+    pub allow_key_holders: bool,
     /// Version reported to clients, which enable features by version (decision P5).
     pub reported_version: String,
     /// URL under which clients reach this node, as reported by `sys/leader`; empty if not

@@ -29,7 +29,7 @@ mod uses;
 
 pub(crate) use authenticate::assert_valid;
 pub(crate) use caller::Caller;
-pub(crate) use create::{Made, NewToken, ensure_root, first_root};
+pub(crate) use create::{Made, NewToken, ensure_root, root_token_row};
 pub(crate) use end::begin_end;
 pub(crate) use lifetime::bounds;
 pub(crate) use login::{NewLogin, RenewedLogin, Times, count_of_logins};

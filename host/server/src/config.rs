@@ -43,6 +43,7 @@ const FILE_MAX: u64 = 1 << 20;
 const WORDS: Words = Words {
     keys: &[
         "allow_api_audit",
+        "allow_key_holders",
         "audit_directory",
         "default_lease_ttl",
         "max_lease_ttl",
@@ -106,6 +107,8 @@ pub(crate) struct Config {
     pub(crate) reported_version: String,
     /// URL at which clients reach the server; empty if not configured.
     pub(crate) api_address: String,
+    /// Lets holders of unseal keys generate root tokens and rekey without a token.
+    pub(crate) allow_key_holders: bool,
     /// Suspends work that the server does by itself: for a copy restored from a backup.
     pub(crate) suspend_due_work: bool,
 }
@@ -129,6 +132,7 @@ impl Config {
             max_lease_ttl: LEASE_TTL,
             reported_version: REPORTED_VERSION.to_owned(),
             api_address: String::new(),
+            allow_key_holders: false,
             suspend_due_work: false,
         }
     }
@@ -173,6 +177,7 @@ impl Config {
                 .value("reported_version")
                 .map_or(Ok(REPORTED_VERSION.to_owned()), |it| parse_version(&it))?,
             api_address: file.value("api_addr").map_or(Ok(String::new()), |it| parse_url(&it))?,
+            allow_key_holders: file.value("allow_key_holders").map_or(Ok(false), |it| it.flag())?,
             suspend_due_work: file.value("suspend_due_work").map_or(Ok(false), |it| it.flag())?,
         })
     }

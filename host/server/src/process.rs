@@ -179,6 +179,7 @@ pub(crate) fn service_settings(
         max_lease_ttl: config.max_lease_ttl,
         request_timeout: config.listener.request_time,
         suspend_due_work: config.suspend_due_work,
+        allow_key_holders: config.allow_key_holders,
         reported_version: config.reported_version.clone(),
         api_address: config.api_address.clone(),
         own_url: String::new(),

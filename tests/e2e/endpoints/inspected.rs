@@ -208,7 +208,7 @@ fn fields_that_hold_secrets_are_marked() {
             "secret_threshold",
         ];
         settings.iter().chain(&lists).any(|known| name.starts_with(known))
-            || name.ends_with("_pgp_key")
+            || name.ends_with("pgp_key")
             || name.ends_with("pgp_keys")
     };
     for endpoint in endpoints() {

@@ -59,7 +59,11 @@ async fn initialise(call: SealedCall<'_>) -> Result<Response, Failure> {
     Ok(Response::bare(200, body))
 }
 
-fn count(fields: Fields<'_>, name: &str) -> Result<u64, Failure> {
+/// Returns a number of shares.
+///
+/// # Errors
+/// 400 for a negative number.
+pub(super) fn count(fields: Fields<'_>, name: &str) -> Result<u64, Failure> {
     let number = fields.integer(name).unwrap_or_default();
     u64::try_from(number)
         .map_err(|_| Failure::invalid(format!("{name} {number} is negative; give 1 to 255")))

@@ -23,7 +23,7 @@ impl HostTable {
     /// Checks the rows and builds the table.
     pub(super) fn new(endpoints: Vec<Endpoint>) -> Result<Self, String> {
         let routes = endpoints.iter().map(|endpoint| endpoint.route.clone()).collect();
-        Ok(Self { table: Table::new(routes)?, endpoints })
+        Ok(Self { table: Table::of_host(routes)?, endpoints })
     }
 
     /// Returns the endpoint for a request; `None` if the path is not the host's.

@@ -234,7 +234,7 @@ fn refuse_for_batch(record: &TokenRecord, bounds: &ttl::Bounds) -> Result<(), Fa
 ///
 /// # Errors
 /// 500 if the row cannot be serialised.
-pub(crate) fn first_root(
+pub(crate) fn root_token_row(
     hashes: &Hashes,
     token: &Secret,
     now: u64,
@@ -286,7 +286,7 @@ pub(crate) async fn ensure_root(store: &Arc<Store>, token: &Secret) -> Result<()
         Some(_) => return Ok(()),
         None => {}
     }
-    let (address, body, index) = first_root(store.hashes(), token, store.now())?;
+    let (address, body, index) = root_token_row(store.hashes(), token, store.now())?;
     unit.put(address, body, index);
     unit.commit().await?;
     Ok(())

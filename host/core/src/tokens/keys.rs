@@ -21,6 +21,8 @@ const SERVICE: &str = "bhs.";
 pub(super) const BATCH: &str = "bhb.";
 /// Number of letters and digits after the prefix: 190 bits.
 const LENGTH: usize = 32;
+/// Length of the text of a service token, in characters.
+pub(crate) const SERVICE_LENGTH: usize = SERVICE.len() + LENGTH;
 /// Number of letters and digits of an accessor.
 const ACCESSOR: usize = 24;
 /// Maximum length of a token text, in bytes, for look-ups and for new tokens.

@@ -84,6 +84,7 @@ impl Bed {
             max_lease_ttl: 7_200,
             request_timeout: Duration::from_secs(90),
             suspend_due_work: false,
+            allow_key_holders: true,
             reported_version: "1.21.0+ent".to_owned(),
             api_address: String::new(),
             own_url: String::new(),

@@ -23,6 +23,7 @@ mod http;
 mod identity;
 mod identity_groups;
 mod instance_reuse;
+mod key_holders;
 mod leases;
 mod lending;
 mod lockouts;

@@ -23,6 +23,9 @@ impl fmt::Display for Config {
         if !self.api_address.is_empty() {
             writeln!(f, "tells clients that it is at {}", self.api_address)?;
         }
+        if self.allow_key_holders {
+            writeln!(f, "lets key holders generate root tokens and rekey without a token")?;
+        }
         if self.suspend_due_work {
             writeln!(f, "ends no lease and rotates nothing by itself")?;
         }

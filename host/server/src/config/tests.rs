@@ -86,6 +86,7 @@ const EVERY_SETTING: &str = r##"
         log_format        = "logfmt"
         api_addr          = "https://bulkhead.example.com:8200/"
         suspend_due_work  = true
+        allow_key_holders = true
         "##;
 
 #[test]
@@ -142,7 +143,7 @@ fn every_setting_is_read() {
     assert_eq!((config.default_lease_ttl, config.max_lease_ttl), (3600, 32 * 86_400));
     assert_eq!(config.reported_version, "1.19.5");
     assert_eq!(config.api_address, "https://bulkhead.example.com:8200");
-    assert!(config.suspend_due_work);
+    assert!(config.suspend_due_work && config.allow_key_holders);
 }
 
 #[test]
@@ -424,6 +425,7 @@ fn a_check_tells_what_the_server_would_do() {
         "{STORAGE}listener \"tcp\" {{\n  trusted_proxies = [\"10.0.0.0/8\"]\n}}\n\
          audit \"file\" \"main\" {{\n  path = \"/a\"\n  mode = \"0640\"\n  log_raw = true\n\
          \x20 sync = true\n}}\n\
+         allow_key_holders = true\n\
          allow_api_audit = true\naudit_directory = \"/d\"\napi_addr = \"http://a:1\"\n"
     ));
     let config = config.to_string();
@@ -432,6 +434,7 @@ fn a_check_tells_what_the_server_would_do() {
         "audits to main: /a (mode 0640, values in the clear, flushed to the disk)\n",
         "lets the API make audit devices in /d\n",
         "tells clients that it is at http://a:1\n",
+        "lets key holders generate root tokens and rekey without a token\n",
     ] {
         assert!(config.contains(line), "{line} is not in {config}");
     }

@@ -14,18 +14,18 @@ fn bogus(number: u8, filler: u8) -> Share {
 }
 
 /// Returns a key, its shares, and an attempt to find the key.
-fn split(shares: u64, threshold: u64) -> (SealKey, Vec<Share>, Unsealing) {
+fn split(shares: u64, threshold: u64) -> (SealKey, Vec<Share>, Quorum) {
     let (config, key) = (SealConfig::new(shares, threshold).unwrap(), SealKey::generate().unwrap());
     let shares = bulkhead_store::split(&key, config).unwrap();
-    (key, shares, Unsealing::new(config).unwrap())
+    (key, shares, Quorum::new(config).unwrap())
 }
 
-fn finds_from(giver: u32, attempt: &mut Unsealing, share: &Share, key: &SealKey) -> bool {
+fn finds_from(giver: u32, attempt: &mut Quorum, share: &Share, key: &SealKey) -> bool {
     let keys = attempt.add(client(giver), share).unwrap();
     keys.iter().any(|found| found.share().is_same(&key.share()))
 }
 
-fn finds(attempt: &mut Unsealing, share: &Share, key: &SealKey) -> bool {
+fn finds(attempt: &mut Quorum, share: &Share, key: &SealKey) -> bool {
     finds_from(HERE, attempt, share, key)
 }
 
@@ -77,7 +77,7 @@ fn what_was_given_last_is_kept_beside_what_a_stranger_gave_before() {
 }
 
 /// Gives bogus shares of all numbers from a single address.
-fn flood(attempt: &mut Unsealing, giver: u32, key: &SealKey) {
+fn flood(attempt: &mut Quorum, giver: u32, key: &SealKey) {
     for filler in 0..15 {
         assert!(!finds_from(giver, attempt, &bogus(filler % 5 + 1, filler), key));
         if attempt.is_complete(client(giver)) {

@@ -1,11 +1,11 @@
-//! Unseal shares, kept by client.
+//! Shares of the unseal key, kept by client.
 //!
 //! Prevents bogus shares from blocking right shares, filling the threshold, or pushing the shares
 //! of other clients out of memory; and prevents a reset from erasing the operators' shares. Each
 //! new share is combined with the earlier shares, also after a failed attempt. No client can end
 //! the attempt of another client, evict its shares or reset its shares.
 //!
-//! Key holders unseal together from different addresses. So each share is combined with three
+//! Key holders give their shares from different addresses. So each share is combined with three
 //! pools: the shares of the same client, which no other client can crowd out; the latest shares of
 //! every client, taken client by client; and, if there are too many, a random choice of clients. A
 //! crowd of addresses makes unsealing from several addresses take more attempts, but cannot prevent
@@ -27,9 +27,9 @@ const MOST_EFFORT: usize = 1 << 15;
 const MOST_GIVERS: usize = 256;
 
 /// The attempts of all clients, and the shares of earlier attempts.
-pub(super) struct Unsealing {
+pub(crate) struct Quorum {
     /// Identifies the shares in progress, so that clients can distinguish two attempts.
-    pub(super) nonce: String,
+    pub(crate) nonce: String,
     config: SealConfig,
     /// Clients in order of their latest share, the latest last.
     givers: Vec<Giver>,
@@ -44,24 +44,24 @@ struct Giver {
     given: Vec<Share>,
 }
 
-impl Unsealing {
+impl Quorum {
     /// Returns an attempt without shares.
     ///
     /// # Errors
     /// 500 if the machine's random generator fails.
-    pub(super) fn new(config: SealConfig) -> Result<Self, Failure> {
+    pub(crate) fn new(config: SealConfig) -> Result<Self, Failure> {
         Ok(Self { nonce: random::uuid()?, config, givers: Vec::new() })
     }
 
     /// Returns the number of different share numbers in progress, but always fewer than the
     /// threshold: clients take a full threshold for an open server.
-    pub(super) fn progress(&self) -> u8 {
+    pub(crate) fn progress(&self) -> u8 {
         let most = self.config.threshold.saturating_sub(1);
         u8::try_from(self.numbers().len()).unwrap_or(u8::MAX).min(most)
     }
 
     /// Returns true if enough shares are in progress, so that at least one share is wrong.
-    pub(super) fn has_wrong_share(&self) -> bool {
+    pub(crate) fn has_wrong_share(&self) -> bool {
         self.numbers().len() >= usize::from(self.config.threshold)
     }
 
@@ -70,7 +70,7 @@ impl Unsealing {
     }
 
     /// Returns true if `client` alone gave enough shares.
-    pub(super) fn is_complete(&self, client: Client) -> bool {
+    fn is_complete(&self, client: Client) -> bool {
         let needed = usize::from(self.config.threshold);
         needed == 1 || self.giver(client).is_some_and(|giver| giver.numbers.len() >= needed)
     }
@@ -85,7 +85,7 @@ impl Unsealing {
     /// # Errors
     /// 400 for a share that does not fit this seal; the earlier shares stay. 500 if the machine's
     /// random generator fails.
-    pub(super) fn add(&mut self, client: Client, share: &Share) -> Result<Vec<SealKey>, Failure> {
+    pub(crate) fn add(&mut self, client: Client, share: &Share) -> Result<Vec<SealKey>, Failure> {
         let refused = |why: String| Failure::invalid(why).recordable();
         let alone = ShareCollector::new(self.config).add(share.clone()).map_err(refused)?;
         let (Progress::More(_), Some(number)) = (&alone, share.number()) else {
@@ -115,12 +115,20 @@ impl Unsealing {
         Giver { client, numbers: BTreeSet::new(), given: Vec::new() }
     }
 
-    /// Ends the attempt of `client`, because the shares did not open the data. The shares stay for
-    /// the sets of the next attempt.
+    /// Ends the attempt of `client` if the client gave enough shares, because none of their sets
+    /// was the key. The shares stay for the sets of the next attempt.
     ///
     /// # Errors
-    /// As [`Unsealing::new`].
-    pub(super) fn end_attempt(&mut self, client: Client) -> Result<(), Failure> {
+    /// 400 if the attempt is over; else as [`Quorum::new`].
+    pub(crate) fn end_if_complete(&mut self, client: Client) -> Result<(), Failure> {
+        if !self.is_complete(client) {
+            return Ok(());
+        }
+        self.end_attempt(client)?;
+        Err(wrong_shares())
+    }
+
+    fn end_attempt(&mut self, client: Client) -> Result<(), Failure> {
         let giver = self.givers.iter_mut().find(|giver| giver.client == client);
         giver.into_iter().for_each(|giver| giver.numbers.clear());
         self.rename_when_empty()
@@ -129,8 +137,8 @@ impl Unsealing {
     /// Forgets the shares of `client`. Returns how many shares were in progress.
     ///
     /// # Errors
-    /// As [`Unsealing::new`].
-    pub(super) fn forget(&mut self, client: Client) -> Result<usize, Failure> {
+    /// As [`Quorum::new`].
+    pub(crate) fn forget(&mut self, client: Client) -> Result<usize, Failure> {
         let forgotten = self.giver(client).map_or(0, |giver| giver.numbers.len());
         self.givers.retain(|giver| giver.client != client);
         self.rename_when_empty()?;
@@ -210,6 +218,13 @@ impl Giver {
             self.given.remove(0);
         }
     }
+}
+
+fn wrong_shares() -> Failure {
+    Failure::invalid(
+        "the shares do not open this data: at least one is wrong or of another cluster; the \
+         attempt is over, give shares that were not given yet, or begin again with the first",
+    )
 }
 
 fn most_sets(config: SealConfig) -> usize {

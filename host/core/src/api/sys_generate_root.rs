@@ -1,0 +1,186 @@
+//! `sys/generate-root`, `sys/generate-root-token` and `sys/decode-token`: a root token made by a
+//! quorum of key holders (decision H61).
+//!
+//! The two families share one root generation: the first is for key holders without a token and off
+//! unless configured, the second needs a token.
+
+use super::call::{Call, Fields, PublicCall};
+use super::envelope::public_data;
+use super::key_holder_paths::{check_allowed, refuse_named};
+use super::reply::{Body, Reply};
+use super::row::{Endpoint, delete, field, read, write};
+use crate::key_holders::{GenerationStatus, GivenShare, OTP_LENGTH, decode_token};
+use bulkhead_wire::description::{Field, FieldKind};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::response::Response;
+use bulkhead_wire::secret::Secret;
+use serde_json::{Map, Value, json};
+
+/// Returns the rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let (open, held) = ("sys/generate-root/attempt", "sys/generate-root-token/attempt");
+    let update = |path, about| write(path, about).fields(share_fields()).with_effect();
+    vec![
+        read(open, "how far key holders are with a root token").without_a_token(status),
+        write(open, "begin to make a root token").fields(start_fields()).without_a_token(start),
+        delete(open, "end the making of a root token").fields([nonce()]).without_a_token(cancel),
+        update("sys/generate-root/update", "give a share for a root token").without_a_token(give),
+        read(held, "how far a root token is, for a token").needs_sudo().handled_by(held_status),
+        write(held, "begin to make a root token, with a token")
+            .fields(start_fields())
+            .needs_sudo()
+            .with_effect()
+            .handled_by(held_start),
+        delete(held, "end the making of a root token, with a token")
+            .fields([nonce()])
+            .needs_sudo()
+            .with_effect()
+            .handled_by(held_cancel),
+        update("sys/generate-root-token/update", "give a share for a root token, with a token")
+            .needs_sudo()
+            .handled_by(held_give),
+        write("sys/decode-token", "read an encoded root token with its OTP")
+            .fields(decode_fields())
+            .without_a_token(decode),
+    ]
+}
+
+fn start_fields() -> [Field; 2] {
+    [
+        field("otp", FieldKind::String, "the OTP, as long as a token; the server's if left out")
+            .secret(),
+        field("pgp_key", FieldKind::Any, "not in this version"),
+    ]
+}
+
+/// Returns the field that names the procedure in progress.
+pub(super) fn nonce() -> Field {
+    field("nonce", FieldKind::String, "the nonce of the procedure in progress")
+}
+
+/// Returns the fields of a request that gives a share.
+pub(super) fn share_fields() -> [Field; 2] {
+    let share = "one share of the unseal key, hexadecimal or base64";
+    [field("key", FieldKind::String, share).secret(), nonce()]
+}
+
+fn decode_fields() -> [Field; 2] {
+    [
+        field("encoded_token", FieldKind::String, "the token as the root generation gave it")
+            .secret(),
+        field("otp", FieldKind::String, "the OTP of the root generation").secret(),
+    ]
+}
+
+/// `GET sys/generate-root/attempt`.
+async fn status(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    Ok(bare(call.core.key_holders.generation_status().await?))
+}
+
+/// `POST sys/generate-root/attempt`.
+async fn start(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let otp = chosen_otp(call.fields)?;
+    let started = call.core.key_holders.start_generation(otp, call.request.remote).await?;
+    Ok(bare(started))
+}
+
+/// `DELETE sys/generate-root/attempt`.
+async fn cancel(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let (nonce, remote) = (call.fields.text("nonce"), call.request.remote);
+    call.core.key_holders.cancel_generation(nonce, remote).await?;
+    Ok(Response::no_content())
+}
+
+/// `POST sys/generate-root/update`.
+async fn give(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let (share, nonce) = (call.fields.text("key"), call.fields.text("nonce"));
+    let given = GivenShare { share, nonce, remote: call.request.remote };
+    Ok(bare(call.core.key_holders.give_to_generation(given).await?))
+}
+
+/// `GET sys/generate-root-token/attempt`.
+async fn held_status(call: Call<'_>) -> Result<Reply, Failure> {
+    Ok(enveloped(call.core.key_holders.generation_status().await?))
+}
+
+/// `POST sys/generate-root-token/attempt`.
+async fn held_start(call: Call<'_>) -> Result<Reply, Failure> {
+    let otp = chosen_otp(call.fields)?;
+    Ok(enveloped(call.core.key_holders.start_generation(otp, call.request.remote).await?))
+}
+
+/// `DELETE sys/generate-root-token/attempt`.
+async fn held_cancel(call: Call<'_>) -> Result<Reply, Failure> {
+    let (nonce, remote) = (call.fields.text("nonce"), call.request.remote);
+    call.core.key_holders.cancel_generation(nonce, remote).await?;
+    Ok(Body::Nothing.into())
+}
+
+/// `POST sys/generate-root-token/update`.
+async fn held_give(mut call: Call<'_>) -> Result<Reply, Failure> {
+    call.commit_token_check().await?;
+    let (share, nonce) = (call.fields.text("key"), call.fields.text("nonce"));
+    let given = GivenShare { share, nonce, remote: call.request.remote };
+    Ok(enveloped(call.core.key_holders.give_to_generation(given).await?))
+}
+
+/// `POST sys/decode-token`. Reads and writes nothing.
+async fn decode(call: PublicCall<'_>) -> Result<Response, Failure> {
+    let token = decode_token(call.fields.text("encoded_token"), call.fields.text("otp"))?;
+    let data = [("token".to_owned(), json!(token.expose()))];
+    Ok(public_data(call.request, Map::from_iter(data)))
+}
+
+fn chosen_otp(fields: Fields<'_>) -> Result<&str, Failure> {
+    refuse_named(fields, "pgp_key", "leave it out, and the token is encoded with the otp")?;
+    Ok(fields.text("otp"))
+}
+
+fn shown(secret: Option<&Secret>) -> Value {
+    json!(secret.map(Secret::expose).unwrap_or_default())
+}
+
+/// Returns the members that both families show.
+fn members(status: &GenerationStatus) -> Map<String, Value> {
+    let body = json!({
+        "started": !status.nonce.is_empty(),
+        "progress": status.progress,
+        "required": status.required,
+        "complete": status.encoded_token.is_some(),
+        "otp": shown(status.otp.as_ref()),
+        "otp_length": OTP_LENGTH,
+    });
+    match body {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+/// Returns the answer without an envelope, where every member is always present.
+fn bare(status: GenerationStatus) -> Response {
+    let mut body = members(&status);
+    let encoded = shown(status.encoded_token.as_ref());
+    body.insert("nonce".to_owned(), json!(status.nonce));
+    body.insert("encoded_token".to_owned(), encoded.clone());
+    // The older name of the same value.
+    body.insert("encoded_root_token".to_owned(), encoded);
+    body.insert("pgp_fingerprint".to_owned(), json!(""));
+    Response::bare(200, Value::Object(body))
+}
+
+/// Returns the answer in an envelope, without the members that have no value yet.
+fn enveloped(status: GenerationStatus) -> Reply {
+    let mut data = members(&status);
+    if !status.nonce.is_empty() {
+        data.insert("nonce".to_owned(), json!(status.nonce));
+        data.insert("pgp_fingerprint".to_owned(), json!(""));
+    }
+    if status.encoded_token.is_some() {
+        data.insert("encoded_token".to_owned(), shown(status.encoded_token.as_ref()));
+    }
+    Body::Data(data).into()
+}

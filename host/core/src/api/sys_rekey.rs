@@ -1,0 +1,218 @@
+//! `sys/rekey` and `sys/rotate/root`: other shares of the unseal key, made by a quorum of key
+//! holders (decision H61).
+//!
+//! The two families share one rekey: the first is for key holders without a token and off unless
+//! configured, the second needs a token.
+
+mod shown;
+
+use super::call::{Call, Fields, PublicCall};
+use super::key_holder_paths::{check_allowed, refuse_named};
+use super::reply::{Body, Reply};
+use super::row::{Endpoint, delete, field, read, write};
+use super::sys_generate_root::{nonce, share_fields};
+use super::sys_init::count;
+use crate::core::Core;
+use crate::key_holders::{GivenShare, RekeyStatus};
+use bulkhead_store::SealConfig;
+use bulkhead_wire::description::{Field, FieldKind};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::response::Response;
+use serde_json::Value;
+use std::net::IpAddr;
+
+/// Returns the rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    [for_key_holders(), with_a_token(), backups()].into_iter().flatten().collect()
+}
+
+/// Returns the rows for key holders without a token.
+fn for_key_holders() -> Vec<Endpoint> {
+    let (begun, checked) = ("sys/rekey/init", "sys/rekey/verify");
+    vec![
+        read(begun, "how far a rekey is").without_a_token(status),
+        write(begun, "begin to make other unseal keys")
+            .fields(start_fields())
+            .without_a_token(start),
+        delete(begun, "end a rekey").fields([nonce()]).without_a_token(cancel),
+        write("sys/rekey/update", "give a share of the key that is replaced")
+            .fields(share_fields())
+            .without_a_token(give),
+        read(checked, "how many new shares were given back").without_a_token(verification),
+        write(checked, "give back a new share").fields(share_fields()).without_a_token(verify),
+        delete(checked, "begin again to give back new shares")
+            .fields([nonce()])
+            .without_a_token(restart),
+    ]
+}
+
+/// Returns the rows that need a token.
+fn with_a_token() -> Vec<Endpoint> {
+    let (begun, checked) = ("sys/rotate/root/init", "sys/rotate/root/verify");
+    let held = |row: super::row::Row| row.needs_sudo().with_effect();
+    vec![
+        read(begun, "how far a rekey is, for a token").needs_sudo().handled_by(held_status),
+        held(write(begun, "begin to make other unseal keys, with a token").fields(start_fields()))
+            .handled_by(held_start),
+        held(delete(begun, "end a rekey, with a token").fields([nonce()])).handled_by(held_cancel),
+        held(
+            write("sys/rotate/root/update", "give a share of the replaced key, with a token")
+                .fields(share_fields()),
+        )
+        .handled_by(held_give),
+        read(checked, "how many new shares were given back, for a token")
+            .needs_sudo()
+            .handled_by(held_verification),
+        held(write(checked, "give back a new share, with a token").fields(share_fields()))
+            .handled_by(held_verify),
+        held(delete(checked, "begin again to give back shares, with a token").fields([nonce()]))
+            .handled_by(held_restart),
+    ]
+}
+
+/// Returns the rows about stored shares. No share is ever stored.
+fn backups() -> Vec<Endpoint> {
+    let (old, new) = ("sys/rekey/backup", "sys/rotate/root/backup");
+    vec![
+        read(old, "shares that were stored encrypted: none").needs_sudo().handled_by(no_backup),
+        delete(old, "remove stored shares: none").needs_sudo().handled_by(remove_backup),
+        read(new, "shares stored encrypted: none").needs_sudo().handled_by(no_backup),
+        delete(new, "remove shares stored encrypted: none").needs_sudo().handled_by(remove_backup),
+    ]
+}
+
+fn start_fields() -> [Field; 6] {
+    [
+        field("secret_shares", FieldKind::Int, "into how many shares the new key is split"),
+        field("secret_threshold", FieldKind::Int, "how many of them unseal"),
+        field("require_verification", FieldKind::Bool, "use the new shares once given back"),
+        field("stored_shares", FieldKind::Int, "for seals of other kinds"),
+        field("pgp_keys", FieldKind::Any, "not in this version"),
+        field("backup", FieldKind::Any, "not in this version"),
+    ]
+}
+
+async fn begin(core: &Core, fields: Fields<'_>, remote: IpAddr) -> Result<RekeyStatus, Failure> {
+    let remedy = "leave it out, and encrypt what the answer holds yourself";
+    refuse_named(fields, "pgp_keys", remedy)?;
+    refuse_named(fields, "backup", remedy)?;
+    let (shares, threshold) = (count(fields, "secret_shares")?, count(fields, "secret_threshold")?);
+    let config = SealConfig::new(shares, threshold).map_err(Failure::invalid)?;
+    core.key_holders.start_rekey(config, fields.flag("require_verification", false), remote).await
+}
+
+fn given<'a>(fields: Fields<'a>, remote: IpAddr) -> GivenShare<'a> {
+    GivenShare { share: fields.text("key"), nonce: fields.text("nonce"), remote }
+}
+
+/// `GET sys/rekey/init`.
+async fn status(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    Ok(bare(shown::status(&call.core.key_holders.rekey_status().await?)))
+}
+
+/// `POST sys/rekey/init`.
+async fn start(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let started = begin(call.core, call.fields, call.request.remote).await?;
+    Ok(bare(shown::status(&started)))
+}
+
+/// `DELETE sys/rekey/init`.
+async fn cancel(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let (nonce, remote) = (call.fields.text("nonce"), call.request.remote);
+    call.core.key_holders.cancel_rekey(nonce, remote).await?;
+    Ok(Response::no_content())
+}
+
+/// `POST sys/rekey/update`.
+async fn give(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let given = given(call.fields, call.request.remote);
+    Ok(bare(shown::step(&call.core.key_holders.give_to_rekey(given).await?)))
+}
+
+/// `GET sys/rekey/verify`.
+async fn verification(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    Ok(bare(shown::verification(&call.core.key_holders.verification_status().await?)))
+}
+
+/// `POST sys/rekey/verify`.
+async fn verify(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let given = given(call.fields, call.request.remote);
+    Ok(bare(shown::verified(&call.core.key_holders.give_to_verification(given).await?)))
+}
+
+/// `DELETE sys/rekey/verify`.
+async fn restart(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let restarted = call.core.key_holders.restart_verification(call.fields.text("nonce")).await?;
+    Ok(bare(shown::verification(&restarted)))
+}
+
+/// `GET sys/rotate/root/init`.
+async fn held_status(call: Call<'_>) -> Result<Reply, Failure> {
+    Ok(enveloped(shown::held_status(&call.core.key_holders.rekey_status().await?)))
+}
+
+/// `POST sys/rotate/root/init`.
+async fn held_start(call: Call<'_>) -> Result<Reply, Failure> {
+    let started = begin(call.core, call.fields, call.request.remote).await?;
+    Ok(enveloped(shown::held_status(&started)))
+}
+
+/// `DELETE sys/rotate/root/init`.
+async fn held_cancel(call: Call<'_>) -> Result<Reply, Failure> {
+    let (nonce, remote) = (call.fields.text("nonce"), call.request.remote);
+    call.core.key_holders.cancel_rekey(nonce, remote).await?;
+    Ok(Body::Nothing.into())
+}
+
+/// `POST sys/rotate/root/update`.
+async fn held_give(mut call: Call<'_>) -> Result<Reply, Failure> {
+    call.commit_token_check().await?;
+    let given = given(call.fields, call.request.remote);
+    Ok(enveloped(shown::held_step(&call.core.key_holders.give_to_rekey(given).await?)))
+}
+
+/// `GET sys/rotate/root/verify`.
+async fn held_verification(call: Call<'_>) -> Result<Reply, Failure> {
+    Ok(enveloped(shown::verification(&call.core.key_holders.verification_status().await?)))
+}
+
+/// `POST sys/rotate/root/verify`.
+async fn held_verify(mut call: Call<'_>) -> Result<Reply, Failure> {
+    call.commit_token_check().await?;
+    let given = given(call.fields, call.request.remote);
+    Ok(enveloped(shown::verified(&call.core.key_holders.give_to_verification(given).await?)))
+}
+
+/// `DELETE sys/rotate/root/verify`.
+async fn held_restart(call: Call<'_>) -> Result<Reply, Failure> {
+    let restarted = call.core.key_holders.restart_verification(call.fields.text("nonce")).await?;
+    Ok(enveloped(shown::verification(&restarted)))
+}
+
+/// `GET sys/rekey/backup`.
+async fn no_backup(_: Call<'_>) -> Result<Reply, Failure> {
+    Err(Failure::invalid("no backed-up keys found: this server stores no share of its key"))
+}
+
+/// `DELETE sys/rekey/backup`.
+async fn remove_backup(_: Call<'_>) -> Result<Reply, Failure> {
+    Ok(Body::Nothing.into())
+}
+
+fn bare(body: Value) -> Response {
+    Response::bare(200, body)
+}
+
+fn enveloped(body: Value) -> Reply {
+    match body {
+        Value::Object(data) => Body::Data(data).into(),
+        other => Body::Bare(other).into(),
+    }
+}

@@ -1,0 +1,304 @@
+//! Rekeying: a quorum of key holders replaces the unseal key and its shares.
+//!
+//! Prevents new shares that nobody holds from being the only shares: with verification, the old
+//! shares stay valid until a quorum of the new ones was given back.
+
+use super::{GivenShare, KeyHolders, Procedures, check_nonce, check_optional_nonce};
+use crate::log::cause;
+use crate::quorum::Quorum;
+use crate::random;
+use bulkhead_store::{Rekeyed, SealConfig, SealKey, Share};
+use bulkhead_wire::failure::Failure;
+use std::net::IpAddr;
+
+/// Paths that show the progress and the nonce.
+const STATUS: &str = "sys/rekey/init or sys/rotate/root/init";
+const VERIFICATION: &str = "sys/rekey/verify or sys/rotate/root/verify";
+
+/// A rekey in progress.
+pub(super) struct Rekey {
+    nonce: String,
+    /// The new split.
+    config: SealConfig,
+    is_verified: bool,
+    /// Shares of the old key.
+    quorum: Quorum,
+    /// The new key, once the old key was proven and until the new shares are verified.
+    pending: Option<Pending>,
+}
+
+/// A new key that is not in use yet.
+struct Pending {
+    nonce: String,
+    key: SealKey,
+    /// Shares of the new key that were given back.
+    quorum: Quorum,
+}
+
+/// The progress of a rekey.
+pub(crate) struct RekeyStatus {
+    /// Empty if no rekey is in progress.
+    pub(crate) nonce: String,
+    /// The new split; `None` if no rekey is in progress.
+    pub(crate) config: Option<SealConfig>,
+    pub(crate) progress: u8,
+    pub(crate) required: u8,
+    pub(crate) is_verified: bool,
+    /// Empty unless new shares wait for their verification.
+    pub(crate) verification_nonce: String,
+}
+
+/// New shares. Shown once; the values cannot be shown again.
+pub(crate) struct NewShares {
+    pub(crate) nonce: String,
+    pub(crate) shares: Vec<Share>,
+    /// Nonce of the verification that puts the shares in use; `None`: the shares are in use.
+    pub(crate) verification_nonce: Option<String>,
+    pub(crate) warning: Option<&'static str>,
+}
+
+/// The result of a share of the old key.
+pub(crate) enum RekeyStep {
+    More(RekeyStatus),
+    Shares(NewShares),
+}
+
+/// The progress of a verification.
+pub(crate) struct VerificationStatus {
+    pub(crate) nonce: String,
+    pub(crate) config: SealConfig,
+    pub(crate) progress: u8,
+}
+
+/// The result of a new share that was given back.
+pub(crate) enum VerificationStep {
+    More(VerificationStatus),
+    /// The new shares are in use.
+    Complete {
+        nonce: String,
+    },
+}
+
+/// Warning of a rekey with an unknown outcome.
+const IN_DOUBT: &str = "the disk failed while the new key was stored: keep the old and the new \
+    shares, and try both at the next unsealing";
+
+impl KeyHolders {
+    /// Returns the progress of the rekey.
+    ///
+    /// # Errors
+    /// If the seal's configuration cannot be read.
+    pub(crate) async fn rekey_status(&self) -> Result<RekeyStatus, Failure> {
+        let procedures = self.procedures.lock().await;
+        self.status_of_rekey(procedures.rekey.as_ref()).await
+    }
+
+    /// Begins a rekey to `config`.
+    ///
+    /// # Errors
+    /// 400 if a rekey is in progress, and for a dev server, which opens with the key of a file.
+    pub(crate) async fn start_rekey(
+        &self,
+        config: SealConfig,
+        is_verified: bool,
+        remote: IpAddr,
+    ) -> Result<RekeyStatus, Failure> {
+        let mut procedures = self.procedures.lock().await;
+        if let Some(running) = &procedures.rekey {
+            return Err(Failure::invalid(format!(
+                "a rekey is in progress, with nonce {}: give shares for it, or cancel it first",
+                running.nonce
+            )));
+        }
+        if bulkhead_store::dev_key_file(&self.directory).is_some() {
+            return Err(Failure::invalid(
+                "this is a dev server: it opens itself with the key file beside its data, which \
+                 a rekey would make useless; rekey a server that operators unseal",
+            ));
+        }
+        let quorum = Quorum::new(self.config().await?)?;
+        let rekey = Rekey { nonce: random::uuid()?, config, is_verified, quorum, pending: None };
+        let status = self.status_of_rekey(Some(&rekey)).await?;
+        procedures.rekey = Some(rekey);
+        self.log_act(remote, "rekey-started");
+        Ok(status)
+    }
+
+    /// Cancels the rekey, if there is one. New shares that wait for their verification are then
+    /// worthless.
+    ///
+    /// # Errors
+    /// 400 for a nonce of another rekey.
+    pub(crate) async fn cancel_rekey(&self, nonce: &str, remote: IpAddr) -> Result<(), Failure> {
+        let mut procedures = self.procedures.lock().await;
+        if let Some(running) = &procedures.rekey {
+            check_optional_nonce(nonce, &running.nonce, STATUS)?;
+            procedures.rekey = None;
+            self.log_act(remote, "rekey-cancelled");
+        }
+        Ok(())
+    }
+
+    /// Takes a share of the old key. If the share completes a correct set, returns the new shares:
+    /// in use at once, or after their verification.
+    ///
+    /// # Errors
+    /// 400 for a wrong nonce, for a text that is no share of this seal, and if enough shares of
+    /// this client are not the unseal key; 503 if the new key could not be stored.
+    pub(crate) async fn give_to_rekey(&self, given: GivenShare<'_>) -> Result<RekeyStep, Failure> {
+        let _its_turn = self.clients.acquire(given.client()).await;
+        let step = self.advance_rekey(given).await;
+        self.log_refusal(given.remote, step)
+    }
+
+    async fn advance_rekey(&self, given: GivenShare<'_>) -> Result<RekeyStep, Failure> {
+        let mut procedures = self.procedures.lock().await;
+        let Some(running) = &mut procedures.rekey else {
+            return Err(Failure::invalid(format!(
+                "no rekey is in progress; begin one at {STATUS}"
+            )));
+        };
+        check_nonce(given.nonce, &running.nonce, STATUS)?;
+        if running.pending.is_some() {
+            return Err(Failure::invalid(format!(
+                "the new shares were made and wait for their verification: give them at \
+                 {VERIFICATION}, or cancel the rekey"
+            )));
+        }
+        if !self.proves(&mut running.quorum, given).await? {
+            return self.status_of_rekey(procedures.rekey.as_ref()).await.map(RekeyStep::More);
+        }
+        let (key, config, nonce) = (SealKey::generate()?, running.config, running.nonce.clone());
+        let shares = bulkhead_store::split(&key, config)?;
+        if running.is_verified {
+            let verification = random::uuid()?;
+            let quorum = Quorum::new(config)?;
+            running.pending = Some(Pending { nonce: verification.clone(), key, quorum });
+            self.log_act(given.remote, "rekey-awaits-verification");
+            let verification_nonce = Some(verification);
+            let shares = NewShares { nonce, shares, verification_nonce, warning: None };
+            return Ok(RekeyStep::Shares(shares));
+        }
+        let warning = self.install(&mut procedures, config, &key, given.remote).await?;
+        Ok(RekeyStep::Shares(NewShares { nonce, shares, verification_nonce: None, warning }))
+    }
+
+    /// Returns the progress of the verification.
+    ///
+    /// # Errors
+    /// 400 if no new shares wait for their verification.
+    pub(crate) async fn verification_status(&self) -> Result<VerificationStatus, Failure> {
+        let mut procedures = self.procedures.lock().await;
+        let (config, pending) = pending_of(&mut procedures)?;
+        Ok(status_of_verification(config, pending))
+    }
+
+    /// Forgets the new shares given back so far. The new shares stay the same.
+    ///
+    /// # Errors
+    /// As [`KeyHolders::verification_status`], and 400 for a wrong nonce.
+    pub(crate) async fn restart_verification(
+        &self,
+        nonce: &str,
+    ) -> Result<VerificationStatus, Failure> {
+        let mut procedures = self.procedures.lock().await;
+        let (config, pending) = pending_of(&mut procedures)?;
+        check_optional_nonce(nonce, &pending.nonce, VERIFICATION)?;
+        (pending.quorum, pending.nonce) = (Quorum::new(config)?, random::uuid()?);
+        Ok(status_of_verification(config, pending))
+    }
+
+    /// Takes back a new share. If the share completes a correct set, the new shares replace the old
+    /// shares.
+    ///
+    /// # Errors
+    /// 400 for a wrong nonce, for a text that is no share, and if enough shares of this client are
+    /// not the new key; 503 if the new key could not be stored.
+    pub(crate) async fn give_to_verification(
+        &self,
+        given: GivenShare<'_>,
+    ) -> Result<VerificationStep, Failure> {
+        let _its_turn = self.clients.acquire(given.client()).await;
+        let step = self.advance_verification(given).await;
+        self.log_refusal(given.remote, step)
+    }
+
+    async fn advance_verification(
+        &self,
+        given: GivenShare<'_>,
+    ) -> Result<VerificationStep, Failure> {
+        let mut procedures = self.procedures.lock().await;
+        let (config, pending) = pending_of(&mut procedures)?;
+        check_nonce(given.nonce, &pending.nonce, VERIFICATION)?;
+        let keys = given.add_to(&mut pending.quorum)?;
+        let Some(key) = keys.into_iter().find(|key| key.is_same(&pending.key)) else {
+            pending.quorum.end_if_complete(given.client())?;
+            return Ok(VerificationStep::More(status_of_verification(config, pending)));
+        };
+        let nonce = pending.nonce.clone();
+        match self.install(&mut procedures, config, &key, given.remote).await? {
+            None => Ok(VerificationStep::Complete { nonce }),
+            Some(warning) => Err(Failure::internal(warning)),
+        }
+    }
+
+    /// Puts a new key in use, and ends the procedures that collect shares of the old key. Returns a
+    /// warning if the outcome is unknown.
+    async fn install(
+        &self,
+        procedures: &mut Procedures,
+        config: SealConfig,
+        key: &SealKey,
+        remote: IpAddr,
+    ) -> Result<Option<&'static str>, Failure> {
+        let outcome = self.directory.rekey(&self.store, config, key).await?;
+        *procedures = Procedures::default();
+        match outcome {
+            Rekeyed::Stored => {
+                let pairs = [
+                    ("remote", remote.to_string()),
+                    ("shares", config.shares.to_string()),
+                    ("threshold", config.threshold.to_string()),
+                ];
+                self.log.line("info", "rekeyed", &pairs);
+                Ok(None)
+            }
+            Rekeyed::InDoubt(fault) => {
+                self.log.line("error", "rekey-in-doubt", &[cause(&fault)]);
+                Ok(Some(IN_DOUBT))
+            }
+        }
+    }
+
+    async fn status_of_rekey(&self, running: Option<&Rekey>) -> Result<RekeyStatus, Failure> {
+        let pending = running.and_then(|rekey| rekey.pending.as_ref());
+        Ok(RekeyStatus {
+            nonce: running.map(|rekey| rekey.nonce.clone()).unwrap_or_default(),
+            config: running.map(|rekey| rekey.config),
+            progress: running.map_or(0, |rekey| rekey.quorum.progress()),
+            required: self.config().await?.threshold,
+            is_verified: running.is_some_and(|rekey| rekey.is_verified),
+            verification_nonce: pending.map(|pending| pending.nonce.clone()).unwrap_or_default(),
+        })
+    }
+}
+
+fn pending_of(procedures: &mut Procedures) -> Result<(SealConfig, &mut Pending), Failure> {
+    let Some(running) = &mut procedures.rekey else {
+        return Err(Failure::invalid(format!("no rekey is in progress; begin one at {STATUS}")));
+    };
+    let config = running.config;
+    let pending = running.pending.as_mut();
+    let pending = pending.ok_or_else(|| {
+        Failure::invalid(format!(
+            "no new shares wait for a verification; give shares of the old key at first, see \
+             {STATUS}"
+        ))
+    })?;
+    Ok((config, pending))
+}
+
+fn status_of_verification(config: SealConfig, pending: &Pending) -> VerificationStatus {
+    let (nonce, progress) = (pending.nonce.clone(), pending.quorum.progress());
+    VerificationStatus { nonce, config, progress }
+}

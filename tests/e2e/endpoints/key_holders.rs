@@ -1,0 +1,86 @@
+//! Procedures of key holders, on a server that allows them without a token.
+
+use super::{Row, row};
+use bulkhead_tests::golden::assert_golden;
+use bulkhead_tests::operators::of_key_holders;
+use serde_json::{Value, json};
+
+/// In the order of the procedures. `{key}` and `{nonce}` stand for the latest ones given.
+pub(super) fn rows() -> Vec<Row> {
+    let otp = json!({ "encoded_token": "AAAA", "otp": "AAA" });
+    let mut rows = vec![row("sys-decode-token.write", "sys/decode-token", otp, 200)];
+    rows.extend(generations());
+    rows.extend(rekeys());
+    rows.extend([
+        row("sys-rekey-backup.read", "sys/rekey/backup", Value::Null, 400),
+        row("sys-rekey-backup.delete", "sys/rekey/backup", Value::Null, 204),
+        row("sys-rotate-root-backup.read", "sys/rotate/root/backup", Value::Null, 400),
+        row("sys-rotate-root-backup.delete", "sys/rotate/root/backup", Value::Null, 204),
+    ]);
+    rows
+}
+
+fn share() -> Value {
+    json!({ "key": "{key}", "nonce": "{nonce}" })
+}
+
+fn generations() -> Vec<Row> {
+    let (open, held) = ("sys/generate-root/attempt", "sys/generate-root-token/attempt");
+    vec![
+        row("sys-generate-root-attempt.read", open, Value::Null, 200),
+        row("sys-generate-root-attempt.write", open, json!({}), 200),
+        row("sys-generate-root-update.write", "sys/generate-root/update", share(), 200),
+        row("sys-generate-root-attempt.delete", open, Value::Null, 204),
+        row("sys-generate-root-token-attempt.read", held, Value::Null, 200),
+        row("sys-generate-root-token-attempt.write", held, json!({}), 200),
+        row("sys-generate-root-token-update.write", "sys/generate-root-token/update", share(), 200),
+        row("sys-generate-root-token-attempt.delete", held, Value::Null, 204),
+    ]
+}
+
+fn rekeys() -> Vec<Row> {
+    let asked = json!({ "secret_shares": 1, "secret_threshold": 1, "require_verification": true });
+    vec![
+        row("sys-rekey-init.read", "sys/rekey/init", Value::Null, 200),
+        row("sys-rekey-init.write", "sys/rekey/init", asked.clone(), 200),
+        row("sys-rekey-update.write", "sys/rekey/update", share(), 200),
+        row("sys-rekey-verify.read", "sys/rekey/verify", Value::Null, 200),
+        row("sys-rekey-verify.delete", "sys/rekey/verify", Value::Null, 200),
+        row("sys-rekey-verify.write", "sys/rekey/verify", share(), 200),
+        row("sys-rekey-init.delete", "sys/rekey/init", Value::Null, 204),
+        row("sys-rotate-root-init.read", "sys/rotate/root/init", Value::Null, 200),
+        row("sys-rotate-root-init.write", "sys/rotate/root/init", asked, 200),
+        row("sys-rotate-root-update.write", "sys/rotate/root/update", share(), 200),
+        row("sys-rotate-root-verify.read", "sys/rotate/root/verify", Value::Null, 200),
+        row("sys-rotate-root-verify.delete", "sys/rotate/root/verify", Value::Null, 200),
+        row("sys-rotate-root-verify.write", "sys/rotate/root/verify", share(), 200),
+        row("sys-rotate-root-init.delete", "sys/rotate/root/init", Value::Null, 204),
+    ]
+}
+
+#[test]
+fn procedures_of_key_holders_answer_as_agreed() {
+    let (server, operators) = of_key_holders(1, 1);
+    operators.unseal(&server);
+    let (nobody, root) = (server.client(None), operators.root(&server));
+    let (mut key, mut nonce) = (operators.keys[0].clone(), String::new());
+    for row in rows() {
+        let client = if row.is_open() { &nobody } else { &root };
+        if !row.is_open() {
+            nobody.send(row.method(), row.path, b"").expect(403);
+        }
+        let body = match &row.body {
+            Value::Null => String::new(),
+            body => body.to_string().replace("{key}", &key).replace("{nonce}", &nonce),
+        };
+        let answer = client.send(row.method(), row.path, body.as_bytes()).expect(row.status);
+        assert_golden(row.golden, &answer);
+        for members in [&answer.body, &answer.body["data"]] {
+            for name in ["nonce", "verification_nonce"] {
+                let given = members[name].as_str().filter(|given| !given.is_empty());
+                nonce = given.map_or(nonce, str::to_owned);
+            }
+            key = members["keys"][0].as_str().map_or(key, str::to_owned);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The server dies in each write of a rekey, or meets an error there: afterwards exactly one set of
+//! shares opens the data, and it is the new one where the rekey was answered.
+
+use crate::injected::{Injected, Troubled, write};
+use crate::points;
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::operators::{Operators, give, seal_status};
+use bulkhead_tests::paths::{Folder, fault_binary};
+use serde_json::{Value, json};
+use std::process::Command;
+
+/// A server that was stopped, and its operators.
+struct Template {
+    server: Bulkhead,
+    operators: Operators,
+}
+
+/// A rekey whose new shares wait for their verification.
+struct Begun {
+    new: Operators,
+    verification: Value,
+}
+
+impl Template {
+    fn prepared() -> Self {
+        let mut server = Bulkhead::prepared(fault_binary(), Folder::new("rekey")).in_production();
+        server.start_again();
+        let operators = Operators::initialise(&server, 3, 2);
+        assert!(server.stop(), "{}", server.printed());
+        Self { server, operators }
+    }
+
+    /// A server that has not started yet, with a copy of the data.
+    fn copied(&self) -> Bulkhead {
+        let data = Folder::new("rekey");
+        let from = self.server.data().join(".");
+        let copied = Command::new("cp").arg("-a").arg(&from).arg(data.path()).status();
+        assert!(copied.expect("cp can be started").success(), "{} is copied", from.display());
+        Bulkhead::prepared(fault_binary(), data).in_production()
+    }
+
+    /// Opens the server and makes new shares.
+    fn begin(&self, server: &Bulkhead) -> Result<Begun, Troubled> {
+        let nobody = server.client(None);
+        for key in &self.operators.keys[..2] {
+            assert_eq!(write(&nobody, "sys/unseal", &json!({ "key": key }))?.status, 200);
+        }
+        let root = self.operators.root(server);
+        let asked =
+            json!({ "secret_shares": 4, "secret_threshold": 3, "require_verification": true });
+        let begun = write(&root, "sys/rotate/root/init", &asked)?.expect(200).body["data"].clone();
+        let mut made = Value::Null;
+        for key in &self.operators.keys[..2] {
+            let given = json!({ "key": key, "nonce": begun["nonce"] });
+            let answer = write(&root, "sys/rotate/root/update", &given)?;
+            made = answer.expect(200).body["data"].clone();
+        }
+        made["root_token"] = json!(self.operators.token);
+        let verification = made["verification_nonce"].clone();
+        Ok(Begun { new: Operators::of(&made, 3), verification })
+    }
+
+    /// Gives the new shares back; the last one replaces the old shares.
+    fn verify(&self, server: &Bulkhead, begun: &Begun) -> Result<(), Troubled> {
+        let root = self.operators.root(server);
+        for key in &begun.new.keys[1..] {
+            let given = json!({ "key": key, "nonce": begun.verification });
+            let answer = write(&root, "sys/rotate/root/verify", &given)?;
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
+        // The service goes on.
+        write(&root, "sys/policies/acl/after", &json!({ "policy": "" }))?;
+        Ok(())
+    }
+}
+
+/// Whether these shares open the sealed server, which is sealed again.
+fn opens(server: &Bulkhead, operators: &Operators) -> bool {
+    for key in &operators.keys[..operators.threshold] {
+        let answer = give(server, key);
+        assert!([200, 400].contains(&answer.status), "{answer:?}");
+    }
+    let is_open = seal_status(server)["sealed"] == false;
+    if is_open {
+        operators.root(server).write("sys/seal", &json!({})).expect(204);
+    } else {
+        server.client(None).write("sys/unseal", &json!({ "reset": true })).expect(200);
+    }
+    is_open
+}
+
+fn one_set_of_shares_opens(fault: &str) {
+    let template = Template::prepared();
+    let first = points::passed_by(fault, |environment| {
+        let mut server = template.copied();
+        server.start_with(environment).expect("without a fault the server starts");
+        assert!(template.begin(&server).is_ok(), "no fault was asked for");
+        server
+    });
+    points::each_behind("rekey", fault, first, |number| live(&template, fault, number));
+}
+
+/// One life with its fault. `false` where it was over before the fault came.
+fn live(template: &Template, fault: &str, number: u32) -> bool {
+    let injected = Injected::at(fault, number);
+    let mut server = template.copied();
+    if server.start_with(&injected.environment()).is_err() {
+        return true;
+    }
+    let begun = template.begin(&server);
+    let lived = begun.as_ref().map_err(|_| Troubled).and_then(|it| template.verify(&server, it));
+    let came = injected.end(&mut server, &lived);
+    server.start_again();
+    let old = opens(&server, &template.operators);
+    let new = begun.is_ok_and(|begun| opens(&server, &begun.new));
+    assert!(old != new, "{fault}@{number}: old shares open: {old}, new shares open: {new}");
+    assert!(new || lived.is_err(), "{fault}@{number}: the rekey was answered");
+    came
+}
+
+#[test]
+fn a_server_that_dies_in_a_rekey_is_opened_by_one_set_of_shares() {
+    one_set_of_shares_opens("abort");
+}
+
+#[test]
+fn a_server_that_meets_an_error_in_a_rekey_is_opened_by_one_set_of_shares() {
+    one_set_of_shares_opens("fail");
+}
