@@ -32,6 +32,7 @@ mod hostile_names;
 mod identity_tokens;
 mod initialise;
 mod key_value_commands;
+mod key_holder_commands;
 mod kv;
 mod leases;
 mod logins;

@@ -3,6 +3,8 @@
 mod audit;
 mod auth;
 mod delete;
+mod generate_root;
+mod key_holders;
 mod kv;
 mod lease;
 mod list;
@@ -19,6 +21,7 @@ mod policy;
 mod policy_fmt;
 mod print;
 mod read;
+mod rekey;
 mod secrets;
 mod status;
 mod token;
@@ -32,7 +35,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// All commands, in the order of the help.
-const ALL: [&Command; 63] = [
+const ALL: [&Command; 65] = [
     &read::READ,
     &write::WRITE,
     &list::LIST,
@@ -96,6 +99,8 @@ const ALL: [&Command; 63] = [
     &operator::SEAL,
     &operator::ROTATE,
     &operator::KEY_STATUS,
+    &generate_root::GENERATE_ROOT,
+    &rekey::REKEY,
 ];
 
 /// Returns the command whose name `args` begin with, and the remaining arguments.

@@ -1,6 +1,7 @@
 //! Whole commands against a server with canned answers: request, output and exit code.
 
 mod audit;
+mod key_holders;
 mod kv;
 mod lease;
 mod login;

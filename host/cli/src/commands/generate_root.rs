@@ -1,0 +1,108 @@
+//! `bulkhead operator generate-root`: a root token made by key holders.
+//!
+//! Prevents a key and the token from entering a shell's history: the key is asked for or read from
+//! standard input, and the token is shown only to the caller with the OTP.
+
+use crate::client::Call;
+use crate::command::Command;
+use crate::commands::key_holders::{
+    SHARED, act, give_key, is_complete, member, path, progress_rows, show_with,
+};
+use crate::option::Opt;
+use crate::problem::Problem;
+use crate::session::Session;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bulkhead_wire::secret::Secret;
+use hyper::Method;
+use serde_json::{Value, json};
+
+pub(crate) const GENERATE_ROOT: Command = Command {
+    words: "operator generate-root",
+    takes: "[KEY|-]",
+    about: "make a root token with the unseal keys, when no token is left\n\n\
+            1. -init begins: it prints a nonce, and the OTP that reads the token.\n\
+            2. Each holder of a key runs the command without options and gives the key.\n\
+            3. The last one gets the token, encoded. -decode=ENCODED -otp=OTP reads it.\n\n\
+            Without KEY it asks for it and does not show it; \
+            - or a pipe gives it on standard input.",
+    options: &[
+        &[
+            Opt::switch("init", "begin; the keys are given afterwards"),
+            Opt::text("otp", "OTP", "the OTP to begin or to decode with; the server's if left out"),
+            Opt::text("decode", "ENCODED", "read the encoded token with -otp; asks no server"),
+        ],
+        SHARED,
+    ],
+    run,
+};
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    if let Some(encoded) = session.options.value("decode") {
+        let encoded = encoded.to_owned();
+        return show_token(session, &encoded);
+    }
+    let attempt = path(session, "sys/generate-root/attempt", "sys/generate-root-token/attempt");
+    match act(session)? {
+        Some("init") => begin(session, &attempt),
+        Some("cancel") => {
+            let call = Call::new(Method::DELETE, &attempt);
+            let answer = session.ask("cancelling", &call)?;
+            session.show_or(&answer, "the root generation is cancelled")
+        }
+        Some(_) => {
+            let answer = session.ask("asking for the status", &Call::new(Method::GET, &attempt))?;
+            session.show_rows(&answer, progress_rows(&answer))
+        }
+        None => give(session, &attempt),
+    }
+}
+
+fn begin(session: &mut Session<'_, '_>, attempt: &str) -> Result<u8, Problem> {
+    let otp = session.options.value("otp").unwrap_or_default();
+    let body = if otp.is_empty() { json!({}) } else { json!({ "otp": otp }) };
+    let call = Call::new(Method::PUT, attempt).with_fields(body);
+    let answer = session.ask("beginning", &call)?;
+    let below = "\nKeep the OTP: it reads the token, and is shown this once.\n\
+         Next: each holder of a key runs bulkhead operator generate-root\n";
+    show_with(session, &answer, &progress_rows(&answer), below)
+}
+
+fn give(session: &mut Session<'_, '_>, attempt: &str) -> Result<u8, Problem> {
+    let update = path(session, "sys/generate-root/update", "sys/generate-root-token/update");
+    let answer = give_key(session, &update, attempt)?;
+    let below = match member(&answer, "encoded_token").and_then(Value::as_str) {
+        Some(_) if is_complete(&answer) => {
+            "\nNext: bulkhead operator generate-root -decode=ENCODED_TOKEN -otp=OTP\n"
+        }
+        _ => "",
+    };
+    show_with(session, &answer, &progress_rows(&answer), below)
+}
+
+fn show_token(session: &mut Session<'_, '_>, encoded: &str) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    let otp = match session.options.value("otp") {
+        Some(otp) => Secret::new(otp),
+        None => Secret::new(session.secret_word(None, "OTP")?),
+    };
+    let token = decode(encoded, otp.expose())?;
+    session.print(&format!("{}\n", token.expose()))
+}
+
+/// Returns the token of an encoded token and its OTP.
+fn decode(encoded: &str, otp: &str) -> Result<Secret, Problem> {
+    let wrong = || {
+        Problem::usage(
+            "the OTP does not read this token: give both as they were printed, from the same \
+             root generation",
+        )
+    };
+    let mixed = STANDARD_NO_PAD.decode(encoded.trim_end_matches('=')).map_err(|_| wrong())?;
+    if mixed.len() != otp.len() {
+        return Err(wrong());
+    }
+    let token: Vec<u8> = mixed.iter().zip(otp.bytes()).map(|(one, other)| one ^ other).collect();
+    let is_token = !token.is_empty() && token.iter().all(u8::is_ascii_graphic);
+    String::from_utf8(token).ok().filter(|_| is_token).map(Secret::new).ok_or_else(wrong)
+}

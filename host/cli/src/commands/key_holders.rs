@@ -1,0 +1,115 @@
+//! Parts of `operator generate-root` and `operator rekey`: the endpoints with and without a token,
+//! the nonce, and the share of a key holder.
+
+use crate::client::{Answer, Call};
+use crate::option::Opt;
+use crate::output::{self, Rows};
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+use serde_json::{Value, json};
+
+/// Options that both commands have.
+pub(super) const SHARED: &[Opt] = &[
+    Opt::text("nonce", "NONCE", "the nonce that -init printed; asked of the server unless given"),
+    Opt::switch("status", "how many keys were given so far"),
+    Opt::switch("cancel", "end it; the keys given so far are forgotten"),
+    Opt::switch("with-token", "by your token, which needs sudo: the server lets nobody without"),
+];
+
+/// The acts, by their switches.
+pub(super) const ACTS: [&str; 3] = ["init", "status", "cancel"];
+
+/// Returns the act that the command line asks for; `None` to give a key.
+///
+/// # Errors
+/// More than one act.
+pub(super) fn act(session: &Session<'_, '_>) -> Result<Option<&'static str>, Problem> {
+    let asked: Vec<&str> = ACTS.into_iter().filter(|act| session.options.switch(act)).collect();
+    match asked.as_slice() {
+        [] => Ok(None),
+        [act] => {
+            let [] = session.words()?;
+            Ok(ACTS.into_iter().find(|known| known == act))
+        }
+        _ => Err(Problem::usage(format!("give only one of -{}", asked.join(", -")))),
+    }
+}
+
+/// Returns the path for callers with or without a token.
+pub(super) fn path(session: &Session<'_, '_>, open: &str, held: &str) -> String {
+    if session.options.switch("with-token") { held.to_owned() } else { open.to_owned() }
+}
+
+/// Returns the member of an answer with or without an envelope.
+pub(super) fn member<'a>(answer: &'a Answer, name: &str) -> Option<&'a Value> {
+    answer.body.get("data").and_then(|data| data.get(name)).or_else(|| answer.body.get(name))
+}
+
+/// Returns true if the answer ends the procedure.
+pub(super) fn is_complete(answer: &Answer) -> bool {
+    member(answer, "complete").and_then(Value::as_bool) == Some(true)
+}
+
+/// Asks for the key of a holder, and gives the key at `path` with the typed nonce, or with the
+/// nonce that the server shows at `shown_at`.
+///
+/// # Errors
+/// No key; nothing in progress; the server's refusal.
+pub(super) fn give_key(
+    session: &mut Session<'_, '_>,
+    path: &str,
+    shown_at: &str,
+) -> Result<Answer, Problem> {
+    let typed = session.at_most_one_word()?;
+    let doing = "giving the key";
+    let nonce = match session.options.value("nonce") {
+        Some(nonce) => nonce.to_owned(),
+        None => {
+            let status = session.ask("asking for the nonce", &Call::new(Method::GET, shown_at))?;
+            let nonce = member(&status, "nonce").and_then(Value::as_str).unwrap_or_default();
+            nonce.to_owned()
+        }
+    };
+    if nonce.is_empty() {
+        return Err(Problem::refused(doing, "nothing is in progress; begin with -init"));
+    }
+    let key = session.secret_word(typed.as_deref(), "unseal key")?;
+    let body = json!({ "key": key, "nonce": nonce });
+    session.ask(doing, &Call::new(Method::PUT, path).with_fields(body))
+}
+
+/// Returns the rows of a progress: given and required keys as one row, and no empty row.
+pub(super) fn progress_rows(answer: &Answer) -> Rows {
+    let required = ["required", "t"].into_iter().find_map(|name| member(answer, name)?.as_u64());
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    let mut rows = output::rows(&answer.body);
+    rows.retain(|(name, value)| !is_empty(value) && name != "required");
+    for (_, value) in rows.iter_mut().filter(|(name, _)| name == "progress") {
+        if let (Some(given), Some(required)) = (value.as_u64(), required) {
+            *value = json!(format!("{given}/{required}"));
+        }
+    }
+    rows
+}
+
+/// Prints `rows` and then the text `below`. For programs, prints the answer itself.
+///
+/// # Errors
+/// As [`Session::show`].
+pub(super) fn show_with(
+    session: &mut Session<'_, '_>,
+    answer: &Answer,
+    rows: &Rows,
+    below: &str,
+) -> Result<u8, Problem> {
+    if session.options.is_for_people() {
+        return session.show_text(answer, &format!("{}{below}", output::table(rows)));
+    }
+    session.show(answer)
+}

@@ -1,0 +1,138 @@
+//! `bulkhead operator rekey`: other unseal keys in the place of the old ones.
+//!
+//! Prevents new keys from being the only ones before their holders have them: with `-verify`, the
+//! old keys stay valid until enough new keys were given back.
+
+use crate::client::{Answer, Call};
+use crate::command::Command;
+use crate::commands::key_holders::{
+    SHARED, act, give_key, is_complete, member, path, progress_rows, show_with,
+};
+use crate::option::Opt;
+use crate::output::Rows;
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+use serde_json::{Value, json};
+
+/// Default number of unseal keys, and of the keys that unseal the server.
+const SHARES: u64 = 5;
+const THRESHOLD: u64 = 3;
+
+pub(crate) const REKEY: Command = Command {
+    words: "operator rekey",
+    takes: "[KEY|-]",
+    about: "replace the unseal keys by others, and their number\n\n\
+            1. -init begins: it prints a nonce.\n\
+            2. Each holder of an old key runs the command without options and gives the key.\n\
+            3. The last one gets the new keys, this once. The old ones open nothing any more.\n\n\
+            With -init -verify the old keys stay valid until enough new keys were given back: \
+            with -verify.\n\
+            Without KEY it asks for it and does not show it; \
+            - or a pipe gives it on standard input.",
+    options: &[
+        &[
+            Opt::switch("init", "begin; the keys are given afterwards"),
+            Opt::number("key-shares", "how many new keys are made, 1 to 255; 5 unless told"),
+            Opt::number("key-threshold", "how many of them open the server; 3 unless told"),
+            Opt::switch("verify", "with -init: use new keys once given back; else: give one back"),
+        ],
+        SHARED,
+    ],
+    run,
+};
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let init = path(session, "sys/rekey/init", "sys/rotate/root/init");
+    let verify = path(session, "sys/rekey/verify", "sys/rotate/root/verify");
+    let is_verification = session.options.switch("verify");
+    let status_path = if is_verification { &verify } else { &init };
+    match act(session)? {
+        Some("init") => begin(session, &init, is_verification),
+        Some("cancel") if is_verification => {
+            let answer = session.ask("beginning again", &Call::new(Method::DELETE, &verify))?;
+            session.show_rows(&answer, progress_rows(&answer))
+        }
+        Some("cancel") => {
+            let answer = session.ask("cancelling", &Call::new(Method::DELETE, &init))?;
+            session.show_or(&answer, "the rekey is cancelled; the unseal keys stay the same")
+        }
+        Some(_) => {
+            let call = Call::new(Method::GET, status_path);
+            let answer = session.ask("asking for the status", &call)?;
+            session.show_rows(&answer, progress_rows(&answer))
+        }
+        None if is_verification => give_back(session, &verify),
+        None => give(session, &init),
+    }
+}
+
+fn begin(session: &mut Session<'_, '_>, init: &str, is_verified: bool) -> Result<u8, Problem> {
+    let shares = session.options.number("key-shares");
+    let threshold = session.options.number("key-threshold");
+    // A single number suffices: the other default adapts to it.
+    let shares = shares.unwrap_or_else(|| SHARES.max(threshold.unwrap_or_default()));
+    let threshold = threshold.unwrap_or_else(|| THRESHOLD.min(shares));
+    let body = json!({
+        "secret_shares": shares,
+        "secret_threshold": threshold,
+        "require_verification": is_verified,
+    });
+    let answer = session.ask("beginning", &Call::new(Method::PUT, init).with_fields(body))?;
+    let below = "\nNext: each holder of an old key runs bulkhead operator rekey\n";
+    show_with(session, &answer, &progress_rows(&answer), below)
+}
+
+fn give(session: &mut Session<'_, '_>, init: &str) -> Result<u8, Problem> {
+    let update = path(session, "sys/rekey/update", "sys/rotate/root/update");
+    let answer = give_key(session, &update, init)?;
+    if !is_complete(&answer) {
+        return session.show_rows(&answer, progress_rows(&answer));
+    }
+    let is_awaited =
+        member(&answer, "verification_required").and_then(Value::as_bool) == Some(true);
+    let below = if is_awaited {
+        "\nThese keys are shown this once. The old keys stay valid until enough of these were \
+         given back.\n\
+         Next: each holder of a new key runs bulkhead operator rekey -verify\n"
+    } else {
+        "\nThese keys are shown this once, and are stored nowhere. The old keys open nothing any \
+         more.\n"
+    };
+    let shown = show_with(session, &answer, &keys(&answer), below);
+    let remedy = if is_awaited {
+        "cancel the rekey and begin again; the old keys are valid"
+    } else {
+        "the server stays open until it is sealed, and nobody can open it afterwards: move its \
+         secrets to another server before"
+    };
+    shown.map_err(|problem| Problem {
+        message: format!("{}; the keys were not shown: {remedy}", problem.message),
+        ..problem
+    })
+}
+
+fn give_back(session: &mut Session<'_, '_>, verify: &str) -> Result<u8, Problem> {
+    let answer = give_key(session, verify, verify)?;
+    let below = if is_complete(&answer) {
+        "\nThe new keys are in use. The old keys open nothing any more.\n"
+    } else {
+        ""
+    };
+    show_with(session, &answer, &progress_rows(&answer), below)
+}
+
+/// Returns a row for each key, in order, and the nonces.
+fn keys(answer: &Answer) -> Rows {
+    let keys = member(answer, "keys_base64").and_then(Value::as_array).into_iter().flatten();
+    let mut rows: Rows = keys
+        .enumerate()
+        .map(|(index, key)| (format!("unseal_key_{}", index + 1), key.clone()))
+        .collect();
+    let nonces = ["nonce", "verification_nonce"].into_iter();
+    rows.extend(nonces.filter_map(|name| {
+        let nonce = member(answer, name).filter(|nonce| nonce.as_str() != Some(""))?;
+        Some((name.to_owned(), nonce.clone()))
+    }));
+    rows
+}

@@ -1,0 +1,134 @@
+//! `bulkhead operator generate-root` and `rekey`: the requests of each step, and what is shown.
+
+use super::*;
+
+fn started() -> Value {
+    json!({"nonce": "n-1", "started": true, "progress": 0, "required": 3, "complete": false,
+        "encoded_token": "", "encoded_root_token": "", "pgp_fingerprint": "", "otp": "the-otp",
+        "otp_length": 36})
+}
+
+/// Runs `args` against these answers in turn.
+fn in_turn(answers: Vec<Value>, args: &[&str], stdin: &str) -> (Ran, Vec<Asked>) {
+    let answers = answers.into_iter().map(|body| (200, body.to_string())).collect();
+    let canned = Canned::answering_in_turn(answers);
+    let ran = run_with(args, stdin, &[("BULKHEAD_ADDR", &canned.address)]);
+    (ran, canned.seen.join().unwrap())
+}
+
+#[test]
+fn generate_root_begins_and_shows_the_otp() {
+    let words = ["operator", "generate-root", "-init"];
+    let (ran, (line, _, sent)) = against(200, &started(), &words, "");
+    assert_eq!(
+        (line.as_str(), sent.as_str()),
+        ("PUT /v1/sys/generate-root/attempt HTTP/1.1", "{}")
+    );
+    for shown in ["n-1", "the-otp", "0/3"] {
+        assert!(ran.code == 0 && ran.out.contains(shown), "{}", ran.out);
+    }
+    assert!(!ran.out.contains("pgp_fingerprint"), "{}", ran.out);
+    let words = ["operator", "generate-root", "-init", "-otp=mine", "-with-token"];
+    let (_, (line, _, sent)) = against(200, &started(), &words, "");
+    let asked = "PUT /v1/sys/generate-root-token/attempt HTTP/1.1";
+    assert_eq!((line.as_str(), sent.as_str()), (asked, r#"{"otp":"mine"}"#));
+}
+
+#[test]
+fn a_key_is_given_with_the_nonce_of_the_server_or_the_typed_one() {
+    let mut done = started();
+    (done["complete"], done["encoded_token"]) = (json!(true), json!("abc"));
+    let (ran, asked) =
+        in_turn(vec![started(), done.clone()], &["operator", "generate-root"], "c0ffee\n");
+    let lines: Vec<&str> = asked.iter().map(|(line, _, _)| line.as_str()).collect();
+    let expected =
+        ["GET /v1/sys/generate-root/attempt HTTP/1.1", "PUT /v1/sys/generate-root/update HTTP/1.1"];
+    assert_eq!(lines, expected);
+    assert_eq!(asked[1].2, r#"{"key":"c0ffee","nonce":"n-1"}"#);
+    assert!(ran.out.contains("abc") && ran.out.contains("-decode="), "{}", ran.out);
+    assert!(!ran.out.contains("c0ffee"), "{}", ran.out);
+    let words = ["operator", "generate-root", "-nonce=n-2", "-"];
+    let (_, (_, _, sent)) = against(200, &done, &words, "c0ffee");
+    assert_eq!(sent, r#"{"key":"c0ffee","nonce":"n-2"}"#);
+}
+
+#[test]
+fn nothing_in_progress_asks_for_no_key() {
+    for command in ["generate-root", "rekey"] {
+        let idle = json!({"nonce": "", "started": false, "progress": 0, "required": 3});
+        let (ran, _) = in_turn(vec![idle], &["operator", command], "");
+        assert!(ran.code == 1 && ran.err.contains("-init"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn an_encoded_token_is_read_without_a_server() {
+    // "bhs.AB" mixed with "123456".
+    let words = ["operator", "generate-root", "-decode=U1pAGnR0", "-otp=123456"];
+    let ran = run_with(&words, "", &[]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "bhs.AB\n"), "{}", ran.err);
+    let ran = run_with(&["operator", "generate-root", "-decode=U1pAGnR0"], "123456\n", &[]);
+    assert_eq!(ran.out, "bhs.AB\n");
+    for (encoded, otp) in [("U1pAGnR0", "12345"), ("%%%", "123456"), ("U1pAGnR0", "\u{7f}abcde")] {
+        let words = [&format!("-decode={encoded}"), &format!("-otp={otp}")];
+        let ran = run_with(&["operator", "generate-root", words[0], words[1]], "", &[]);
+        assert!(ran.code == 2 && !ran.err.contains(otp), "{}", ran.err);
+    }
+}
+
+#[test]
+fn status_and_cancel_ask_for_what_they_are_called() {
+    for (words, asked) in [
+        (&["generate-root", "-status"][..], "GET /v1/sys/generate-root/attempt"),
+        (&["generate-root", "-cancel"], "DELETE /v1/sys/generate-root/attempt"),
+        (&["rekey", "-status"], "GET /v1/sys/rekey/init"),
+        (&["rekey", "-cancel"], "DELETE /v1/sys/rekey/init"),
+        (&["rekey", "-verify", "-status"], "GET /v1/sys/rekey/verify"),
+        (&["rekey", "-verify", "-cancel"], "DELETE /v1/sys/rekey/verify"),
+        (&["rekey", "-status", "-with-token"], "GET /v1/sys/rotate/root/init"),
+    ] {
+        let (ran, (line, _, _)) = against(200, &started(), &[&["operator"], words].concat(), "");
+        assert_eq!((ran.code, line.as_str()), (0, format!("{asked} HTTP/1.1").as_str()));
+    }
+    for words in [&["generate-root", "-init", "-cancel"][..], &["rekey", "-status", "canary"]] {
+        let ran = run_with(&[&["operator"], words].concat(), "", &[]);
+        assert!(ran.code == 2 && !ran.err.contains("canary"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn rekey_sends_its_numbers_and_shows_new_keys_in_order() {
+    let begun = json!({"nonce": "n-1", "started": true, "t": 2, "n": 4, "progress": 0,
+        "required": 3, "pgp_fingerprints": [], "backup": false, "verification_required": true});
+    let words = ["operator", "rekey", "-init", "-key-shares=4", "-key-threshold=2", "-verify"];
+    let (ran, (line, _, sent)) = against(200, &begun, &words, "");
+    assert_eq!(line, "PUT /v1/sys/rekey/init HTTP/1.1");
+    assert_eq!(
+        serde_json::from_str::<Value>(&sent).unwrap(),
+        json!({"secret_shares": 4, "secret_threshold": 2, "require_verification": true})
+    );
+    assert!(ran.out.contains("0/3") && ran.out.contains("n-1"), "{}", ran.out);
+    let done = json!({"nonce": "n-1", "complete": true, "keys": ["aa", "bb"],
+        "keys_base64": ["one", "two"], "verification_required": true,
+        "verification_nonce": "v-1"});
+    let (ran, asked) = in_turn(vec![begun.clone(), done.clone()], &["operator", "rekey"], "k");
+    assert_eq!(asked[1].0, "PUT /v1/sys/rekey/update HTTP/1.1");
+    let at = |text: &str| ran.out.find(text).unwrap_or_else(|| panic!("{text}: {}", ran.out));
+    assert!(at("one") < at("two") && at("two") < at("v-1"), "{}", ran.out);
+    assert!(ran.out.contains("rekey -verify") && !ran.out.contains("open nothing"), "{}", ran.out);
+    let mut done = done;
+    (done["verification_required"], done["verification_nonce"]) = (json!(false), json!(""));
+    let (ran, _) = in_turn(vec![begun, done], &["operator", "rekey"], "k");
+    assert!(ran.out.contains("old keys open nothing"), "{}", ran.out);
+}
+
+#[test]
+fn new_keys_are_given_back_with_the_nonce_of_the_verification() {
+    let waiting = json!({"nonce": "v-1", "started": true, "t": 2, "n": 4, "progress": 1});
+    let done = json!({"nonce": "v-1", "complete": true});
+    let (ran, asked) = in_turn(vec![waiting, done], &["operator", "rekey", "-verify"], "k\n");
+    assert_eq!(asked[0].0, "GET /v1/sys/rekey/verify HTTP/1.1");
+    assert_eq!(asked[1].0, "PUT /v1/sys/rekey/verify HTTP/1.1");
+    assert_eq!(asked[1].2, r#"{"key":"k","nonce":"v-1"}"#);
+    assert!(ran.out.contains("new keys are in use"), "{}", ran.out);
+}
