@@ -22,6 +22,7 @@ mod lease_book;
 mod metrics;
 mod migration;
 mod passwords;
+mod plugin_versions;
 mod raw;
 mod records;
 mod script;

@@ -49,7 +49,7 @@ pub struct TestHost {
     leases: RefCell<LeaseBook>,
     timers: RefCell<Timers>,
     lanes: RefCell<Lanes>,
-    databases: TestDatabases,
+    pub(super) databases: TestDatabases,
     servers: TestServers,
     ambient: TestAmbient,
     directory: TestDirectory,
@@ -131,21 +131,6 @@ impl TestHost {
     /// Changes the description of the database plugin.
     pub fn describe_plugin(&self, change: impl FnOnce(&mut DatabaseDescription)) {
         self.databases.describe_plugin(change);
-    }
-
-    /// Adds a newer version of the database plugin.
-    pub fn add_version(&self, version: &str) {
-        self.databases.add_version(version);
-    }
-
-    /// Makes the database plugin a plugin of the server.
-    pub fn build_in(&self) {
-        self.databases.build_in();
-    }
-
-    /// Returns the version of the database plugin that was chosen for `connection`.
-    pub fn chosen_version(&self, connection: &str) -> Option<String> {
-        self.databases.chosen_version(connection)
     }
 
     /// Sets the warning codes that the database plugin's `configure` answers.
