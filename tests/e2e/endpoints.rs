@@ -12,6 +12,7 @@ mod canaries;
 mod cloud_a;
 mod cloud_b;
 mod cluster;
+mod cubbyhole;
 mod database;
 mod directory;
 mod identity;
@@ -38,6 +39,8 @@ mod sys_policies_password;
 mod sys_quotas_lease_count;
 mod sys_quotas_rate_limit;
 mod sys_remount;
+mod sys_tools;
+mod sys_wrapping;
 mod userpass;
 
 use crate::world::{CREATION, World, with};
@@ -51,8 +54,8 @@ use std::time::Duration;
 
 /// One endpoint. A body that is a text names a component of the tests, whose bytes are sent.
 /// `{lease}`, `{token}`, `{accessor}`, `{migration}`, `{reload}`, `{mount}` (accessor of
-/// `auth/token`), `{id}`, `{canonical_id}` and `{secret_id_accessor}` in path and body stand for
-/// the latest ones given.
+/// `auth/token`), `{id}`, `{canonical_id}`, `{secret_id_accessor}` and `{wrapping}` in path and body
+/// stand for the latest ones given.
 struct Row {
     golden: &'static str,
     path: &'static str,
@@ -81,6 +84,11 @@ impl Row {
         inspected::endpoint_of(self).is_some_and(|endpoint| endpoint.unauthenticated)
     }
 
+    /// Asked for with a wrapping time.
+    fn is_wrapped(&self) -> bool {
+        self.golden.starts_with("sys-wrapping-wrap.")
+    }
+
     /// About the caller's own token, which the root token is not meant for.
     fn is_about_self(&self) -> bool {
         self.golden.contains("-self.")
@@ -99,6 +107,7 @@ struct Latest {
     id: String,
     canonical_id: String,
     secret_id_accessor: String,
+    wrapping: String,
 }
 
 impl Latest {
@@ -107,6 +116,7 @@ impl Latest {
         let text = text.replace("{accessor}", &self.accessor).replace("{reload}", &self.reload);
         let text = text.replace("{migration}", &self.migration).replace("{mount}", &self.mount);
         let text = text.replace("{secret_id_accessor}", &self.secret_id_accessor);
+        let text = text.replace("{wrapping}", &self.wrapping);
         text.replace("{id}", &self.id).replace("{canonical_id}", &self.canonical_id)
     }
 
@@ -121,6 +131,7 @@ impl Latest {
             (&mut self.id, &body["data"]["id"]),
             (&mut self.canonical_id, &body["data"]["canonical_id"]),
             (&mut self.secret_id_accessor, &body["data"]["secret_id_accessor"]),
+            (&mut self.wrapping, &body["wrap_info"]["token"]),
         ];
         for (slot, found) in texts {
             if let Some(found) = found.as_str().filter(|found| !found.is_empty()) {
@@ -159,6 +170,9 @@ fn all_rows() -> Vec<Row> {
         sys_locked_users::rows(),
         sys_metrics::rows(),
         sys_remount::rows(),
+        sys_tools::rows(),
+        sys_wrapping::rows(),
+        cubbyhole::rows(),
         sys_plugins_catalog::rows(),
         sys_internal_ui_mounts::rows(),
         sys_internal_specs_openapi::rows(),
@@ -180,7 +194,10 @@ fn send_to(client: &Client, row: &Row, path: &str, latest: &Latest) -> bulkhead_
         Value::String(component) => guest(component),
         body => latest.fill(&body.to_string()).into_bytes(),
     };
-    client.send(row.method(), path, &body)
+    match row.is_wrapped() {
+        true => client.wrapping("60").send(row.method(), path, &body),
+        false => client.send(row.method(), path, &body),
+    }
 }
 
 /// As [`send`]; what goes on in the background is asked for until it has ended.
@@ -368,6 +385,14 @@ fn auth_methods_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_auth::rows());
     walk(&world, &sys_locked_users::rows());
+}
+
+#[test]
+fn wrapping_the_cubbyhole_and_tools_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_wrapping::rows());
+    walk(&world, &cubbyhole::rows());
+    walk(&world, &sys_tools::rows());
 }
 
 #[test]

@@ -84,6 +84,7 @@ pub struct Client {
     agent: Agent,
     url: String,
     token: Option<String>,
+    wrap_ttl: Option<String>,
     answers: Answers,
 }
 
@@ -112,8 +113,15 @@ impl Client {
             agent: config.build().into(),
             url: url.to_owned(),
             token: token.map(str::to_owned),
+            wrap_ttl: None,
             answers,
         }
+    }
+
+    /// The same caller, with its answers wrapped for that time.
+    #[must_use]
+    pub fn wrapping(&self, ttl: &str) -> Self {
+        Self { wrap_ttl: Some(ttl.to_owned()), ..self.clone() }
     }
 
     /// GET. The answer may show a secret, so that it is kept out of the collected answers on
@@ -212,6 +220,9 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header("X-Vault-Token", token);
         }
+        if let Some(ttl) = &self.wrap_ttl {
+            request = request.header("X-Vault-Wrap-TTL", ttl);
+        }
         let of_patch = (method == "PATCH").then_some("application/merge-patch+json");
         if let Some(content) = content.or(of_patch) {
             request = request.header("Content-Type", content);
@@ -229,8 +240,10 @@ impl Client {
             answered.headers(),
             &text,
         );
-        let asked_for_a_secret =
-            path.contains("/creds/") || path.ends_with("/check-out") || path == "sys/init";
+        let asked_for_a_secret = path.contains("/creds/")
+            || path.ends_with("/check-out")
+            || ["sys/init", "sys/wrapping/unwrap"].contains(&path)
+            || self.wrap_ttl.is_some();
         if !asked_for_a_secret || answer.status != 200 {
             self.answers.add(&text);
         }

@@ -68,7 +68,7 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         {
             "<uuid>"
         }
-        "client_token" | "id" | "root_token" if is_token(text) => "<token>",
+        "client_token" | "id" | "root_token" | "token" if is_token(text) => "<token>",
         "keys" if is_share(text) => "<share>",
         "keys_base64" if is_share_in_base64(text) => "<share in base64>",
         "otp" if is_word(text, 36) => "<otp>",
@@ -114,6 +114,7 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         "hostname" if !text.is_empty() => "<hostname>",
         "cluster_name" => "<cluster name>",
         "file_path" if text.ends_with("/audit.log") => "<data>/audit.log",
+        "random_bytes" if text.len() == 44 => "<random bytes>",
         "hash" if is_hash(text) => "<hmac-sha256>",
         _ => return None,
     };

@@ -25,6 +25,7 @@ mod rekey;
 mod secrets;
 mod status;
 mod token;
+mod unwrap;
 mod write;
 
 use crate::command::Command;
@@ -35,11 +36,12 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// All commands, in the order of the help.
-const ALL: [&Command; 65] = [
+const ALL: [&Command; 66] = [
     &read::READ,
     &write::WRITE,
     &list::LIST,
     &delete::DELETE,
+    &unwrap::UNWRAP,
     &path_help::PATH_HELP,
     &status::STATUS,
     &login::LOGIN,

@@ -37,6 +37,13 @@ impl Format {
     }
 }
 
+/// The option of commands whose answer may be wrapped.
+pub(crate) const WRAP_TTL: Opt = Opt::text(
+    "wrap-ttl",
+    "TIME",
+    "wrap the answer: print a token that opens it once (else BULKHEAD_WRAP_TTL)",
+);
+
 /// The parsed command line.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Options {
@@ -48,6 +55,8 @@ pub(crate) struct Options {
     pub(crate) format: Option<Format>,
     /// `-field`.
     pub(crate) field: Option<String>,
+    /// The command has the option `-wrap-ttl`.
+    pub(crate) may_wrap: bool,
     /// Arguments other than options, in order.
     pub(crate) words: Vec<String>,
     /// The command's own options, in order.
@@ -155,7 +164,8 @@ pub(crate) fn parse(
 ) -> Result<Options, Problem> {
     let wrong = |why: String| Problem::usage(format!("{why}; see `bulkhead {called} -help`"));
     let mut parser = lexopt::Parser::from_args(double_dashes(args));
-    let mut options = Options::default();
+    let may_wrap = known.iter().any(|opt| opt.name == WRAP_TTL.name);
+    let mut options = Options { may_wrap, ..Options::default() };
     while let Some(arg) = parser.next().map_err(|error| wrong(error.to_string()))? {
         let name = match arg {
             Arg::Value(word) => {

@@ -66,6 +66,9 @@ pub(crate) fn rows(body: &Value) -> Rows {
         return pairs(object);
     }
     let mut rows = Rows::new();
+    if let Some(wrapping) = body.get("wrap_info").and_then(Value::as_object) {
+        rows.extend(wrapping_rows(wrapping));
+    }
     if let Some(auth) = body.get("auth").and_then(Value::as_object) {
         rows.extend(token_rows(auth));
     }
@@ -84,6 +87,26 @@ pub(crate) fn rows(body: &Value) -> Rows {
 
 fn pairs(object: &Map<String, Value>) -> Rows {
     object.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Returns whether the answer is wrapped.
+#[must_use]
+pub(crate) fn is_wrapped(body: &Value) -> bool {
+    body.get("wrap_info").is_some_and(Value::is_object)
+}
+
+/// Returns the rows of a wrapping token, with the row names that Vault's commands print.
+fn wrapping_rows(wrapping: &Map<String, Value>) -> Rows {
+    let parts = [
+        ("wrapping_token", "token"),
+        ("wrapping_accessor", "accessor"),
+        ("wrapping_token_ttl", "ttl"),
+        ("wrapping_token_creation_time", "creation_time"),
+        ("wrapping_token_creation_path", "creation_path"),
+        ("wrapped_accessor", "wrapped_accessor"),
+    ];
+    let row = |(shown, name): (&str, &str)| Some((shown.to_owned(), wrapping.get(name)?.clone()));
+    parts.into_iter().filter_map(row).collect()
 }
 
 /// Returns the rows of a token, with the row names that Vault's commands print.
@@ -131,7 +154,11 @@ fn field(
 #[must_use]
 pub(crate) fn table(rows: &Rows) -> String {
     let shown = |name: &str, value: &Value| {
-        if matches!(name, "lease_duration" | "token_duration") { span(value) } else { text(value) }
+        if matches!(name, "lease_duration" | "token_duration" | "wrapping_token_ttl") {
+            span(value)
+        } else {
+            text(value)
+        }
     };
     let rows: Vec<_> =
         rows.iter().map(|(name, value)| vec![name.clone(), shown(name, value)]).collect();

@@ -14,6 +14,7 @@ use crate::problem::Problem;
 use crate::settings;
 use crate::tls::Trust;
 use bulkhead_wire::secret::Secret;
+use hyper::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -41,7 +42,8 @@ impl<'a, 'io> Session<'a, 'io> {
     ) -> Result<Self, Problem> {
         settings::refuse_namespace(&options)?;
         options.format = Some(settings::format(&options, io.env)?);
-        let headers = settings::headers(&options)?;
+        let mut headers = settings::headers(&options)?;
+        headers.extend(settings::wrapping(&options, io.env)?);
         let server = settings::server(options.address.as_deref(), io.env)?;
         let trust = settings::trust(&options, io.env)?;
         if trust.skip_verify && matches!(server, Server::Network { is_encrypted: true, .. }) {
@@ -167,7 +169,7 @@ impl<'a, 'io> Session<'a, 'io> {
     /// # Errors
     /// As [`Self::show`].
     pub(crate) fn show_rows(&mut self, answer: &Answer, rows: output::Rows) -> Result<u8, Problem> {
-        if !self.options.is_for_people() {
+        if !self.options.is_for_people() || output::is_wrapped(&answer.body) {
             return self.show(answer);
         }
         self.warn(answer);
@@ -184,7 +186,7 @@ impl<'a, 'io> Session<'a, 'io> {
         part: &Value,
         text: &str,
     ) -> Result<u8, Problem> {
-        if self.options.field.is_some() {
+        if self.options.field.is_some() || output::is_wrapped(&answer.body) {
             return self.show(answer);
         }
         self.warn(answer);
@@ -248,6 +250,14 @@ impl<'a, 'io> Session<'a, 'io> {
     /// See [`settings::token`].
     pub(crate) fn token(&self) -> Result<Option<Secret>, Problem> {
         settings::token(self.io.env)
+    }
+
+    /// Wraps the answers for `time` unless the user says another time.
+    pub(crate) fn wrap_for(&mut self, time: &'static str) {
+        let header = HeaderName::from_static(settings::WRAP_HEADER);
+        if self.headers.iter().all(|(name, _)| *name != header) {
+            self.headers.push((header, HeaderValue::from_static(time)));
+        }
     }
 
     /// Prints a note on standard error.

@@ -3,7 +3,7 @@
 
 use crate::client::{Header, Server};
 use crate::option::split_pair;
-use crate::options::{Format, Options};
+use crate::options::{Format, Options, WRAP_TTL};
 use crate::problem::Problem;
 use crate::tls::Trust;
 use crate::token_file;
@@ -14,6 +14,9 @@ use std::path::PathBuf;
 
 /// Headers that `-header` cannot set.
 const OWN_HEADERS: [&str; 4] = ["x-vault-token", "authorization", "host", "content-length"];
+
+/// The header that asks for a wrapped answer.
+pub(crate) const WRAP_HEADER: &str = "x-vault-wrap-ttl";
 
 /// A lookup of an environment variable.
 pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -68,6 +71,22 @@ pub(crate) fn trust(options: &Options, env: Env<'_>) -> Result<Trust, Problem> {
 /// A value that is not UTF-8.
 pub(crate) fn namespace(env: Env<'_>) -> Result<Option<String>, Problem> {
     read_variable(env, "NAMESPACE")
+}
+
+/// Returns the header for the wrapping time of `-wrap-ttl`, `BULKHEAD_WRAP_TTL` or
+/// `VAULT_WRAP_TTL`, for a command with that option. The server checks the time.
+///
+/// # Errors
+/// A value that cannot stand in a header.
+pub(crate) fn wrapping(options: &Options, env: Env<'_>) -> Result<Option<Header>, Problem> {
+    let time = match options.value(WRAP_TTL.name) {
+        Some(typed) => Some(typed.to_owned()).filter(|typed| !typed.is_empty()),
+        None if options.may_wrap => read_variable(env, "WRAP_TTL")?,
+        None => None,
+    };
+    let value = time.map(|time| HeaderValue::from_str(&time)).transpose();
+    let value = value.map_err(|_| Problem::usage("the wrapping time cannot stand in a header"))?;
+    Ok(value.map(|value| (HeaderName::from_static(WRAP_HEADER), value)))
 }
 
 /// Returns the token of `BULKHEAD_TOKEN`, `VAULT_TOKEN`, `~/.bulkhead-token` or `~/.vault-token`.

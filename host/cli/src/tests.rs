@@ -9,6 +9,7 @@ mod mount;
 mod plugin;
 mod shell;
 mod token;
+mod unwrap;
 
 use super::*;
 use serde_json::{Value, json};

@@ -12,6 +12,7 @@ mod auth_token_create;
 mod auth_token_roles;
 mod body_check;
 mod call;
+mod cubbyhole;
 mod envelope;
 mod handler;
 mod identity_entity;
@@ -57,7 +58,9 @@ mod sys_rekey;
 mod sys_remount;
 mod sys_rotate;
 mod sys_seal_status;
+mod sys_tools;
 mod sys_unseal;
+mod sys_wrapping;
 mod table;
 
 use crate::policies::spelling;
@@ -65,12 +68,14 @@ pub(crate) use auth_token::auth;
 pub(crate) use body_check::check_body;
 use bulkhead_wire::request::Request;
 pub(crate) use call::{Call, Fields};
+pub(crate) use cubbyhole::EXISTENCE as CUBBYHOLE_EXISTENCE;
 pub(crate) use envelope::{respond, respond_enveloped, respond_listed};
 pub(crate) use row::{Answers, Endpoint};
 pub(crate) use serve::{
     PublicEndpoint, PublicRequest, read_public_fields, serve_while_sealed, serve_without_a_token,
 };
 use std::borrow::Cow;
+pub(crate) use sys_wrapping::{is_opened_by_caller, not_wrapping};
 pub(crate) use table::{Found, HostTable, unsupported};
 
 /// Builds the host's table.
@@ -113,6 +118,9 @@ fn endpoints() -> Vec<Endpoint> {
         sys_plugins_pins::rows(),
         sys_plugins_reload::rows(),
         sys_plugins_runtimes::rows(),
+        sys_tools::rows(),
+        sys_wrapping::rows(),
+        cubbyhole::rows(),
         sys_capabilities::rows(),
         identity_entity::rows(),
         identity_entity_alias::rows(),

@@ -9,8 +9,9 @@
 //! ```text
 //! log → random → quorum → timestamp → client_buckets → strangers → lockouts → lifetimes
 //! → paging → parking → sealing → passwords → policies → background → permit → catalog → tables
-//! → identity → oidc → tokens → key_holders → mounts → audit → leases → quotas → settings
-//! → process → core → host_services → logins → lifecycle → seal → api → pipeline → service
+//! → identity → oidc → tokens → key_holders → wrapping → cubbyhole → mounts → audit → leases
+//! → quotas → settings → process → core → host_services → logins → lifecycle → seal → api
+//! → pipeline → service
 //! ```
 //!
 //! - **client_buckets** holds a budget of requests for each client, unaware of what a request is.
@@ -29,6 +30,8 @@
 //! - **tokens** identifies callers and ends their tokens; **mounts** maps paths to engines and is
 //!   the only way to a component; **audit** writes the lines of a request; **leases** ends leases
 //!   when they are due. Each module holds only the handles that it needs.
+//! - **wrapping** stores answers until the single use of their wrapping tokens; **cubbyhole**
+//!   stores the values that a token keeps for itself.
 //! - **quotas** limits the number of leases and login tokens at a path, and the rate of requests,
 //!   unaware of their content.
 //! - **core** combines the modules above in a single value, unaware of its users.
@@ -47,6 +50,7 @@ mod background;
 mod catalog;
 mod client_buckets;
 mod core;
+mod cubbyhole;
 mod host_services;
 mod identity;
 mod key_holders;
@@ -78,6 +82,7 @@ pub mod tables;
 mod testing;
 mod timestamp;
 mod tokens;
+mod wrapping;
 
 pub use crate::catalog::{Official, PluginDirectory, SignaturePolicy, SignatureRules, TrustedKey};
 pub use crate::service::{BodyAdmission, Service};

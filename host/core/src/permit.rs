@@ -93,8 +93,14 @@ mod tests {
             Policy::parse("both", r#"path "x" { capabilities = ["read", "update"] }"#).unwrap();
         let acl = Acl::new([&read, &both]);
         let ask = |operation| {
-            let question =
-                Question { path: "x", operation, sudo: false, fields: &Map::new(), schema: &[] };
+            let question = Question {
+                path: "x",
+                operation,
+                sudo: false,
+                wrap_ttl: None,
+                fields: &Map::new(),
+                schema: &[],
+            };
             Permit::ask(&acl, &question)
         };
         let permit = ask(Operation::Update).unwrap();

@@ -15,6 +15,7 @@ mod operation;
 mod permitted_request;
 mod policy_check;
 mod raw;
+mod wrapping;
 
 pub(crate) use raw::handle_raw;
 
@@ -50,8 +51,13 @@ pub(crate) async fn handle(
 ) -> Response {
     // 1. The caller is authenticated once, however often the request is attempted, and before its
     //    unit of work begins: a token that is renewed meanwhile is no conflict of the request. The
-    //    commit of a request that writes checks the token again.
-    let caller = core.tokens.authenticate(request.token.as_ref(), request.remote).await;
+    //    commit of a request that writes checks the token again. An endpoint that needs no token
+    //    takes no use of the token.
+    let (token, remote) = (request.token.as_ref(), request.remote);
+    let caller = match needs_no_token(&found) {
+        true => core.tokens.identify(token, remote).await,
+        false => core.tokens.authenticate(token, remote).await,
+    };
 
     if let Err(refused) = admit_stranger(core, request, &caller).await {
         return Response::failed(&refused);
@@ -86,8 +92,9 @@ pub(crate) async fn handle(
         None => dispatch(core, table, request, (destination, authenticated), &mut trail).await,
     };
 
-    // 7. The response, unless it cannot be recorded. A token without uses left ends with its last
-    //    request.
+    // 7. The response, wrapped if the request asks for that, unless it cannot be recorded. A token
+    //    without uses left ends with its last request.
+    let served = wrapping::wrap_if_asked(core, request, &trail, served).await;
     let response = trail.leave(served).await;
     if let Ok(caller) = &caller {
         core.tokens.finish_request(caller).await;
@@ -127,7 +134,7 @@ async fn dispatch(
             Err(unknown) if is_wrong_method(unknown) && table.is_open(&request.path) => {
                 unknown.clone()
             }
-            _ => failure.clone(),
+            _ => refuse_token(request, failure),
         }),
     }
 }
@@ -135,6 +142,25 @@ async fn dispatch(
 /// Reports whether a path is known and does not answer the method of the request.
 fn is_wrong_method(unknown: &Failure) -> bool {
     unknown.kind == Kind::UnsupportedOperation
+}
+
+fn needs_no_token(found: &Result<Option<Found<'_>>, Failure>) -> bool {
+    matches!(found, Ok(Some(found)) if found.endpoint.route.unauthenticated)
+}
+
+/// Returns the failure for a caller without a valid token. A wrapping token in place of the
+/// caller's token is refused as a wrapping token.
+fn refuse_token(request: &Request, failure: &Failure) -> Failure {
+    let is_sent = request.token.as_ref().is_some_and(|token| !token.expose().is_empty());
+    let names_another = request.is_unread || request.fields.contains_key("token");
+    if failure.kind == Kind::PermissionDenied
+        && api::is_opened_by_caller(&request.path)
+        && is_sent
+        && !names_another
+    {
+        return api::not_wrapping();
+    }
+    failure.clone()
 }
 
 /// Rate-limits callers without a valid token. Requests over the limit are refused and not audited.
@@ -271,7 +297,7 @@ async fn attempt(
     let mut unit = destination.begin_unit(core).in_turn(progress.turn);
     let route = destination.known_route()?;
     let mut folded = fields::fold(route, &request.fields, &destination.captures);
-    let creates = creates(&mut unit, destination, route).await;
+    let creates = creates(&mut unit, destination, route, caller).await;
     if let (Ok(folded), Ok(creates)) = (&mut folded, &creates) {
         folded.drop_unsaid(route, *creates);
     }

@@ -108,7 +108,8 @@ pub fn bytes<const N: usize>() -> Result<[u8; N], Failure> {
     Ok(bytes)
 }
 
-fn fill(bytes: &mut [u8]) -> Result<(), Failure> {
+/// Fills `bytes` with random bytes.
+pub fn fill(bytes: &mut [u8]) -> Result<(), Failure> {
     rand::fill(bytes).map_err(|_| Failure::internal("the random generator of this machine failed"))
 }
 

@@ -173,6 +173,11 @@ impl Service {
         // If the look-up fails, the request itself looks again and reports the failure.
         match core.tokens.is_held(head.token, head.remote).await {
             Ok(true) => BodyAdmission::Whole,
+            // The fields tell whether the token was sent to be opened.
+            Ok(false) | Err(_) if api::is_opened_by_caller(head.path) => match &found {
+                Ok(Some(found)) => BodyAdmission::fields_of(&found.endpoint.route),
+                _ => BodyAdmission::Nothing,
+            },
             Ok(false) | Err(_) => BodyAdmission::Nothing,
         }
     }

@@ -26,6 +26,7 @@ mod standing;
 mod table;
 mod tidy;
 mod uses;
+mod wrapping;
 
 pub(crate) use authenticate::assert_valid;
 pub(crate) use caller::Caller;
@@ -38,3 +39,4 @@ pub(crate) use lookup::{by_accessor, by_token, find, find_by_accessor};
 pub(crate) use record::{Ending, KeptLogin, TokenRecord, TokenType, address, read};
 pub(crate) use standing::standing;
 pub(crate) use table::Tokens;
+pub(crate) use wrapping::NewWrapping;

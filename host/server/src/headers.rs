@@ -115,12 +115,10 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 }
 
 /// Refuses headers that would change the meaning of the request and are not supported. If a
-/// namespace were ignored, the answer would be another tenant's; if wrapping were ignored, the
-/// answer would hold the secret in the clear.
+/// namespace were ignored, the answer would be another tenant's.
 ///
 /// # Errors
-/// 400 for a namespace other than the root (decision P6), and for a wrapping time above 0 or
-/// unreadable.
+/// 400 for a namespace other than the root (decision P6).
 pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
     for value in headers.get_all("x-vault-namespace") {
         let name = String::from_utf8_lossy(value.as_bytes());
@@ -132,18 +130,35 @@ pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
             )));
         }
     }
-    for value in headers.get_all("x-vault-wrap-ttl") {
+    Ok(())
+}
+
+/// Returns the lifetime of the wrapping token, in seconds; `None` if the answer is not to be
+/// wrapped. Empty headers are ignored.
+///
+/// # Errors
+/// 400 for a text that is not a duration of at least one second, and for 2 different durations: if
+/// the wish were ignored, the answer would hold the secret in the clear.
+pub fn wrap_ttl(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
+    let mut found: Option<u64> = None;
+    for value in headers.get_all("x-vault-wrap-ttl").iter().filter(|value| !value.is_empty()) {
         let text = String::from_utf8_lossy(value.as_bytes());
         let seconds = duration::parse(&text)
             .map_err(|why| Failure::invalid(format!("X-Vault-Wrap-TTL: {why}")))?;
-        if seconds > 0 {
+        if seconds == 0 {
             return Err(Failure::invalid(
-                "response wrapping is not served by this version; \
-                 leave X-Vault-Wrap-TTL out to get the answer itself",
+                "X-Vault-Wrap-TTL is shorter than a second; give the lifetime of the wrapping \
+                 token, such as 60 or \"5m\", or leave the header out to get the answer itself",
             ));
         }
+        if found.is_some_and(|first| first != seconds) {
+            return Err(Failure::invalid(
+                "the request carries two different X-Vault-Wrap-TTL; send one",
+            ));
+        }
+        found = Some(seconds);
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Checks that a PATCH is a merge patch, the only supported kind.
@@ -294,11 +309,21 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_for_wrapping_is_refused_and_never_ignored() {
-        assert_eq!(refuse_unserved(&headers(&[("x-vault-wrap-ttl", "0")])), Ok(()));
-        for ttl in ["60", "60s", "1h", "-1", "soon"] {
-            assert!(refuse_unserved(&headers(&[("x-vault-wrap-ttl", ttl)])).is_err(), "{ttl}");
+    fn a_wish_for_wrapping_is_read_or_refused_and_never_ignored() {
+        let asked = |ttl: &str| wrap_ttl(&headers(&[("x-vault-wrap-ttl", ttl)]));
+        for (ttl, seconds) in
+            [("60", 60), ("60s", 60), ("1h", 3_600), (" 1m30s ", 90), ("1d", 86_400)]
+        {
+            assert_eq!(asked(ttl), Ok(Some(seconds)), "{ttl}");
         }
+        for ttl in ["0", "0s", "500ms", "-1", "-5s", "soon", "1h;", "99999999999"] {
+            let refused = asked(ttl).unwrap_err();
+            assert!(refused.message.contains("X-Vault-Wrap-TTL"), "{ttl}: {}", refused.message);
+        }
+        assert_eq!(wrap_ttl(&headers(&[])), Ok(None));
+        assert_eq!(asked(""), Ok(None));
+        assert_eq!(wrap_ttl(&repeated("x-vault-wrap-ttl", &["60", "1m"])), Ok(Some(60)));
+        assert!(wrap_ttl(&repeated("x-vault-wrap-ttl", &["60", "61"])).is_err());
     }
 
     #[test]

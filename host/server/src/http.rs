@@ -30,7 +30,7 @@ use hyper::header::{
     TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
-use hyper::{Method, StatusCode, Version};
+use hyper::{HeaderMap, Method, StatusCode, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -147,7 +147,18 @@ struct ParsedRequest {
 struct Received {
     verb: Verb,
     content: Content,
+    wrap_ttl: Option<u64>,
     memory: Option<BodyMemory>,
+}
+
+/// Checks the headers about the form of request and answer. Returns the lifetime of the wrapping
+/// token.
+fn check_headers(headers: &HeaderMap, verb: Verb) -> Result<Option<u64>, Failure> {
+    headers::refuse_unserved(headers)?;
+    if verb == Verb::Patch {
+        headers::check_patch(headers)?;
+    }
+    headers::wrap_ttl(headers)
 }
 
 impl<A: Answerer> HttpFrontend<A> {
@@ -227,7 +238,7 @@ impl<A: Answerer> HttpFrontend<A> {
         // log records. The rate limits below are not recorded.
         let asks = Head { verb, path: &path, token: token.as_ref(), remote: remote.ip() };
         self.check_streams(&asks, arrival).await?;
-        let Received { verb, content, memory } = self.receive(head, &asks, body).await?;
+        let Received { verb, content, wrap_ttl, memory } = self.receive(head, &asks, body).await?;
         let Content { fields, raw, bytes: body_bytes, is_unread, refusal } = content;
         let (remote, remote_port) = (remote.ip(), remote.port());
         let request = Request {
@@ -241,6 +252,7 @@ impl<A: Answerer> HttpFrontend<A> {
             is_unread,
             refusal,
             audited_headers: headers::audited(&head.headers, &self.answerer.audited_headers()),
+            wrap_ttl,
             remote,
             remote_port,
         };
@@ -277,15 +289,16 @@ impl<A: Answerer> HttpFrontend<A> {
         B: Body<Data = Bytes>,
     {
         let verb = asks.verb;
-        let mut checked = headers::refuse_unserved(&head.headers);
-        if verb == Verb::Patch {
-            checked = checked.and_then(|()| headers::check_patch(&head.headers));
-        }
-        let queried = checked.and_then(|()| target::query(verb, head.uri.query()));
-        let (verb, fields) = match queried {
+        let checked = check_headers(&head.headers, verb);
+        let queried = checked.and_then(|wrap_ttl| {
+            let (verb, fields) = target::query(verb, head.uri.query())?;
+            Ok((verb, fields, wrap_ttl))
+        });
+        let (verb, fields, wrap_ttl) = match queried {
             Ok(queried) => queried,
             Err(refusal) => {
-                return Ok(Received { verb, content: Content::refused(refusal, 0), memory: None });
+                let content = Content::refused(refusal, 0);
+                return Ok(Received { verb, content, wrap_ttl: None, memory: None });
             }
         };
         match verb {
@@ -297,13 +310,14 @@ impl<A: Answerer> HttpFrontend<A> {
                 };
                 let content =
                     body::receive((head, verb), body, &self.config, admitted, &mut memory);
-                Ok(Received { verb, content: Box::pin(content).await?, memory: Some(memory) })
+                let content = Box::pin(content).await?;
+                Ok(Received { verb, content, wrap_ttl, memory: Some(memory) })
             }
             // Some clients send a body with a read or a delete. The body has no meaning and is
             // ignored.
             Verb::Read | Verb::List | Verb::Delete => {
                 let content = Content { fields, ..Content::default() };
-                Ok(Received { verb, content, memory: None })
+                Ok(Received { verb, content, wrap_ttl, memory: None })
             }
         }
     }

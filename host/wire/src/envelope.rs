@@ -2,6 +2,7 @@
 //!
 //! Typed clients fail on a missing key, so every key is always present, in a fixed order.
 
+use crate::json;
 use crate::secret::Secret;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -31,6 +32,67 @@ pub struct Envelope {
     pub auth: Option<Auth>,
     /// Type of the mount that answered, as it was enabled.
     pub mount_type: String,
+}
+
+impl Envelope {
+    /// Reads an envelope as its client received it; `None` for any other text.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut members = json::object(bytes).ok()?;
+        let mut take = |name: &str| members.remove(name);
+        let text = |value: Option<Value>| Some(value?.as_str()?.to_owned());
+        let auth = match take("auth")? {
+            Value::Null => None,
+            auth => Some(Auth::read(&auth)?),
+        };
+        let data = match take("data")? {
+            Value::Object(data) => Some(data),
+            _ => None,
+        };
+        Some(Self {
+            request_id: text(take("request_id"))?,
+            lease_id: text(take("lease_id"))?,
+            renewable: take("renewable")?.as_bool()?,
+            lease_duration: take("lease_duration")?.as_u64()?,
+            data,
+            wrap_info: take("wrap_info").filter(|info| !info.is_null()),
+            warnings: texts(take("warnings").as_ref()),
+            auth,
+            mount_type: text(take("mount_type")).unwrap_or_default(),
+        })
+    }
+}
+
+impl Auth {
+    fn read(value: &Value) -> Option<Self> {
+        let members = value.as_object()?;
+        let text = |name: &str| Some(members.get(name)?.as_str()?.to_owned());
+        let number = |name: &str| members.get(name)?.as_u64();
+        let flag = |name: &str| members.get(name)?.as_bool();
+        let pair =
+            |(name, text): (&String, &Value)| Some((name.clone(), text.as_str()?.to_owned()));
+        let metadata = members.get("metadata").and_then(Value::as_object);
+        Some(Self {
+            client_token: Secret::new(text("client_token")?),
+            accessor: text("accessor")?,
+            policies: texts(members.get("policies")),
+            token_policies: texts(members.get("token_policies")),
+            identity_policies: texts(members.get("identity_policies")),
+            metadata: metadata.map(|metadata| metadata.iter().filter_map(pair).collect()),
+            lease_duration: number("lease_duration")?,
+            renewable: flag("renewable")?,
+            entity_id: text("entity_id")?,
+            token_type: text("token_type")?,
+            orphan: flag("orphan")?,
+            num_uses: number("num_uses")?,
+        })
+    }
+}
+
+/// Returns the texts of a list; empty without a list.
+fn texts(value: Option<&Value>) -> Vec<String> {
+    let list = value.and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// A new token for the client. `mfa_requirement: null` is written besides the fields here.
@@ -163,6 +225,29 @@ mod tests {
         assert_eq!(written["data"], json!({ "ttl": 300 }));
         assert_eq!(written["warnings"], json!(["w"]));
         assert_eq!(written["auth"]["metadata"], json!({ "role": "a" }));
+    }
+
+    #[test]
+    fn an_envelope_is_read_as_it_was_written() {
+        let metadata = BTreeMap::from([("role".to_owned(), "a".to_owned())]);
+        let whole = Envelope {
+            request_id: "5e1c".to_owned(),
+            lease_id: "db/creds/r/1".to_owned(),
+            renewable: true,
+            lease_duration: 60,
+            data: json!({ "a": [1, null] }).as_object().cloned(),
+            warnings: vec!["w".to_owned()],
+            auth: Some(Auth { metadata: Some(metadata), ..auth() }),
+            mount_type: "database".to_owned(),
+            ..Envelope::default()
+        };
+        for envelope in [whole, Envelope::default()] {
+            let written = serde_json::to_vec(&envelope).unwrap();
+            assert!(Envelope::read(&written) == Some(envelope), "{written:?}");
+        }
+        for other in ["", "{}", "[1]", r#"{"errors":[]}"#] {
+            assert!(Envelope::read(other.as_bytes()).is_none(), "{other}");
+        }
     }
 
     #[test]

@@ -138,6 +138,12 @@ impl MountPath {
         Self("identity/".to_owned())
     }
 
+    /// `cubbyhole/`: values of single tokens.
+    #[must_use]
+    pub fn cubbyhole() -> Self {
+        Self("cubbyhole/".to_owned())
+    }
+
     /// `auth/token/`: the token store.
     #[must_use]
     pub fn token() -> Self {

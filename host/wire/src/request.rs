@@ -46,6 +46,8 @@ pub struct Request {
     pub refusal: Option<Failure>,
     /// The headers that an operator wants in the audit log.
     pub audited_headers: Vec<AuditedHeader>,
+    /// Lifetime of the wrapping token, in seconds, if the answer is to be wrapped.
+    pub wrap_ttl: Option<u64>,
     /// Address of the client.
     pub remote: IpAddr,
     /// Port of the client; 0 if unknown.
@@ -124,6 +126,7 @@ mod tests {
             is_unread: false,
             refusal: None,
             audited_headers: Vec::new(),
+            wrap_ttl: None,
             remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
             remote_port: 40_112,
         };

@@ -56,6 +56,20 @@ pub enum Body {
         /// The bytes.
         bytes: Vec<u8>,
     },
+    /// An envelope with a wrapping token, which leaves in place of the answer.
+    Wrapped {
+        /// The envelope that leaves.
+        envelope: Box<Envelope>,
+        /// The wrapped answer, for the audit alone.
+        hidden: Box<Body>,
+    },
+    /// The answer of an earlier request, unchanged.
+    Unwrapped {
+        /// Value of `Content-Type`.
+        content_type: String,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
     /// `{"errors": […]}`.
     Errors(Vec<String>),
 }
@@ -127,7 +141,7 @@ impl Response {
     pub fn into_bytes(self) -> (u16, String, Vec<u8>) {
         let (content_type, bytes) = match self.body {
             Body::Empty => (JSON.to_owned(), Vec::new()),
-            Body::Envelope(envelope) => match written(&envelope) {
+            Body::Envelope(envelope) | Body::Wrapped { envelope, .. } => match written(&envelope) {
                 Ok(bytes) => (JSON.to_owned(), bytes),
                 Err(_) => return unwritten(),
             },
@@ -143,7 +157,9 @@ impl Response {
                 (JSON.to_owned(), value.to_string().into_bytes())
             }
             Body::Document(bytes) => (JSON.to_owned(), Arc::unwrap_or_clone(bytes)),
-            Body::Raw { content_type, bytes } => (content_type, bytes),
+            Body::Raw { content_type, bytes } | Body::Unwrapped { content_type, bytes } => {
+                (content_type, bytes)
+            }
             Body::Errors(list) => (JSON.to_owned(), errors(&list)),
         };
         (self.status, content_type, bytes)
@@ -200,6 +216,10 @@ impl fmt::Debug for Body {
             Self::Document(bytes) => write!(f, "Document({} bytes)", bytes.len()),
             Self::Raw { content_type, bytes } => {
                 write!(f, "Raw({content_type}, {} bytes)", bytes.len())
+            }
+            Self::Wrapped { .. } => f.write_str("Wrapped"),
+            Self::Unwrapped { content_type, bytes } => {
+                write!(f, "Unwrapped({content_type}, {} bytes)", bytes.len())
             }
             Self::Errors(list) => write!(f, "Errors({})", list.len()),
         }
@@ -314,6 +334,16 @@ mod tests {
     }
 
     #[test]
+    fn of_a_wrapped_answer_only_the_wrapping_token_leaves() {
+        let wrap_info = Some(json!({ "token": "bhs.1" }));
+        let envelope = Box::new(Envelope { wrap_info, ..Envelope::default() });
+        let hidden = Box::new(Body::Bare(json!({ "password": "hunter2" })));
+        let body = Body::Wrapped { envelope, hidden };
+        let (status, _, bytes) = text(Response { status: 200, body, retry_after: None });
+        assert!(status == 200 && bytes.contains("bhs.1") && !bytes.contains("hunter2"), "{bytes}");
+    }
+
+    #[test]
     fn a_logged_response_shows_no_body() {
         let secret = || json!({ "password": "hunter2" });
         let bodies = [
@@ -327,6 +357,8 @@ mod tests {
             })),
             Body::Bare(secret()),
             Body::Raw { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() },
+            Body::Unwrapped { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() },
+            Body::Wrapped { envelope: Box::default(), hidden: Box::new(Body::Bare(secret())) },
             Body::Errors(vec!["hunter2".to_owned()]),
         ];
         for body in bodies {

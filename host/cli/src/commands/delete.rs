@@ -3,6 +3,7 @@
 use crate::client::Call;
 use crate::command::Command;
 use crate::commands::read;
+use crate::options::WRAP_TTL;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
@@ -11,7 +12,7 @@ pub(crate) const DELETE: Command = Command {
     words: "delete",
     takes: "PATH [name=value ...]",
     about: "delete a path; the values become query parameters",
-    options: &[],
+    options: &[&[WRAP_TTL]],
     run,
 };
 

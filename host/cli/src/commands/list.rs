@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, Call};
 use crate::command::Command;
-use crate::options::Format;
+use crate::options::{Format, WRAP_TTL};
 use crate::output;
 use crate::problem::Problem;
 use crate::session::Session;
@@ -13,7 +13,7 @@ pub(crate) const LIST: Command = Command {
     words: "list",
     takes: "PATH",
     about: "list the names below a path",
-    options: &[],
+    options: &[&[WRAP_TTL]],
     run,
 };
 

@@ -9,7 +9,7 @@ use crate::client::{Answer, Call};
 use crate::command::Command;
 use crate::commands::paths::below;
 use crate::option::Opt;
-use crate::options::Format;
+use crate::options::{Format, WRAP_TTL};
 use crate::output::{self, Rows};
 use crate::problem::Problem;
 use crate::session::{Identity, Session};
@@ -36,6 +36,7 @@ pub(crate) const LOGIN: Command = Command {
         Opt::switch("no-store", "do not keep the token"),
         Opt::switch("no-print", "print nothing about the token"),
         Opt::switch("token-only", "print only the token, and do not keep it"),
+        WRAP_TTL,
     ]],
     run,
 };
@@ -55,6 +56,9 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         "token" => (with_token(session)?, Origin::Typed),
         name => (with_method(session, name)?, Origin::New),
     };
+    if output::is_wrapped(&answer.body) {
+        return session.show(&answer);
+    }
     let token = answer.body.pointer("/auth/client_token").and_then(Value::as_str);
     let token = token.filter(|token| !token.is_empty()).map(Secret::new).ok_or_else(|| {
         Problem::refused("logging in", "the answer has no token; does the method ask for more?")
@@ -81,6 +85,9 @@ fn with_token(session: &mut Session<'_, '_>) -> Result<Answer, Problem> {
     let token = Secret::new(session.secret_word(typed, "token")?);
     let call = Call::new(Verb::GET, "auth/token/lookup-self");
     let found = session.ask_as(Identity::Token(token.clone()), "checking the token", &call)?;
+    if output::is_wrapped(&found.body) {
+        return Ok(found);
+    }
     let part = |name: &str| found.body.get("data").and_then(|data| data.get(name)).cloned();
     let auth = json!({
         "client_token": token.expose(),

@@ -2,6 +2,7 @@
 
 use crate::client::Call;
 use crate::command::Command;
+use crate::options::WRAP_TTL;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
@@ -10,7 +11,7 @@ pub(crate) const READ: Command = Command {
     words: "read",
     takes: "PATH [name=value ...]",
     about: "read a path; the values become query parameters",
-    options: &[],
+    options: &[&[WRAP_TTL]],
     run,
 };
 

@@ -7,6 +7,7 @@ use crate::client::{Answer, Call};
 use crate::command::Command;
 use crate::commands::paths::below;
 use crate::option::Opt;
+use crate::options::WRAP_TTL;
 use crate::output::{self, Rows};
 use crate::problem::Problem;
 use crate::session::Session;
@@ -17,7 +18,7 @@ pub(crate) const CREATE: Command = Command {
     words: "token create",
     takes: "",
     about: "create a token below your own",
-    options: &[&NEW, &[ROLE, ID]],
+    options: &[&NEW, &[ROLE, ID, WRAP_TTL]],
     run: create,
 };
 
@@ -26,7 +27,7 @@ pub(crate) const LOOKUP: Command = Command {
     takes: "[TOKEN|ACCESSOR|-]",
     about: "show a token; your own without an argument\n\n\
             - reads the token from standard input, so that no process list shows the token.",
-    options: &[&[ACCESSOR]],
+    options: &[&[ACCESSOR, WRAP_TTL]],
     run: lookup,
 };
 
@@ -35,7 +36,7 @@ pub(crate) const RENEW: Command = Command {
     takes: "[TOKEN|ACCESSOR|-]",
     about: "renew a token; your own without an argument\n\n\
             - reads the token from standard input, so that no process list shows the token.",
-    options: &[&[INCREMENT, ACCESSOR]],
+    options: &[&[INCREMENT, ACCESSOR, WRAP_TTL]],
     run: renew,
 };
 

@@ -3,6 +3,7 @@
 use crate::client::Call;
 use crate::command::Command;
 use crate::option::Opt;
+use crate::options::WRAP_TTL;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
@@ -15,7 +16,7 @@ pub(crate) const WRITE: Command = Command {
             name=@FILE and name=- take the value from a file or standard input, as it is;\n\
             name=\\@text is the text @text; a name given again makes a list;\n\
             @FILE or - alone is a whole JSON object",
-    options: &[&[Opt::switch("force", "write without any field (also -f)")]],
+    options: &[&[Opt::switch("force", "write without any field (also -f)"), WRAP_TTL]],
     run,
 };
 
@@ -27,6 +28,9 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         ));
     }
     let fields = session.fields(&rest)?;
+    if path == "sys/wrapping/wrap" {
+        session.wrap_for("5m");
+    }
     let call = Call::new(Method::PUT, path.as_str()).with_fields(Value::Object(fields));
     let answer = session.ask(&format!("writing {path}"), &call)?;
     session.show_or(&answer, &format!("wrote {path}"))

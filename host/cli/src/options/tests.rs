@@ -16,6 +16,7 @@ fn one_dash_or_two_mean_the_same() {
         format: Some(Format::Json),
         field: Some("ttl".to_owned()),
         address: Some("http://a:1".to_owned()),
+        may_wrap: true,
         words: vec!["p".to_owned()],
         ..Options::default()
     };

@@ -2,6 +2,7 @@
 
 use super::reply::Body;
 use crate::mounts::Builtin;
+use crate::wrapping::Answer;
 use bulkhead_wire::envelope::Envelope;
 use bulkhead_wire::listing::Listing;
 use bulkhead_wire::request::Request;
@@ -23,6 +24,8 @@ pub(crate) fn respond(request: &Request, body: Body, warnings: Vec<String>) -> R
         Body::Bare(value) => Response::bare(200, value),
         Body::Text { content_type, text } => respond_text(content_type, text),
         Body::Auth(auth) => respond_enveloped(Envelope { auth: Some(*auth), ..envelope }),
+        Body::Unwrapped(answer) => respond_unwrapped(answer),
+        Body::Wrapped(wrap_info) => respond_wrapped(wrap_info),
         Body::Lease { id, ttl, renewable } => {
             respond_enveloped(Envelope { lease_id: id, lease_duration: ttl, renewable, ..envelope })
         }
@@ -39,6 +42,20 @@ pub(super) fn public_data(request: &Request, data: Map<String, Value>) -> Respon
 fn respond_text(content_type: &str, text: String) -> Response {
     let (content_type, bytes) = (content_type.to_owned(), text.into_bytes());
     let body = response::Body::Raw { content_type, bytes };
+    Response { status: 200, body, retry_after: None }
+}
+
+/// Returns the answer of an earlier request, unchanged.
+fn respond_unwrapped(answer: Answer) -> Response {
+    let Answer { status, content_type, bytes, .. } = answer;
+    let body = response::Body::Unwrapped { content_type, bytes };
+    Response { status, body, retry_after: None }
+}
+
+/// Returns 200 with a wrapping token for an answer that was wrapped before.
+fn respond_wrapped(wrap_info: Value) -> Response {
+    let envelope = Box::new(Envelope { wrap_info: Some(wrap_info), ..Envelope::default() });
+    let body = response::Body::Wrapped { envelope, hidden: Box::new(response::Body::Empty) };
     Response { status: 200, body, retry_after: None }
 }
 

@@ -1,6 +1,7 @@
 //! The answer of a handler to a permitted request.
 
 use super::after_commit::AfterCommit;
+use crate::wrapping::Answer;
 use bulkhead_wire::envelope::Auth;
 use bulkhead_wire::listing::Listing;
 use serde_json::{Map, Value};
@@ -23,6 +24,10 @@ pub(crate) enum Body {
     Text { content_type: &'static str, text: String },
     /// `auth` of the envelope.
     Auth(Box<Auth>),
+    /// The answer of an earlier request.
+    Unwrapped(Answer),
+    /// `wrap_info` of the envelope.
+    Wrapped(Value),
     /// A lease without data: a renewal.
     Lease { id: String, ttl: u64, renewable: bool },
 }

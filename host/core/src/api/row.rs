@@ -81,6 +81,12 @@ impl Row {
         self
     }
 
+    /// Reads body fields of any name.
+    pub(super) fn open_fields(mut self) -> Self {
+        self.route.open_fields = true;
+        self
+    }
+
     /// Requires `sudo` besides the ordinary capability (decision H12).
     pub(super) fn needs_sudo(mut self) -> Self {
         self.route.sudo = true;

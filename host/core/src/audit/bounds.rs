@@ -9,6 +9,8 @@ const LINE: usize = 64 << 10;
 
 /// Maximum length of a text that is not data, as JSON. A longer text is hashed.
 pub(super) const TEXT: usize = 512;
+/// Maximum length of the path of a wrapping token, as JSON. A longer path is hashed.
+pub(super) const CREATION_PATH: usize = 256;
 /// Maximum length of a lease id, as JSON.
 pub(super) const LEASE_ID: usize = 1 << 10;
 /// Maximum length of a list of policies or of a token's metadata, as JSON. A longer list becomes a
@@ -64,6 +66,11 @@ const REQUEST: usize = FRAME
     + HEADERS * (HEADER_NAME + HEADER);
 /// An issued token: two texts, three lists of policies and the metadata.
 const AUTH: usize = FRAME + 2 * TEXT + 4 * (LIST + DIGEST);
+/// A wrapping token: three hashes, the path, two numbers and the names. The frame of the answer has
+/// room for them beside the names of the mount's members.
+const WRAPPED: usize = 3 * HASH + CREATION_PATH + 160;
 const RESPONSE: usize = FRAME + MOUNT + AUTH + LEASE_ID + DATA + WARNINGS * HASH;
+
+const _: () = assert!(WRAPPED <= FRAME - FRAME / 3);
 
 const _: () = assert!(CALLER + REQUEST + RESPONSE + ERROR * ESCAPED <= LINE);

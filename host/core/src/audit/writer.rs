@@ -67,6 +67,9 @@ impl Writer<'_> {
         self.headers(&mut object);
         object.member("remote_address", &request.remote);
         object.member("remote_port", &request.remote_port);
+        if let Some(ttl) = request.wrap_ttl {
+            object.member("wrap_ttl", &ttl);
+        }
         object.end();
         mount
     }
@@ -159,20 +162,29 @@ impl Writer<'_> {
     pub(super) fn response(&self, response: &Response, mount: &[u8], out: &mut Vec<u8>) {
         let mut object = Object::begin(out);
         object.members(mount);
-        match &response.body {
-            Body::Envelope(envelope) | Body::Copied(envelope) => {
-                self.envelope(envelope, &mut object)
-            }
+        self.body(&response.body, response.status, &mut object);
+        object.end();
+    }
+
+    /// Writes the members of a body. A wrapped answer is written like an answer that is not
+    /// wrapped, when it is wrapped and when it is unwrapped.
+    fn body(&self, body: &Body, status: u16, object: &mut Object<'_>) {
+        match body {
+            Body::Envelope(envelope) | Body::Copied(envelope) => self.envelope(envelope, object),
             Body::Listed(envelope, listing) => {
-                self.listing(listing, &mut object);
-                self.envelope(envelope, &mut object);
+                self.listing(listing, object);
+                self.envelope(envelope, object);
             }
+            Body::Wrapped { envelope, hidden } => {
+                self.body(hidden, status, object);
+                self.envelope(envelope, object);
+            }
+            Body::Unwrapped { content_type, bytes } => match Envelope::read(bytes) {
+                Some(envelope) => self.envelope(&envelope, object),
+                None => self.raw(content_type, bytes.len(), status, object),
+            },
             Body::Raw { content_type, bytes } => {
-                let mut data = Object::begin(object.own_key("data"));
-                self.text(&mut data, "content_type", content_type);
-                data.member("length", &bytes.len());
-                data.member("status", &response.status);
-                data.end();
+                self.raw(content_type, bytes.len(), status, object);
             }
             // These bodies are the same for every caller, are errors (written as the line's error),
             // or are empty.
@@ -182,7 +194,15 @@ impl Writer<'_> {
             | Body::Document(_)
             | Body::Errors(_) => {}
         }
-        object.end();
+    }
+
+    /// Writes type and length of bytes that are not an envelope.
+    fn raw(&self, content_type: &str, length: usize, status: u16, object: &mut Object<'_>) {
+        let mut data = Object::begin(object.own_key("data"));
+        self.text(&mut data, "content_type", content_type);
+        data.member("length", &length);
+        data.member("status", &status);
+        data.end();
     }
 
     fn envelope(&self, envelope: &Envelope, object: &mut Object<'_>) {
@@ -273,7 +293,9 @@ impl Writer<'_> {
                     self.accessor(accessor, object.key(name))
                 }
                 ("token", Some(token)) => self.write_hashed(token, object.key(name)),
-                (_, Some(text)) => self.text_within(bounds::TEXT, text, object.key(name)),
+                (_, Some(text)) => {
+                    self.text_within(bounds::CREATION_PATH, text, object.key(name));
+                }
                 _ => json::value(value, object.key(name)),
             }
         }

@@ -1,7 +1,9 @@
 //! Due work on a token: ends the token at its time, and clears ended tokens away.
 
 use crate::core::Core;
+use crate::cubbyhole;
 use crate::tokens::Ending;
+use crate::wrapping;
 use bulkhead_wire::failure::Failure;
 
 /// Ends a due token and clears the token away. Its descendants are cleared away before, deepest
@@ -22,8 +24,11 @@ pub(crate) async fn end_token(core: &Core, key: &str) -> Result<(), Failure> {
     clear_away(core, key).await
 }
 
-/// Makes the leases of an ended token due, and removes its row.
+/// Makes the leases of an ended token due, and removes its wrapped answer, its
+/// cubbyhole and its row.
 async fn clear_away(core: &Core, key: &str) -> Result<(), Failure> {
     core.leases.end_owned(key).await?;
+    wrapping::erase(&core.store, key).await?;
+    cubbyhole::erase(&core.store, key).await?;
     core.tokens.remove_ended(key).await
 }

@@ -1,4 +1,4 @@
-//! The built-in mounts: `sys/`, `auth/token/` and `identity/`.
+//! The built-in mounts: `sys/`, `auth/token/`, `identity/` and `cubbyhole/`.
 //!
 //! Built-in mounts can be tuned, but not disabled, moved or replaced. Their uuid and accessor are
 //! derived from the cluster's key, so that they stay the same without being stored.
@@ -25,6 +25,8 @@ pub(crate) enum Builtin {
     Token,
     /// `identity/`.
     Identity,
+    /// `cubbyhole/`.
+    Cubbyhole,
 }
 
 /// The stored part of a built-in mount: the tuned settings.
@@ -38,7 +40,7 @@ struct Tuned {
 stored!(Tuned, "builtin-mount", reads_stored_settings_of_builtins);
 
 impl Builtin {
-    pub(crate) const ALL: [Self; 3] = [Self::System, Self::Token, Self::Identity];
+    pub(crate) const ALL: [Self; 4] = [Self::System, Self::Token, Self::Identity, Self::Cubbyhole];
 
     /// Returns the built-in mount at `path`, which ends with a slash and has no `auth/`.
     pub(crate) fn at(class: Class, path: &str) -> Option<Self> {
@@ -46,6 +48,7 @@ impl Builtin {
             (Class::Secret, "sys/") => Some(Self::System),
             (Class::Auth, "token/") => Some(Self::Token),
             (Class::Secret, "identity/") => Some(Self::Identity),
+            (Class::Secret, "cubbyhole/") => Some(Self::Cubbyhole),
             _ => None,
         }
     }
@@ -64,6 +67,7 @@ impl Builtin {
             Self::System => "sys",
             Self::Token => "auth/token",
             Self::Identity => "identity",
+            Self::Cubbyhole => "cubbyhole",
         }
     }
 
@@ -72,6 +76,7 @@ impl Builtin {
             Self::System => MountPath::system(),
             Self::Token => MountPath::token(),
             Self::Identity => MountPath::identity(),
+            Self::Cubbyhole => MountPath::cubbyhole(),
         }
     }
 
@@ -81,6 +86,7 @@ impl Builtin {
             Self::System => "system",
             Self::Token => "token",
             Self::Identity => "identity",
+            Self::Cubbyhole => "cubbyhole",
         }
     }
 
@@ -90,6 +96,7 @@ impl Builtin {
             Self::System => "the server's own endpoints",
             Self::Token => "tokens: who may call, and until when",
             Self::Identity => "people and machines, and the groups that they are in",
+            Self::Cubbyhole => "values that a token keeps for itself, until it ends",
         }
     }
 
@@ -157,13 +164,14 @@ impl Builtin {
     }
 
     /// Reads all built-in mounts, in the order of [`Builtin::ALL`].
-    pub(super) async fn load(store: &Arc<Store>) -> Result<[Arc<MountRecord>; 3], Failure> {
-        let [first, second, third] = Self::ALL;
+    pub(super) async fn load(store: &Arc<Store>) -> Result<[Arc<MountRecord>; 4], Failure> {
+        let [first, second, third, fourth] = Self::ALL;
         let mut unit = store.begin();
         Ok([
             Arc::new(first.read(store, &mut unit).await?),
             Arc::new(second.read(store, &mut unit).await?),
             Arc::new(third.read(store, &mut unit).await?),
+            Arc::new(fourth.read(store, &mut unit).await?),
         ])
     }
 }
@@ -183,6 +191,7 @@ mod tests {
             ("auth/tokens/x", None),
             ("identity/entity", Some(Builtin::Identity)),
             ("identities/entity", None),
+            ("cubbyhole/a/b", Some(Builtin::Cubbyhole)),
             ("auth", None),
             ("x/sys", None),
         ] {

@@ -39,7 +39,7 @@ pub(crate) struct Erased;
 /// All mounts: the serving mounts, the mounts being removed or moved, and the built-in mounts.
 pub(crate) struct Mounts {
     table: RwLock<Table>,
-    builtins: RwLock<[Arc<MountRecord>; 3]>,
+    builtins: RwLock<[Arc<MountRecord>; 4]>,
 }
 
 #[derive(Default)]
@@ -151,11 +151,12 @@ impl Mounts {
 
     /// Returns the record of a built-in mount.
     pub(crate) fn builtin(&self, which: Builtin) -> Arc<MountRecord> {
-        let [system, token, identity] = &*sync::read(&self.builtins);
+        let [system, token, identity, cubbyhole] = &*sync::read(&self.builtins);
         Arc::clone(match which {
             Builtin::System => system,
             Builtin::Token => token,
             Builtin::Identity => identity,
+            Builtin::Cubbyhole => cubbyhole,
         })
     }
 
@@ -272,11 +273,12 @@ impl Mounts {
     }
 
     pub(crate) fn update_builtin(&self, which: Builtin, record: MountRecord) {
-        let [system, token, identity] = &mut *sync::write(&self.builtins);
+        let [system, token, identity, cubbyhole] = &mut *sync::write(&self.builtins);
         let slot = match which {
             Builtin::System => system,
             Builtin::Token => token,
             Builtin::Identity => identity,
+            Builtin::Cubbyhole => cubbyhole,
         };
         if slot.revision < record.revision {
             *slot = Arc::new(record);

@@ -95,6 +95,11 @@ impl<'a> AuditTrail<'a> {
         }
     }
 
+    /// Returns whether the request came with a valid token.
+    pub(super) fn has_caller(&self) -> bool {
+        self.caller.is_some()
+    }
+
     /// Records the policies of the caller's entity and groups.
     pub(super) fn stand(&mut self, standing: &Standing) {
         if !self.devices.is_empty() {
@@ -165,7 +170,7 @@ impl<'a> AuditTrail<'a> {
         if recorded {
             return response;
         }
-        Box::pin(self.end_what_was_made(&response)).await;
+        Box::pin(self.end_what_was_made(&response.body)).await;
         Response::failed(&unrecorded())
     }
 
@@ -219,8 +224,18 @@ impl<'a> AuditTrail<'a> {
 
     /// Ends the lease or token of an answer that does not leave. Due work does the ending; the
     /// answer does not wait.
-    async fn end_what_was_made(&self, response: &Response) {
-        let (Body::Envelope(envelope) | Body::Copied(envelope)) = &response.body else { return };
+    pub(super) async fn end_what_was_made(&self, body: &Body) {
+        let body = match body {
+            Body::Wrapped { envelope, hidden } => {
+                let info = envelope.wrap_info.as_ref();
+                if let Some(token) = info.and_then(|info| info["token"].as_str()) {
+                    self.end(Made::Token(&Secret::new(token))).await;
+                }
+                &**hidden
+            }
+            body => body,
+        };
+        let (Body::Envelope(envelope) | Body::Copied(envelope)) = body else { return };
         let is_of_a_mount = matches!(self.destination.map(|to| &to.place), Some(Place::Mount(..)));
         // The host renews leases, but makes none.
         if is_of_a_mount && !envelope.lease_id.is_empty() {

@@ -1,6 +1,9 @@
 //! The operation of a request: the word that policies allow and audit lines show.
 
 use super::destination::{Destination, Place};
+use crate::api::CUBBYHOLE_EXISTENCE;
+use crate::cubbyhole;
+use crate::tokens::Caller;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::description::{Operation, Route, Verb};
 use bulkhead_wire::failure::Failure;
@@ -23,10 +26,16 @@ pub(super) async fn creates(
     unit: &mut Unit,
     destination: &Destination<'_>,
     route: &Route,
+    caller: Option<&Caller>,
 ) -> Result<bool, Failure> {
     let Some(pattern) = &route.existence else { return Ok(false) };
     let key = route::fill(pattern, &destination.captures);
+    let captured = destination.captures.first();
     let address = match &destination.place {
+        Place::Host(_) if pattern == CUBBYHOLE_EXISTENCE => match (caller, captured) {
+            (Some(caller), Some((_, path))) => cubbyhole::address(&caller.hash, path),
+            _ => return Ok(false),
+        },
         Place::Host(_) => Address::new(Space::Core, key),
         Place::Mount(_, mount) | Place::Raw(mount) => {
             Address::new(Space::Data, format!("{}/{key}", mount.record.uuid))

@@ -39,6 +39,7 @@ pub(super) async fn permit(
         path: &request.path,
         operation,
         sudo: route.sudo,
+        wrap_ttl: request.wrap_ttl,
         fields: &none,
         schema: &route.fields,
     };
@@ -51,9 +52,11 @@ pub(super) async fn permit(
         return Permit::ask(acl, &Question { fields: &sent, ..act });
     }
     let (acl, path, sudo) = (Arc::clone(acl), request.path.clone(), route.sudo);
+    let wrap_ttl = request.wrap_ttl;
     let schema = route.fields.clone();
     let comparing = tokio::task::spawn_blocking(move || {
-        let question = Question { path: &path, operation, sudo, fields: &sent, schema: &schema };
+        let question =
+            Question { path: &path, operation, sudo, wrap_ttl, fields: &sent, schema: &schema };
         Permit::ask(&acl, &question)
     });
     comparing.await.map_err(|_| Failure::internal("holding a request against policies panicked"))?
@@ -84,6 +87,7 @@ pub(super) fn refuse_unknown(acl: &Acl, request: &Request, unknown: Failure) -> 
             path: &request.path,
             operation,
             sudo: false,
+            wrap_ttl: request.wrap_ttl,
             fields: &request.fields,
             schema: &[],
         };

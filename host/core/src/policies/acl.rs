@@ -44,6 +44,9 @@ pub struct Question<'a> {
     pub operation: Operation,
     /// True if the endpoint needs `sudo` in addition to the ordinary capability.
     pub sudo: bool,
+    /// Requested lifetime of the wrapping token, in seconds; `None` if the answer is not to be
+    /// wrapped.
+    pub wrap_ttl: Option<u64>,
     /// Body or query fields without the values captured from the path: policies restrict
     /// parameters, not path segments.
     pub fields: &'a Map<String, Value>,
@@ -273,8 +276,8 @@ fn judge_act<'a>(
     if question.sudo && !access.holds(Capability::Sudo) {
         return refused("without sudo; its policy needs that capability for this path too");
     }
-    if access.wrapped_only {
-        return refused("unless the response is wrapped, which this build cannot do");
+    if let Err(why) = access.wrapping.check(question.wrap_ttl) {
+        return refused(&why);
     }
     let granted =
         Granted { capabilities: Arc::clone(&access.words), policies: Arc::clone(policies) };

@@ -41,12 +41,7 @@ impl Tokens {
         token: Option<&Secret>,
         remote: IpAddr,
     ) -> Result<Caller, Failure> {
-        let Some(token) = sent(token) else {
-            return Err(Failure::denied(
-                "this path needs a token; send it in the header X-Vault-Token",
-            ));
-        };
-        let caller = self.find_from(token, remote).await?.ok_or_else(unknown)?;
+        let caller = self.identify(token, remote).await?;
         if caller.record.uses_left.is_none() {
             return Ok(caller);
         }
@@ -63,6 +58,23 @@ impl Tokens {
                 Err(failure)
             }
         }
+    }
+
+    /// Identifies a caller as [`Tokens::authenticate`] does, and takes no use.
+    ///
+    /// # Errors
+    /// 403, as [`Tokens::authenticate`].
+    pub(crate) async fn identify(
+        &self,
+        token: Option<&Secret>,
+        remote: IpAddr,
+    ) -> Result<Caller, Failure> {
+        let Some(token) = sent(token) else {
+            return Err(Failure::denied(
+                "this path needs a token; send it in the header X-Vault-Token",
+            ));
+        };
+        self.find_from(token, remote).await?.ok_or_else(unknown)
     }
 
     /// Returns true if a request from `remote` could begin with this token. Takes no use.

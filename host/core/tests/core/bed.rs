@@ -199,6 +199,7 @@ pub(crate) fn request(token: &str, verb: Verb, path: &str, fields: Value) -> Req
         is_unread: false,
         refusal: None,
         audited_headers: Vec::new(),
+        wrap_ttl: None,
         remote,
         remote_port: 40_112,
     }

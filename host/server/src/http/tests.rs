@@ -228,7 +228,7 @@ async fn what_cannot_be_read_behind_path_and_token_reaches_the_service_to_be_rec
         ("PATCH", "/v1/a", ("", ""), "{}", 415),
         ("PATCH", "/v1/a", ("content-type", "application/merge-patch+json"), "[]", 400),
         ("POST", "/v1/a", ("x-vault-namespace", "team"), "{}", 400),
-        ("GET", "/v1/a", ("x-vault-wrap-ttl", "60"), "", 400),
+        ("GET", "/v1/a", ("x-vault-wrap-ttl", "soon"), "", 400),
         ("GET", "/v1/a?list=perhaps", ("", ""), "", 400),
         ("DELETE", "/v1/a?x=%ff", ("", ""), "", 400),
         ("DELETE", "/v1/a?help=1", ("", ""), "", 405),

@@ -58,6 +58,7 @@ fn request(path: &str) -> Request {
         is_unread: false,
         refusal: None,
         audited_headers: Vec::new(),
+        wrap_ttl: None,
         remote: "192.0.2.1".parse().unwrap(),
         remote_port: 1,
     }

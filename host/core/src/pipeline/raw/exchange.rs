@@ -43,6 +43,7 @@ pub(super) fn as_recorded(request: &RawRequest) -> Request {
         is_unread: false,
         refusal: None,
         audited_headers: Vec::new(),
+        wrap_ttl: None,
         remote,
         remote_port,
     }

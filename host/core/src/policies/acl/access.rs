@@ -6,6 +6,7 @@
 use super::super::capability::Capability;
 use super::super::constraints::Constraints;
 use super::super::parse::Rule;
+use bulkhead_wire::duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ pub(super) struct Access {
     pub(super) words: Arc<[String]>,
     /// The rules' restrictions on parameters.
     pub(super) constraints: Constraints,
-    /// True if a rule bounds the response-wrapping TTL, so that only a wrapped response is allowed.
-    pub(super) wrapped_only: bool,
+    /// The rules' bounds on response wrapping.
+    pub(super) wrapping: Wrapping,
     /// True if a rule says `deny`, or if the wrapping bounds contradict each other.
     pub(super) denies: bool,
 }
@@ -51,15 +52,50 @@ impl Access {
     }
 }
 
+/// Bounds on the lifetime of wrapping tokens, in seconds; 0 while no rule sets the bound. With a
+/// bound, only a wrapped response is allowed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wrapping {
+    min: u64,
+    max: u64,
+}
+
+impl Wrapping {
+    /// Checks the requested lifetime.
+    ///
+    /// # Errors
+    /// The end of the sentence of the refusal.
+    pub(super) fn check(self, wrap_ttl: Option<u64>) -> Result<(), String> {
+        let Self { min, max } = self;
+        let why = match wrap_ttl {
+            None if min != 0 || max != 0 => "unless the response is wrapped".to_owned(),
+            Some(ttl) if ttl < min => {
+                format!("with a wrapping time shorter than {}", duration::show(min))
+            }
+            Some(ttl) if max != 0 && ttl > max => {
+                format!("with a wrapping time longer than {}", duration::show(max))
+            }
+            _ => return Ok(()),
+        };
+        Err(format!("{why}; send X-Vault-Wrap-TTL with {}", self.allowed()))
+    }
+
+    /// Describes the lifetimes that the bounds allow.
+    fn allowed(self) -> String {
+        match (self.min, self.max) {
+            (min, 0) => format!("{} or more", duration::show(min)),
+            (0, max) => format!("{} or less", duration::show(max)),
+            (min, max) => format!("{} to {}", duration::show(min), duration::show(max)),
+        }
+    }
+}
+
 /// An [`Access`] under construction; rules may be added in any order.
 #[derive(Default)]
 pub(super) struct Joined {
     granting: BTreeMap<Capability, Vec<Arc<str>>>,
     constraints: Constraints,
-    /// Seconds; 0 while no rule sets a minimum.
-    min_wrapping_ttl: u64,
-    /// Seconds; 0 while no rule sets a maximum.
-    max_wrapping_ttl: u64,
+    wrapping: Wrapping,
     denies: bool,
 }
 
@@ -74,14 +110,14 @@ impl Joined {
         }
         self.denies |= rule.capabilities.contains(&Capability::Deny);
         self.constraints.merge(&rule.constraints);
-        self.min_wrapping_ttl = smallest_set(self.min_wrapping_ttl, rule.min_wrapping_ttl);
-        self.max_wrapping_ttl = smallest_set(self.max_wrapping_ttl, rule.max_wrapping_ttl);
+        self.wrapping.min = smallest_set(self.wrapping.min, rule.min_wrapping_ttl);
+        self.wrapping.max = smallest_set(self.wrapping.max, rule.max_wrapping_ttl);
     }
 
     /// Returns the finished access after all rules were added.
     pub(super) fn finish(self) -> Access {
-        let impossible =
-            self.max_wrapping_ttl != 0 && self.max_wrapping_ttl < self.min_wrapping_ttl;
+        let Wrapping { min, max } = self.wrapping;
+        let impossible = max != 0 && max < min;
         if self.denies || impossible {
             return Access::denial();
         }
@@ -94,7 +130,7 @@ impl Joined {
                 .map(|(capability, policies)| (capability, policies.into()))
                 .collect(),
             constraints: self.constraints,
-            wrapped_only: self.min_wrapping_ttl != 0 || self.max_wrapping_ttl != 0,
+            wrapping: self.wrapping,
             denies: false,
         }
     }

@@ -107,6 +107,7 @@ fn random_case(seed: u64) -> Case {
             path: segments.join("/"),
             word,
             sudo,
+            wrap_ttl: dice.pick(&[None, None, Some(1), Some(30), Some(60), Some(90)]),
             parameters: random_parameters(&mut dice),
         },
     }
@@ -167,6 +168,7 @@ fn decided(acl: &Acl, request: &Request) -> Verdict {
         path: &request.path,
         operation,
         sudo: request.sudo,
+        wrap_ttl: request.wrap_ttl,
         fields: &fields,
         schema: &schema,
     })

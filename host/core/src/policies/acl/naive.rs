@@ -28,6 +28,7 @@ pub(super) struct Request {
     pub(super) path: String,
     pub(super) word: &'static str,
     pub(super) sudo: bool,
+    pub(super) wrap_ttl: Option<u64>,
     pub(super) parameters: Vec<(&'static str, Value)>,
 }
 
@@ -42,11 +43,10 @@ pub(super) fn granting(rules: &[Rule], request: &Request) -> BTreeSet<&'static s
     let Some(pattern) = pattern else { return BTreeSet::new() };
     let words = words(rules, pattern);
     let same = || rules.iter().filter(|rule| rule.pattern == pattern);
-    let is_wrapped_only = same().any(|rule| rule.min != 0 || rule.max != 0);
     let is_checked = !["list", "delete"].contains(&request.word);
     if !words.contains(request.word)
         || (request.sudo && !words.contains("sudo"))
-        || is_wrapped_only
+        || !may_wrap(rules, pattern, request.wrap_ttl)
         || (is_checked && !may_send(&same().collect::<Vec<_>>(), &request.parameters))
     {
         return BTreeSet::new();
@@ -78,13 +78,29 @@ fn words(rules: &[Rule], pattern: &str) -> BTreeSet<&'static str> {
 /// Returns true if a rule with this pattern says `deny`, or if the wrapping bounds contradict each
 /// other.
 fn denies(rules: &[Rule], pattern: &str) -> bool {
-    let same = || rules.iter().filter(|rule| rule.pattern == pattern);
-    let smallest = |ttl: fn(&Rule) -> u64| same().map(ttl).filter(|ttl| *ttl != 0).min();
-    let contradict = match (smallest(|rule| rule.min), smallest(|rule| rule.max)) {
+    let mut same = rules.iter().filter(|rule| rule.pattern == pattern);
+    let contradict = match bounds_on_wrapping(rules, pattern) {
         (Some(min), Some(max)) => min > max,
         _ => false,
     };
-    contradict || same().any(|rule| rule.words.contains(&"deny"))
+    contradict || same.any(|rule| rule.words.contains(&"deny"))
+}
+
+/// Returns the smallest minimum and the smallest maximum that rules with this pattern set.
+fn bounds_on_wrapping(rules: &[Rule], pattern: &str) -> (Option<u64>, Option<u64>) {
+    let same = || rules.iter().filter(|rule| rule.pattern == pattern);
+    let smallest = |ttl: fn(&Rule) -> u64| same().map(ttl).filter(|ttl| *ttl != 0).min();
+    (smallest(|rule| rule.min), smallest(|rule| rule.max))
+}
+
+fn may_wrap(rules: &[Rule], pattern: &str, wrap_ttl: Option<u64>) -> bool {
+    match (bounds_on_wrapping(rules, pattern), wrap_ttl) {
+        ((None, None), _) => true,
+        (_, None) => false,
+        ((min, max), Some(ttl)) => {
+            min.is_none_or(|min| ttl >= min) && max.is_none_or(|max| ttl <= max)
+        }
+    }
 }
 
 fn exact<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {

@@ -14,12 +14,19 @@ fn acl(texts: &[&str]) -> Acl {
 }
 
 fn ask(acl: &Acl, operation: Operation, path: &str) -> Verdict {
-    acl.check(&Question { path, operation, sudo: false, fields: &Map::new(), schema: &[] })
+    acl.check(&Question {
+        path,
+        operation,
+        sudo: false,
+        wrap_ttl: None,
+        fields: &Map::new(),
+        schema: &[],
+    })
 }
 
 fn ask_with(acl: &Acl, operation: Operation, fields: Value) -> Verdict {
     let fields = fields.as_object().unwrap();
-    acl.check(&Question { path: "x", operation, sudo: false, fields, schema: &[] })
+    acl.check(&Question { path: "x", operation, sudo: false, wrap_ttl: None, fields, schema: &[] })
 }
 
 /// Returns the verdict of a grant by the single policy that [`policy`] creates.
@@ -57,6 +64,7 @@ fn root_may_do_everything() {
         path: "sys/seal",
         operation: Operation::Update,
         sudo: true,
+        wrap_ttl: None,
         fields: &fields,
         schema: &[],
     };
@@ -254,6 +262,7 @@ fn guarded_endpoints_need_sudo_and_the_ordinary_capability() {
             path: "x",
             operation: Operation::Update,
             sudo: true,
+            wrap_ttl: None,
             fields: &fields,
             schema: &[],
         })
@@ -332,6 +341,34 @@ fn a_rule_that_bounds_wrapping_denies_unwrapped_requests() {
     }
     let unset = acl(&[r#"path "x" { capabilities = ["read"] min_wrapping_ttl = 0 }"#]);
     assert!(may(&ask(&unset, Operation::Read, "x")));
+}
+
+#[test]
+fn a_wrapped_request_keeps_to_the_bounds() {
+    let fields = Map::new();
+    let wrapped = |acl: &Acl, wrap_ttl: u64| {
+        let (operation, wrap_ttl) = (Operation::Read, Some(wrap_ttl));
+        acl.check(&Question {
+            path: "x",
+            operation,
+            sudo: false,
+            wrap_ttl,
+            fields: &fields,
+            schema: &[],
+        })
+    };
+    for (bounds, within, beyond, told) in [
+        ("min_wrapping_ttl = 60", [60, 600], 59, "shorter than 1m; send X-Vault-Wrap-TTL with 1m"),
+        ("max_wrapping_ttl = \"1h\"", [1, 3_600], 3_601, "longer than 1h"),
+        ("min_wrapping_ttl = 60 max_wrapping_ttl = 90", [60, 90], 91, "with 1m to 1m30s"),
+    ] {
+        let acl = acl(&[&format!("path \"x\" {{ capabilities = [\"read\"] {bounds} }}")]);
+        assert!(within.into_iter().all(|ttl| may(&wrapped(&acl, ttl))), "{bounds}");
+        let refused = refusal(wrapped(&acl, beyond));
+        assert!(refused.contains(told), "{refused}");
+    }
+    let unbound = acl(&[r#"path "x" { capabilities = ["read"] }"#]);
+    assert!(may(&wrapped(&unbound, 1)));
 }
 
 #[test]
@@ -570,7 +607,14 @@ fn a_rule_for_the_newer_path_decides_for_the_older_one() {
             let fields = Map::from_iter([(name.to_owned(), json!("1h"))]);
             let fields = &fields;
             let operation = Operation::Update;
-            may(&acl.check(&Question { path, operation, sudo: false, fields, schema: &[] }))
+            may(&acl.check(&Question {
+                path,
+                operation,
+                sudo: false,
+                wrap_ttl: None,
+                fields,
+                schema: &[],
+            }))
         };
         assert!(ask("description") && !ask("max_lease_ttl"), "{path}");
     }

@@ -1,0 +1,41 @@
+//! `bulkhead unwrap [TOKEN]`.
+//!
+//! Prevents a wrapping token from appearing in a process list: `-` reads the token from standard
+//! input.
+
+use crate::client::Call;
+use crate::command::Command;
+use crate::problem::Problem;
+use crate::session::{Identity, Session};
+use bulkhead_wire::secret::Secret;
+use hyper::Method;
+use serde_json::json;
+
+pub(crate) const UNWRAP: Command = Command {
+    words: "unwrap",
+    takes: "[TOKEN|-]",
+    about: "open a wrapped answer, once\n\n\
+            Without TOKEN, your own token is the wrapping token.\n\
+            - reads the token from standard input, so that no process list shows the token.",
+    options: &[],
+    run,
+};
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let typed = session.at_most_one_word()?;
+    let given = match typed.as_deref() {
+        None => None,
+        word => Some(session.secret_word(word, "wrapping token")?),
+    };
+    let (identity, fields) = match given {
+        // Without a token of its own, the caller is the holder of the wrapping token.
+        Some(token) if session.token()?.is_none() => {
+            (Identity::Token(Secret::new(token)), json!({}))
+        }
+        Some(token) => (Identity::Own, json!({ "token": token })),
+        None => (Identity::Own, json!({})),
+    };
+    let call = Call::new(Method::PUT, "sys/wrapping/unwrap").with_fields(fields);
+    let answer = session.ask_as(identity, "unwrapping", &call)?;
+    session.show_or(&answer, "the wrapped answer is empty")
+}

@@ -1,0 +1,63 @@
+//! `-wrap-ttl` and `unwrap`.
+
+use super::*;
+
+fn wrapped() -> Value {
+    json!({
+        "request_id": "", "lease_id": "", "data": null, "auth": null, "warnings": null,
+        "wrap_info": {
+            "token": "bhs.w", "accessor": "a", "ttl": 60, "creation_time": "2026-01-01T00:00:00Z",
+            "creation_path": "secret/x",
+        },
+    })
+}
+
+#[test]
+fn a_wrapping_time_is_sent_and_the_wrapping_token_is_shown() {
+    for args in [&["read", "-wrap-ttl=1m", "x"][..], &["list", "-wrap-ttl=1m", "x"]] {
+        let (ran, (_, headers, _)) = against(200, &wrapped(), args, "");
+        assert!(headers.contains("x-vault-wrap-ttl: 1m"), "{headers}");
+        assert!(ran.out.contains("\nwrapping_token                  bhs.w\n"), "{}", ran.out);
+        assert!(ran.out.contains("\nwrapping_token_ttl              1m\n"), "{}", ran.out);
+    }
+    let args = ["write", "-field=wrapping_token", "-wrap-ttl=60", "x", "a=b"];
+    assert_eq!(against(200, &wrapped(), &args, "").0.out, "bhs.w");
+}
+
+#[test]
+fn the_wrapping_time_comes_from_the_environment_for_commands_with_the_option_alone() {
+    let asked = |args: &[&str], name: &str| {
+        let canned = Canned::answering(200, &wrapped().to_string());
+        let address = canned.address.clone();
+        run_with(args, "", &[("BULKHEAD_ADDR", &address), ("BULKHEAD_TOKEN", "t"), (name, "90")]);
+        canned.asked_once().1
+    };
+    for name in ["BULKHEAD_WRAP_TTL", "VAULT_WRAP_TTL"] {
+        assert!(asked(&["read", "x"], name).contains("x-vault-wrap-ttl: 90"));
+        assert!(asked(&["token", "create"], name).contains("x-vault-wrap-ttl: 90"));
+        assert!(!asked(&["unwrap", "bhs.w"], name).contains("x-vault-wrap-ttl"));
+        assert!(!asked(&["policy", "list"], name).contains("x-vault-wrap-ttl"));
+    }
+    assert!(asked(&["read", "x"], "HOME").lines().all(|line| !line.contains("wrap-ttl")));
+    let wraps = asked(&["write", "sys/wrapping/wrap", "a=b"], "OTHER");
+    assert!(wraps.contains("x-vault-wrap-ttl: 5m"), "{wraps}");
+}
+
+#[test]
+fn a_wrapping_token_is_sent_as_the_field_or_in_place_of_a_token() {
+    let answer = json!({"request_id": "r", "lease_id": "", "data": {"password": "p"}});
+    let (ran, (line, headers, body)) = against(200, &answer, &["unwrap", "bhs.w"], "");
+    assert!(line.starts_with("PUT /v1/sys/wrapping/unwrap "), "{line}");
+    assert!(headers.contains("x-vault-token: bhs.t"));
+    assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), json!({"token": "bhs.w"}));
+    assert!(ran.out.contains("password    p"), "{}", ran.out);
+    let (ran, (_, _, body)) = against(200, &answer, &["unwrap", "-field=password", "-"], "bhs.w\n");
+    assert_eq!((ran.out.as_str(), body.contains("bhs.w")), ("p", true));
+    let (_, (_, headers, body)) = against(200, &answer, &["unwrap"], "");
+    assert!(headers.contains("x-vault-token: bhs.t") && body == "{}", "{body}");
+    let canned = Canned::answering(200, &answer.to_string());
+    let address = canned.address.clone();
+    let ran = run_with(&["unwrap", "bhs.w"], "", &[("BULKHEAD_ADDR", &address)]);
+    let (_, headers, body) = canned.asked_once();
+    assert!(ran.code == 0 && headers.contains("x-vault-token: bhs.w") && body == "{}", "{body}");
+}

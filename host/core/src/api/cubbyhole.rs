@@ -1,0 +1,93 @@
+//! `cubbyhole`: the values that the calling token keeps for itself.
+
+use super::call::Call;
+use super::reply::{Body, Reply};
+use super::row::{self, Endpoint, field};
+use crate::cubbyhole;
+use crate::paging::Paging;
+use crate::tokens::TokenType;
+use bulkhead_wire::description::FieldKind;
+use bulkhead_wire::failure::Failure;
+
+/// The capture of the path. The name is long, because a value may have a field of any name.
+const PATH: &str = "cubbyhole_path";
+
+/// Storage key of the rows whose write creates or updates. The pipeline adds token and path.
+pub(crate) const EXISTENCE: &str = "cubbyhole";
+
+/// Returns the rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let at = "cubbyhole/{cubbyhole_path+}";
+    let path = || field(PATH, FieldKind::String, "a path of your choice");
+    let page = || {
+        [
+            field("after", FieldKind::String, "names after this one only"),
+            field("limit", FieldKind::String, "at most so many names"),
+        ]
+    };
+    vec![
+        row::list("cubbyhole", "the names that the calling token keeps")
+            .fields(page())
+            .handled_by(list),
+        row::list(at, "the names that the calling token keeps below a path")
+            .fields([path()])
+            .fields(page())
+            .handled_by(list),
+        row::read(at, "the fields that the calling token keeps").fields([path()]).handled_by(read),
+        row::write(at, "keep fields for the calling token")
+            .fields([path()])
+            .open_fields()
+            .existence(EXISTENCE)
+            .handled_by(write),
+        row::delete(at, "forget the fields of the calling token")
+            .fields([path()])
+            .handled_by(delete),
+    ]
+}
+
+/// Returns row key and path, for a caller that has a cubbyhole.
+fn place<'a>(call: &Call<'a>) -> Result<(&'a str, &'a str), Failure> {
+    if call.caller.kind == TokenType::Batch {
+        return Err(Failure::invalid(
+            "cubbyhole operations are only supported by non-batch tokens: a batch token is not \
+             stored, so that nothing can end with it; use a service token",
+        ));
+    }
+    Ok((call.caller.hash.as_str(), call.fields.text(PATH)))
+}
+
+/// `LIST cubbyhole` and `LIST cubbyhole/:path`.
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    let (token, path) = place(&call)?;
+    let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
+    let Call { core, fields, .. } = call;
+    let paging = Paging::of(fields.all())?;
+    let place = (token, folder.as_str());
+    let listing = cubbyhole::list(&core.store, &core.listings, place, paging).await?;
+    Ok(Body::Listed(listing.ok_or_else(Failure::absent)?).into())
+}
+
+/// `GET cubbyhole/:path`.
+async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+    let (token, path) = place(&call)?;
+    let fields = cubbyhole::read(call.unit, token, path).await?;
+    Ok(Body::Data(fields.ok_or_else(Failure::absent)?).into())
+}
+
+/// `POST cubbyhole/:path`. Replaces all fields.
+async fn write(call: Call<'_>) -> Result<Reply, Failure> {
+    let (token, path) = place(&call)?;
+    let data = call.request.fields.clone();
+    if data.is_empty() {
+        return Err(Failure::invalid("missing data fields: give at least one field to keep"));
+    }
+    cubbyhole::put(call.unit, token, path, data).await?;
+    Ok(Body::Nothing.into())
+}
+
+/// `DELETE cubbyhole/:path`.
+async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+    let (token, path) = place(&call)?;
+    cubbyhole::delete(call.unit, token, path);
+    Ok(Body::Nothing.into())
+}

@@ -1,0 +1,133 @@
+//! `sys/tools`: random bytes and digests, for callers without a generator or a hash of their own.
+
+use super::call::{Call, Fields};
+use super::reply::{Body, Reply};
+use super::row::{Endpoint, field, write};
+use crate::random;
+use aws_lc_rs::digest::{self, Algorithm};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bulkhead_wire::description::FieldKind;
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::hexadecimal;
+use serde_json::{Map, json};
+
+/// Maximum number of random bytes.
+const MOST: i64 = 128 << 10;
+/// Number of random bytes unless the request says another number.
+const USUAL: i64 = 32;
+
+/// The digests, by name.
+const DIGESTS: [(&str, &Algorithm); 7] = [
+    ("sha2-224", &digest::SHA224),
+    ("sha2-256", &digest::SHA256),
+    ("sha2-384", &digest::SHA384),
+    ("sha2-512", &digest::SHA512),
+    ("sha3-256", &digest::SHA3_256),
+    ("sha3-384", &digest::SHA3_384),
+    ("sha3-512", &digest::SHA3_512),
+];
+
+/// Returns the rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let text = |name, about| field(name, FieldKind::String, about);
+    let random = || {
+        [
+            field("bytes", FieldKind::Int, "how many bytes; 32 without it"),
+            text("format", "base64 or hex; base64 without it"),
+            text("source", "platform, seal or all: the same generator serves them"),
+        ]
+    };
+    let url_bytes = || text("urlbytes", "how many bytes, or a source");
+    let hash = || {
+        [
+            text("input", "the bytes, as base64"),
+            text("algorithm", "sha2-256, sha3-512 and the like; sha2-256 without it"),
+            text("format", "hex or base64; hex without it"),
+        ]
+    };
+    let url_algorithm = text("urlalgorithm", "the algorithm");
+    vec![
+        write("sys/tools/random", "random bytes").fields(random()).handled_by(draw),
+        write("sys/tools/random/{urlbytes}", "as many random bytes as the path says")
+            .fields([url_bytes()])
+            .fields(random())
+            .handled_by(draw),
+        write("sys/tools/random/{urlsource}/{urlbytes}", "random bytes of a source")
+            .fields([text("urlsource", "the source"), url_bytes()])
+            .fields(random())
+            .handled_by(draw),
+        write("sys/tools/hash", "the digest of some bytes")
+            .fields(hash())
+            .handled_by(digest_of_input),
+        write("sys/tools/hash/{urlalgorithm}", "the digest of some bytes by an algorithm")
+            .fields([url_algorithm])
+            .fields(hash())
+            .handled_by(digest_of_input),
+    ]
+}
+
+/// `POST sys/tools/random`, with or without source and number in the path.
+async fn draw(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { fields, .. } = call;
+    let (mut source, mut count) = (fields.text("source"), fields.integer("bytes"));
+    match (fields.text("urlsource"), fields.text("urlbytes")) {
+        (_, "") => {}
+        ("", only) => match only.parse() {
+            Ok(number) => count = Some(number),
+            Err(_) => source = only,
+        },
+        (named, number) => {
+            source = named;
+            count = Some(number.parse().map_err(|_| {
+                Failure::invalid(format!("{} is not a number of bytes", quoted(number)))
+            })?);
+        }
+    }
+    if !["", "platform", "seal", "all"].contains(&source) {
+        let message = format!("source {} is not platform, seal or all", quoted(source));
+        return Err(Failure::invalid(message));
+    }
+    let count = count.unwrap_or(USUAL);
+    let count = usize::try_from(count).ok().filter(|_| (1..=MOST).contains(&count));
+    let count = count.ok_or_else(|| {
+        Failure::invalid(format!("bytes is not a number from 1 to {MOST}; ask for fewer at once"))
+    })?;
+    let mut bytes = vec![0; count];
+    random::fill(&mut bytes)?;
+    answer("random_bytes", "base64", &bytes, fields)
+}
+
+/// `POST sys/tools/hash`, with or without algorithm in the path.
+async fn digest_of_input(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { fields, .. } = call;
+    let name = match (fields.text("urlalgorithm"), fields.text("algorithm")) {
+        ("", "") => "sha2-256",
+        ("", name) | (name, _) => name,
+    };
+    let found = DIGESTS.iter().find(|(known, _)| *known == name);
+    let (_, algorithm) = found.ok_or_else(|| {
+        let known = DIGESTS.map(|(name, _)| name).join(", ");
+        Failure::invalid(format!("unsupported algorithm {}: use one of {known}", quoted(name)))
+    })?;
+    let input = STANDARD.decode(fields.text("input")).map_err(|_| {
+        Failure::invalid("unable to decode input as base64; encode the bytes with padding")
+    })?;
+    answer("sum", "hex", digest::digest(algorithm, &input).as_ref(), fields)
+}
+
+/// Answers bytes in the requested format.
+fn answer(name: &str, usual: &str, bytes: &[u8], fields: Fields<'_>) -> Result<Reply, Failure> {
+    let format = Some(fields.text("format")).filter(|format| !format.is_empty()).unwrap_or(usual);
+    let text = match format {
+        "hex" => hexadecimal::text(bytes),
+        "base64" => STANDARD.encode(bytes),
+        other => {
+            return Err(Failure::invalid(format!(
+                "unsupported encoding format {}; must be \"hex\" or \"base64\"",
+                quoted(other)
+            )));
+        }
+    };
+    Ok(Body::Data(Map::from_iter([(name.to_owned(), json!(text))])).into())
+}

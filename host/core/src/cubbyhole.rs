@@ -1,0 +1,137 @@
+//! The cubbyhole: values that belong to a single token and end with the token.
+//!
+//! Prevents another caller, also root, from reading a value: the key of each value begins with the
+//! row key of its token. The number of values of a token is bounded, because every token with the
+//! default policy can write values.
+
+use crate::paging::{ListingText, Listings, Paging};
+use bulkhead_store::{Address, Index, Space, Store, Unit};
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::listing::Listing;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Maximum number of values of a token.
+const MOST: u32 = 1_024;
+
+/// The fields written to a path.
+#[derive(Serialize, Deserialize)]
+struct Fields {
+    data: Map<String, Value>,
+}
+
+stored!(Fields, "cubbyhole", reads_stored_cubbyholes);
+
+fn prefix(token: &str) -> String {
+    format!("cubbyhole/{token}/")
+}
+
+/// Returns the address of a value, by the row key of its token.
+pub(crate) fn address(token: &str, path: &str) -> Address {
+    Address::new(Space::Core, format!("{}{path}", prefix(token)))
+}
+
+/// Reads the fields at `path`.
+///
+/// # Errors
+/// 500 if the record does not parse.
+pub(crate) async fn read(
+    unit: &mut Unit,
+    token: &str,
+    path: &str,
+) -> Result<Option<Map<String, Value>>, Failure> {
+    let Some(record) = unit.get(&address(token, path)).await? else { return Ok(None) };
+    let fields = Fields::from_bytes(&record.body);
+    fields.map(|fields| Some(fields.data)).map_err(|unreadable| unreadable.of("a cubbyhole"))
+}
+
+/// Writes the fields at `path`.
+///
+/// # Errors
+/// 400 if the token has too many values.
+pub(crate) async fn put(
+    unit: &mut Unit,
+    token: &str,
+    path: &str,
+    data: Map<String, Value>,
+) -> Result<(), Failure> {
+    let address = address(token, path);
+    if unit.get(&address).await?.is_none() {
+        let keys = unit.keys(Space::Core, &prefix(token), "", MOST).await?;
+        if u32::try_from(keys.len()).is_ok_and(|count| count >= MOST) {
+            return Err(Failure::invalid(format!(
+                "the token has {MOST} values in its cubbyhole, the most that a token may have; \
+                 delete some before writing {}",
+                quoted(path)
+            )));
+        }
+    }
+    unit.put(address, Fields { data }.to_bytes()?, Index::default());
+    Ok(())
+}
+
+/// Deletes the fields at `path`.
+pub(crate) fn delete(unit: &mut Unit, token: &str, path: &str) {
+    unit.delete(address(token, path));
+}
+
+/// Lists the names directly below `folder`, which is empty or ends in a slash. The name of a folder
+/// ends in a slash.
+///
+/// # Errors
+/// The store's failure.
+pub(crate) async fn list(
+    store: &Arc<Store>,
+    listings: &Arc<Listings>,
+    (token, folder): (&str, &str),
+    paging: Paging,
+) -> Result<Option<Listing>, Failure> {
+    let Paging { after, limit } = paging;
+    let below = format!("{}{folder}", prefix(token));
+    let mut text = ListingText::of_names(listings);
+    let mut scan = store.scan(Space::Core, below.as_str());
+    if !after.is_empty() {
+        scan.skip_to(end_of(&below, &after));
+    }
+    let mut last = String::new();
+    while let Some(page) = scan.page().await? {
+        for rest in page.iter().filter_map(|address| address.key.strip_prefix(&below)) {
+            let name = match rest.find('/') {
+                Some(slash) => rest.get(..=slash).unwrap_or(rest),
+                None => rest,
+            };
+            if name == last {
+                continue;
+            }
+            if text.entries() >= limit {
+                return Ok(text.end());
+            }
+            text.add(name, &Map::new()).await?;
+            name.clone_into(&mut last);
+        }
+    }
+    Ok(text.end())
+}
+
+/// Returns the last key that belongs to the name.
+fn end_of(below: &str, name: &str) -> String {
+    let last = if name.ends_with('/') { "\u{10ffff}" } else { "" };
+    format!("{below}{name}{last}")
+}
+
+/// Deletes all values of an ended token.
+///
+/// # Errors
+/// The store's failure.
+pub(crate) async fn erase(store: &Arc<Store>, token: &str) -> Result<(), Failure> {
+    let mut scan = store.scan(Space::Core, prefix(token));
+    while let Some(page) = scan.page().await? {
+        let mut unit = store.begin();
+        page.into_iter().for_each(|address| unit.delete(address));
+        unit.commit().await?;
+    }
+    Ok(())
+}
