@@ -54,8 +54,8 @@ use std::time::Duration;
 
 /// One endpoint. A body that is a text names a component of the tests, whose bytes are sent.
 /// `{lease}`, `{token}`, `{accessor}`, `{migration}`, `{reload}`, `{mount}` (accessor of
-/// `auth/token`), `{id}`, `{canonical_id}`, `{secret_id_accessor}` and `{wrapping}` in path and body
-/// stand for the latest ones given.
+/// `auth/token`), `{id}`, `{canonical_id}`, `{secret_id_accessor}` and `{wrapping}` in path and
+/// body stand for the latest ones given.
 struct Row {
     golden: &'static str,
     path: &'static str,

@@ -59,8 +59,8 @@ pub(crate) enum AuditChange {
     Made(Arc<Device>),
     /// Name of the removed device.
     Removed(String),
-    /// Lower-case name of a request header, and true if its value is hashed; `None` if the header is
-    /// not recorded any more.
+    /// Lower-case name of a request header, and true if its value is hashed; `None` if the header
+    /// is not recorded any more.
     RequestHeader(String, Option<bool>),
 }
 

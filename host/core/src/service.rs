@@ -182,8 +182,8 @@ impl Service {
         }
     }
 
-    /// Returns the headers that an operator wants in the audit log, by lower-case name. The value is
-    /// true for a header whose value is hashed.
+    /// Returns the headers that an operator wants in the audit log, by lower-case name. The value
+    /// is true for a header whose value is hashed.
     #[must_use]
     pub fn audited_headers(&self) -> Arc<BTreeMap<String, bool>> {
         self.seal.core().map(|core| core.audit.request_headers()).unwrap_or_default()

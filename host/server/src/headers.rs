@@ -23,8 +23,8 @@ pub const LIST_MAX: usize = 32 * 1024;
 /// Maximum number of headers. hyper enforces the same maximum for HTTP/1.1.
 const HEADERS_MAX: usize = 100;
 
-/// Returns the headers of a request that an operator wants in the audit log. `wanted` has lower-case
-/// names, each with true if the value is hashed.
+/// Returns the headers of a request that an operator wants in the audit log. `wanted` has
+/// lower-case names, each with true if the value is hashed.
 pub fn audited(headers: &HeaderMap, wanted: &BTreeMap<String, bool>) -> Vec<AuditedHeader> {
     let sent = wanted.iter().filter_map(|(name, is_hashed)| {
         let mut values = headers.get_all(name.as_str()).iter().peekable();

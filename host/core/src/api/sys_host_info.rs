@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 /// Clock ticks in a second in the files of `/proc`, on every machine that the server runs on.
 const TICKS: f64 = 100.0;
 
+/// The name of a member, the file of the kernel, and the function that reads the file.
+type Part = (&'static str, &'static str, fn(&str) -> Value);
+
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let about = "processors, memory and load of the machine";
@@ -23,7 +26,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 async fn show(call: Call<'_>) -> Result<Reply, Failure> {
     let mut data = Map::new();
     let mut warnings = Vec::new();
-    let parts: [(&str, &str, fn(&str) -> Value); 4] = [
+    let parts: [Part; 4] = [
         ("cpu", "/proc/cpuinfo", processors),
         ("cpu_times", "/proc/stat", processor_times),
         ("memory", "/proc/meminfo", memory),

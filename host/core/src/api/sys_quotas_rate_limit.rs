@@ -200,8 +200,8 @@ async fn write_config(call: Call<'_>) -> Result<Reply, Failure> {
     };
     rate_limit::put_config(unit, &config)?;
     let asks_for_headers = fields.flag("enable_rate_limit_response_headers", false);
-    let warning = "enable_rate_limit_response_headers has no effect: a refusal tells by Retry-After \
-                   when to come again";
+    let warning = "enable_rate_limit_response_headers has no effect: a refusal tells by \
+                   Retry-After when to come again";
     let reply = Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas);
     Ok(reply.with_warnings(asks_for_headers.then(|| warning.to_owned())))
 }

@@ -88,14 +88,18 @@ async fn draw(call: Call<'_>) -> Result<Reply, Failure> {
         let message = format!("source {} is not platform, seal or all", quoted(source));
         return Err(Failure::invalid(message));
     }
-    let count = count.unwrap_or(USUAL);
-    let count = usize::try_from(count).ok().filter(|_| (1..=MOST).contains(&count));
-    let count = count.ok_or_else(|| {
-        Failure::invalid(format!("bytes is not a number from 1 to {MOST}; ask for fewer at once"))
-    })?;
-    let mut bytes = vec![0; count];
+    let asked = number_of_bytes(fields.integer("bytes").unwrap_or(USUAL))?;
+    let mut bytes = vec![0; count.map_or(Ok(asked), number_of_bytes)?];
     random::fill(&mut bytes)?;
     answer("random_bytes", "base64", &bytes, fields)
+}
+
+/// Returns how many bytes are asked for.
+fn number_of_bytes(count: i64) -> Result<usize, Failure> {
+    let fits = usize::try_from(count).ok().filter(|_| (1..=MOST).contains(&count));
+    fits.ok_or_else(|| {
+        Failure::invalid(format!("bytes is not a number from 1 to {MOST}; ask for fewer at once"))
+    })
 }
 
 /// `POST sys/tools/hash`, with or without algorithm in the path.

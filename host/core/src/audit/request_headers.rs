@@ -41,8 +41,8 @@ impl RecordedHeader {
     }
 }
 
-/// Returns all recorded headers, each with true if its value is hashed. A record that cannot be read
-/// counts as hashed, so that no secret becomes readable.
+/// Returns all recorded headers, each with true if its value is hashed. A record that cannot be
+/// read counts as hashed, so that no secret becomes readable.
 pub(super) async fn all(store: &Arc<Store>) -> Result<BTreeMap<String, bool>, Failure> {
     let (mut found, mut scan) = (BTreeMap::new(), store.scan(Space::Core, PREFIX));
     while let Some(page) = scan.page().await? {

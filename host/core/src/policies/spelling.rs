@@ -16,10 +16,11 @@ struct FoldedNames {
 }
 
 /// Base paths below which names ignore case.
-const FOLDED_NAMES: [FoldedNames; 3] = [
+const FOLDED_NAMES: [FoldedNames; 4] = [
     FoldedNames { base: "sys/policies/acl", fold: fold_policy },
     FoldedNames { base: "identity/entity/name", fold: str::to_lowercase },
     FoldedNames { base: "identity/group/name", fold: str::to_lowercase },
+    FoldedNames { base: "sys/config/auditing/request-headers", fold: str::to_lowercase },
 ];
 
 /// Second base paths (most are older paths), each with the base path used for rules. Both base

@@ -65,8 +65,8 @@ impl RateLimits {
         Self { log: Arc::clone(log), active: RwLock::default() }
     }
 
-    /// Loads all quotas and their settings. Unchanged quotas keep their budgets. A quota that cannot
-    /// be read is logged and skipped, so that it blocks no request.
+    /// Loads all quotas and their settings. Unchanged quotas keep their budgets. A quota that
+    /// cannot be read is logged and skipped, so that it blocks no request.
     ///
     /// # Errors
     /// The store's failure to list the quotas.
