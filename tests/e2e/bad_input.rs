@@ -458,7 +458,7 @@ pub(super) fn paths_that_lead_nowhere_are_refused() {
             case("GET", "database/config/a/b", "", 404, ""),
             case("POST", "database/roles/-bad-", "{}", 404, ""),
             case("POST", "database/roles/b%20d", "{}", 404, ""),
-            case("PATCH", "database/roles/reader", "{}", 415, ""),
+            case("PATCH", "database/roles/reader", "{}", 405, "does not answer this method"),
             case("BREW", "database/roles/reader", "", 405, ""),
         ],
     );

@@ -57,6 +57,7 @@ fn a_quota_for_everything_leaves_the_way_out_open_and_lasts_over_a_restart() {
     let mut world = World::new();
     let quota = json!({ "rate": 2, "interval": "1h", "block_interval": "1h" });
     world.root.write("sys/quotas/rate-limit/all", &quota).expect(204);
+    world.bulkhead.kill();
     world.bulkhead.start_again();
     let root = world.bulkhead.root();
     let statuses: Vec<u16> = (0..4).map(|_| root.read("sys/mounts").status).collect();

@@ -70,7 +70,8 @@ fn refused(answer: Answer, word: &str) {
 fn after_a_rekey_the_new_shares_open_the_data_and_the_old_ones_do_not() {
     let (mut server, operators) = three_of_five();
     let nobody = server.client(None);
-    operators.root(&server).write("sys/policies/acl/mine", &json!({"policy": ""})).expect(204);
+    let policy = json!({"policy": "path \"a\" {}"});
+    operators.root(&server).write("sys/policies/acl/mine", &policy).expect(204);
     let nonce = begin(&nobody, 3, 2, false);
     let done = complete(&nobody, UPDATE, &operators.keys[2..], &nonce);
     assert_eq!((&done["nonce"], &done["backup"]), (&json!(nonce), &json!(false)));
