@@ -32,6 +32,9 @@ pub(super) fn list_names(session: &mut Session<'_, '_>, path: &str) -> Result<u8
         ..Call::new(Method::GET, path)
     };
     let answer = session.find(&format!("listing {path}"), &call)?;
+    if let Some(wrapped) = answer.as_ref().filter(|answer| output::is_wrapped(&answer.body)) {
+        return session.show_or(wrapped, "");
+    }
     let keys = |answer: &Answer| answer.body.pointer("/data/keys")?.as_array().cloned();
     let found = answer.and_then(|answer| Some((keys(&answer)?, answer)));
     let Some((keys, answer)) = found.filter(|(keys, _)| !keys.is_empty()) else {

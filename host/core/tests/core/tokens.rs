@@ -320,8 +320,8 @@ async fn a_tree_of_tokens_is_refused_the_moment_its_top_is_revoked() {
     assert_eq!(bed.noted("of-batch").await, "TokenEnded");
     assert_eq!(
         bed.write("auth/token/revoke", json!({"token": top})).await.0,
-        204,
-        "gone is revoked"
+        400,
+        "a token that is gone has no children to leave"
     );
     bed.cleared(&made["auth"]["accessor"]).await;
     let directory = bed.stop().await;
@@ -548,7 +548,7 @@ async fn forged_cut_changed_and_foreign_tokens_are_refused_and_none_is_told_from
         Bed::refused(&named, 403, "bad token");
         Bed::refused(
             &bed.write("auth/token/renew", json!({"token": token})).await,
-            403,
+            400,
             "bad token",
         );
         assert_eq!(bed.write("auth/token/revoke", json!({"token": token})).await.0, 204);

@@ -138,7 +138,7 @@ fn call(path: &str) -> Call {
         operation: "read".to_owned(),
         route,
         captures: vec![("name".to_owned(), name.to_owned())],
-        fields: "{}".to_owned(),
+        fields: serde_json::json!({ "name": name }).to_string(),
         deadline: u64::MAX,
         caller,
         mount,

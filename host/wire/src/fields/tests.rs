@@ -276,7 +276,10 @@ fn secrets_are_all_texts_inside_marked_fields_under_any_name() {
         "cluster_host": "seen", "password": "p1", "pass": "p2",
         "keys": ["k1", { "deep": ["k2", ""] }, 5, null], "unknown": "u",
     }));
-    let route = route();
+    let mut route = route();
+    assert_eq!(secrets(&route.fields, &values), ["p1", "p2"], "any value is a payload");
+    let keys = route.fields.iter_mut().find(|field| field.name == "keys").unwrap();
+    keys.kind = FieldKind::TextList;
     assert_eq!(secrets(&route.fields, &values), ["p1", "p2", "k1", "k2"]);
 }
 
