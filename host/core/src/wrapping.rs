@@ -14,7 +14,7 @@ use crate::random;
 use crate::timestamp::timestamp;
 use crate::tokens::{self, Caller, Ending, Made, NewWrapping, TokenType, Tokens};
 use bulkhead_store::{Address, Index, Space, Store, StoreFault, Unit};
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
@@ -107,14 +107,12 @@ impl Wrapping {
     /// Takes the answer out: the unit ends the token and deletes the answer.
     ///
     /// # Errors
-    /// 500 if a piece of the answer is missing.
+    /// A conflict if a piece of the answer is missing: another request has opened the answer since
+    /// this one read its description.
     pub(crate) async fn open(self, unit: &mut Unit) -> Result<Answer, Failure> {
         let WrappedAnswer { content, bytes, status, content_type, accessor } = self.answer;
         let Some(bytes) = content::take(unit, &content, bytes).await? else {
-            // If another request opened the answer meanwhile, this look is a conflict, and the
-            // request begins anew.
-            unit.get(&address(&self.token.hash)).await?;
-            return Err(Failure::internal("a wrapped answer is incomplete"));
+            return Err(Failure::new(Kind::Conflict, "the wrapped answer is being opened"));
         };
         end(unit, &self.token)?;
         Ok(Answer { status, content_type, bytes, accessor })
