@@ -69,7 +69,8 @@ impl Template {
             assert_eq!(answer.status, 200, "{answer:?}");
         }
         // The service goes on.
-        write(&root, "sys/policies/acl/after", &json!({ "policy": "" }))?;
+        let policy = json!({ "policy": "path \"a\" {}" });
+        assert_eq!(write(&root, "sys/policies/acl/after", &policy)?.status, 204);
         Ok(())
     }
 }
