@@ -52,6 +52,7 @@ mod sys_plugins_reload;
 mod sys_plugins_runtimes;
 mod sys_policies;
 mod sys_policies_password;
+mod sys_quotas;
 mod sys_quotas_lease_count;
 mod sys_quotas_rate_limit;
 mod sys_rekey;

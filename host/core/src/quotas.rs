@@ -7,14 +7,16 @@
 
 mod lease_count;
 mod place;
-pub(crate) mod rate_limit;
+mod rate_limit;
 mod rates;
+mod record;
 mod table;
 mod tally;
 
-pub(crate) use lease_count::{LeaseCountQuota, delete, names, put, read};
+pub(crate) use lease_count::LeaseCountQuota;
 pub(crate) use place::QuotaPlace;
-pub(crate) use rate_limit::{RateLimitConfig, RateLimitQuota};
+pub(crate) use rate_limit::{RateLimitConfig, RateLimitQuota, put_config, read_config};
 pub(crate) use rates::RateRefusal;
+pub(crate) use record::{Quota, delete, names, put, read};
 pub(crate) use table::{Quotas, Usage};
 pub(crate) use tally::Place;

@@ -7,18 +7,15 @@ use super::after_commit::AfterCommit;
 use super::call::{Call, Fields};
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
+use super::sys_quotas::{check_others, delete, list, path_of, place};
 use crate::core::Core;
-use crate::mounts::{Class, Holder};
-use crate::paging::Paging;
+use crate::mounts::Class;
 use crate::quotas::{self, LeaseCountQuota, QuotaPlace};
-use bulkhead_store::Unit;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, json};
 
 const BASE: &str = "sys/quotas/lease-count";
-/// Maximum number of quotas. Each request for a lease looks through all quotas.
-const MOST_QUOTAS: usize = 1_000;
 /// Maximum number of leases that a quota may allow. Leases are counted individually.
 const MOST_LEASES: i64 = 10_000_000;
 
@@ -46,30 +43,24 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ];
     let settings = [name()].into_iter().chain(settings);
     vec![
-        row::list(BASE, "names of all lease-count quotas").fields(page).handled_by(list),
+        row::list(BASE, "names of all lease-count quotas")
+            .fields(page)
+            .handled_by(list::<LeaseCountQuota>),
         row::read(&one, "a lease-count quota, and how many leases it counts")
             .fields([name()])
             .handled_by(read),
         row::write(&one, "write a lease-count quota").fields(settings).handled_by(write),
-        row::delete(&one, "delete a lease-count quota").fields([name()]).handled_by(delete),
+        row::delete(&one, "delete a lease-count quota")
+            .fields([name()])
+            .handled_by(delete::<LeaseCountQuota>),
     ]
-}
-
-/// `LIST sys/quotas/lease-count`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
-    let Paging { after, limit } = Paging::of(call.fields.all())?;
-    let names = quotas::names(call.unit, &after, limit).await?;
-    if names.is_empty() {
-        return Err(Failure::absent());
-    }
-    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
 }
 
 /// `GET sys/quotas/lease-count/:name`.
 async fn read(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let name = fields.text("name");
-    let quota = quotas::read(unit, name).await?.ok_or_else(Failure::absent)?;
+    let quota = quotas::read::<LeaseCountQuota>(unit, name).await?.ok_or_else(Failure::absent)?;
     let counter = quota.count(&core.store).await?;
     let shown = [
         ("type", json!("lease-count")),
@@ -88,16 +79,10 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
 async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let name = fields.text("name");
-    let known = quotas::read(unit, name).await?;
+    let known = quotas::read::<LeaseCountQuota>(unit, name).await?;
     let quota = with_fields(core, fields, known)?;
     check_others(unit, name, &quota).await?;
     quotas::put(unit, name, &quota)?;
-    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas))
-}
-
-/// `DELETE sys/quotas/lease-count/:name`.
-async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
-    quotas::delete(call.unit, call.fields.text("name"));
     Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas))
 }
 
@@ -140,24 +125,6 @@ fn max_leases(number: i64) -> Result<u32, Failure> {
     })
 }
 
-/// Returns the place of a quota's path.
-///
-/// # Errors
-/// 400 for a path that is below no mount.
-pub(super) fn place(core: &Core, path: &str) -> Result<QuotaPlace, Failure> {
-    let path = path.trim_matches('/');
-    if path.is_empty() {
-        return Ok(QuotaPlace::default());
-    }
-    let Some((Holder { uuid: mount, .. }, below)) = core.mounts.holder(path) else {
-        return Err(Failure::invalid(format!(
-            "invalid mount path {}: give the path of a mount, or one below it",
-            quoted(&format!("{path}/"))
-        )));
-    };
-    Ok(QuotaPlace { mount, below: below.to_owned() })
-}
-
 /// Returns the place of a lease-count quota. The tokens of all logins at an auth method are counted
 /// together.
 fn lease_place(core: &Core, path: &str) -> Result<QuotaPlace, Failure> {
@@ -173,34 +140,4 @@ fn lease_place(core: &Core, path: &str) -> Result<QuotaPlace, Failure> {
             mount.record.path
         ))),
     }
-}
-
-/// Refuses a second quota for the same path, and more than [`MOST_QUOTAS`] quotas.
-async fn check_others(unit: &mut Unit, name: &str, quota: &LeaseCountQuota) -> Result<(), Failure> {
-    let others = quotas::names(unit, "", usize::MAX).await?;
-    let others: Vec<String> = others.into_iter().filter(|other| other != name).collect();
-    if others.len() >= MOST_QUOTAS {
-        return Err(Failure::invalid(format!(
-            "there are {MOST_QUOTAS} quotas, which is the most; delete one first"
-        )));
-    }
-    for other in others {
-        let known = quotas::read(unit, &other).await?;
-        if known.is_some_and(|known| known.place == quota.place) {
-            return Err(Failure::invalid(format!(
-                "the path has a quota already, {}; change or delete that one",
-                quoted(&other)
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Returns the current path of a quota; `None` if its mount is being removed.
-pub(super) fn path_of(core: &Core, place: &QuotaPlace) -> Option<String> {
-    if place.mount.is_empty() {
-        return Some(String::new());
-    }
-    let holder = core.mounts.holders().into_iter().find(|holder| holder.uuid == place.mount)?;
-    Some(format!("{}{}", holder.path, place.below))
 }

@@ -5,19 +5,15 @@ use super::after_commit::AfterCommit;
 use super::call::{Call, Fields};
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
-use super::sys_quotas_lease_count::{path_of, place};
+use super::sys_quotas::{check_others, delete, list, path_of, place};
 use crate::core::Core;
-use crate::paging::Paging;
-use crate::quotas::{RateLimitConfig, RateLimitQuota, rate_limit};
-use bulkhead_store::Unit;
+use crate::quotas::{self, RateLimitConfig, RateLimitQuota};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
 
 const BASE: &str = "sys/quotas/rate-limit";
 const CONFIG: &str = "sys/quotas/config";
-/// Maximum number of quotas. Each request looks through all quotas.
-const MOST_QUOTAS: usize = 1_000;
 /// Maximum length of an interval and of a block, in seconds.
 const LONGEST: u64 = 86_400;
 
@@ -53,10 +49,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
         field("rate_limit_exempt_paths", FieldKind::CommaList, "paths without a rate limit"),
     ];
     vec![
-        row::list(BASE, "names of all rate-limit quotas").fields(page).handled_by(list),
+        row::list(BASE, "names of all rate-limit quotas")
+            .fields(page)
+            .handled_by(list::<RateLimitQuota>),
         row::read(&one, "a rate-limit quota").fields([name()]).handled_by(read),
         row::write(&one, "write a rate-limit quota").fields(settings).handled_by(write),
-        row::delete(&one, "delete a rate-limit quota").fields([name()]).handled_by(delete),
+        row::delete(&one, "delete a rate-limit quota")
+            .fields([name()])
+            .handled_by(delete::<RateLimitQuota>),
         row::read(CONFIG, "the settings of rate-limit quotas").handled_by(read_config),
         row::write(CONFIG, "change the settings of rate-limit quotas")
             .fields(config)
@@ -64,21 +64,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// `LIST sys/quotas/rate-limit`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
-    let Paging { after, limit } = Paging::of(call.fields.all())?;
-    let names = rate_limit::names(call.unit, &after, limit).await?;
-    if names.is_empty() {
-        return Err(Failure::absent());
-    }
-    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
-}
-
 /// `GET sys/quotas/rate-limit/:name`.
 async fn read(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let name = fields.text("name");
-    let quota = rate_limit::read(unit, name).await?.ok_or_else(Failure::absent)?;
+    let quota = quotas::read::<RateLimitQuota>(unit, name).await?.ok_or_else(Failure::absent)?;
     Ok(shown([
         ("type", json!("rate-limit")),
         ("name", json!(name)),
@@ -95,16 +85,10 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
 async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let name = fields.text("name");
-    let known = rate_limit::read(unit, name).await?;
+    let known = quotas::read::<RateLimitQuota>(unit, name).await?;
     let quota = with_fields(core, fields, known)?;
     check_others(unit, name, &quota).await?;
-    rate_limit::put(unit, name, &quota)?;
-    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas))
-}
-
-/// `DELETE sys/quotas/rate-limit/:name`.
-async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
-    rate_limit::delete(call.unit, call.fields.text("name"));
+    quotas::put(unit, name, &quota)?;
     Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas))
 }
 
@@ -158,30 +142,9 @@ fn rate(text: &str) -> Result<f64, Failure> {
     })
 }
 
-/// Refuses a second quota for the same path, and more than [`MOST_QUOTAS`] quotas.
-async fn check_others(unit: &mut Unit, name: &str, quota: &RateLimitQuota) -> Result<(), Failure> {
-    let others = rate_limit::names(unit, "", usize::MAX).await?;
-    let others: Vec<String> = others.into_iter().filter(|other| other != name).collect();
-    if others.len() >= MOST_QUOTAS {
-        return Err(Failure::invalid(format!(
-            "there are {MOST_QUOTAS} quotas, which is the most; delete one first"
-        )));
-    }
-    for other in others {
-        let known = rate_limit::read(unit, &other).await?;
-        if known.is_some_and(|known| known.place == quota.place) {
-            return Err(Failure::invalid(format!(
-                "the path has a quota already, {}; change or delete that one",
-                quoted(&other)
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// `GET sys/quotas/config`.
 async fn read_config(call: Call<'_>) -> Result<Reply, Failure> {
-    let config = rate_limit::read_config(call.unit).await?;
+    let config = quotas::read_config(call.unit).await?;
     Ok(shown([
         ("enable_rate_limit_audit_logging", json!(config.audits_refusals)),
         ("enable_rate_limit_response_headers", json!(false)),
@@ -192,13 +155,13 @@ async fn read_config(call: Call<'_>) -> Result<Reply, Failure> {
 /// `POST sys/quotas/config`. Fields that are not sent keep their values.
 async fn write_config(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { unit, fields, .. } = call;
-    let RateLimitConfig { audits_refusals, exempt_paths } = rate_limit::read_config(unit).await?;
+    let RateLimitConfig { audits_refusals, exempt_paths } = quotas::read_config(unit).await?;
     let has_paths = fields.has("rate_limit_exempt_paths");
     let config = RateLimitConfig {
         audits_refusals: fields.flag("enable_rate_limit_audit_logging", audits_refusals),
         exempt_paths: if has_paths { fields.list("rate_limit_exempt_paths") } else { exempt_paths },
     };
-    rate_limit::put_config(unit, &config)?;
+    quotas::put_config(unit, &config)?;
     let asks_for_headers = fields.flag("enable_rate_limit_response_headers", false);
     let warning = "enable_rate_limit_response_headers has no effect: a refusal tells by \
                    Retry-After when to come again";

@@ -4,16 +4,12 @@
 //! other leases, and no quota applies to a path below an auth mount.
 
 use super::place::QuotaPlace;
+use super::record::Quota;
 use crate::leases::LEASE_SPACES;
 use crate::tokens;
-use bulkhead_store::{Address, Index, Space, Store, StoreFault, Unit};
-use bulkhead_wire::failure::Failure;
+use bulkhead_store::{Store, StoreFault};
 use bulkhead_wire::stored;
-use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
-
-/// Key prefix of quotas in [`Space::Core`].
-const PREFIX: &str = "quota/lease-count/";
 
 /// Maximum number of leases at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +22,15 @@ pub(crate) struct LeaseCountQuota {
 }
 
 stored!(LeaseCountQuota, "lease-count-quota", reads_stored_lease_count_quotas);
+
+impl Quota for LeaseCountQuota {
+    const PREFIX: &'static str = "quota/lease-count/";
+    const WORDS: &'static str = "lease-count quota";
+
+    fn place(&self) -> &QuotaPlace {
+        &self.place
+    }
+}
 
 impl LeaseCountQuota {
     /// Counts leases and login tokens, up to `max_leases` for each kind of row.
@@ -45,45 +50,4 @@ impl LeaseCountQuota {
         }
         Ok(counted + u64::from(tokens::count_of_logins(store, mount, self.max_leases).await?))
     }
-}
-
-fn address(name: &str) -> Address {
-    Address::new(Space::Core, format!("{PREFIX}{name}"))
-}
-
-/// Reads the quota with this name.
-///
-/// # Errors
-/// The store's failure; 500 for a row that does not parse.
-pub(crate) async fn read(unit: &mut Unit, name: &str) -> Result<Option<LeaseCountQuota>, Failure> {
-    let Some(record) = unit.get(&address(name)).await? else { return Ok(None) };
-    LeaseCountQuota::from_bytes(&record.body)
-        .map(Some)
-        .map_err(|unreadable| unreadable.of(format_args!("the stored lease-count quota {name}")))
-}
-
-/// Writes a quota into the unit of work.
-///
-/// # Errors
-/// 500 if the quota cannot be serialised.
-pub(crate) fn put(unit: &mut Unit, name: &str, quota: &LeaseCountQuota) -> Result<(), Failure> {
-    unit.put(address(name), quota.to_bytes()?, Index::default());
-    Ok(())
-}
-
-/// Deletes a quota; succeeds also if the quota does not exist.
-pub(crate) fn delete(unit: &mut Unit, name: &str) {
-    unit.delete(address(name));
-}
-
-/// Returns at most `limit` sorted names of quotas after `after`.
-///
-/// # Errors
-/// The store's failure.
-pub(crate) async fn names(
-    unit: &mut Unit,
-    after: &str,
-    limit: usize,
-) -> Result<Vec<String>, StoreFault> {
-    unit.names(Space::Core, PREFIX, after, limit).await
 }

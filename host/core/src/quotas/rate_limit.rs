@@ -1,14 +1,13 @@
 //! Stored form of a rate-limit quota, and of the settings of all such quotas.
 
 use super::place::QuotaPlace;
-use bulkhead_store::{Address, Index, Space, StoreFault, Unit};
+use super::record::Quota;
+use bulkhead_store::{Address, Index, Space, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 
-/// Key prefix of rate-limit quotas in [`Space::Core`].
-const PREFIX: &str = "quota/rate-limit/";
 /// Key of the settings.
 const CONFIG: &str = "quota-config";
 
@@ -28,6 +27,15 @@ pub(crate) struct RateLimitQuota {
 
 stored!(RateLimitQuota, "rate-limit-quota", reads_stored_rate_limit_quotas);
 
+impl Quota for RateLimitQuota {
+    const PREFIX: &'static str = "quota/rate-limit/";
+    const WORDS: &'static str = "rate-limit quota";
+
+    fn place(&self) -> &QuotaPlace {
+        &self.place
+    }
+}
+
 /// The settings of all rate-limit quotas.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RateLimitConfig {
@@ -41,49 +49,8 @@ pub(crate) struct RateLimitConfig {
 
 stored!(RateLimitConfig, "rate-limit-config", reads_stored_rate_limit_configs);
 
-fn address(name: &str) -> Address {
-    Address::new(Space::Core, format!("{PREFIX}{name}"))
-}
-
 fn config_address() -> Address {
     Address::new(Space::Core, CONFIG.to_owned())
-}
-
-/// Reads the quota with this name.
-///
-/// # Errors
-/// The store's failure; 500 for a row that does not parse.
-pub(crate) async fn read(unit: &mut Unit, name: &str) -> Result<Option<RateLimitQuota>, Failure> {
-    let Some(record) = unit.get(&address(name)).await? else { return Ok(None) };
-    RateLimitQuota::from_bytes(&record.body)
-        .map(Some)
-        .map_err(|unreadable| unreadable.of(format_args!("the stored rate-limit quota {name}")))
-}
-
-/// Writes a quota into the unit of work.
-///
-/// # Errors
-/// 500 if the quota cannot be serialised.
-pub(crate) fn put(unit: &mut Unit, name: &str, quota: &RateLimitQuota) -> Result<(), Failure> {
-    unit.put(address(name), quota.to_bytes()?, Index::default());
-    Ok(())
-}
-
-/// Deletes a quota; succeeds also if the quota does not exist.
-pub(crate) fn delete(unit: &mut Unit, name: &str) {
-    unit.delete(address(name));
-}
-
-/// Returns at most `limit` sorted names of quotas after `after`.
-///
-/// # Errors
-/// The store's failure.
-pub(crate) async fn names(
-    unit: &mut Unit,
-    after: &str,
-    limit: usize,
-) -> Result<Vec<String>, StoreFault> {
-    unit.names(Space::Core, PREFIX, after, limit).await
 }
 
 /// Reads the settings; the defaults if none were written.

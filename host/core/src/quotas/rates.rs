@@ -4,7 +4,8 @@
 //! by its address, before its token is looked at, and refuses without calling a component.
 
 use super::place::QuotaPlace;
-use super::rate_limit::{RateLimitConfig, RateLimitQuota, names, read, read_config};
+use super::rate_limit::{RateLimitConfig, RateLimitQuota, read_config};
+use super::record::{names, read};
 use crate::client_buckets::ClientBuckets;
 use crate::log::{Log, cause};
 use bulkhead_store::Store;
@@ -72,7 +73,7 @@ impl RateLimits {
     /// The store's failure to list the quotas.
     pub(super) async fn load(&self, store: &Arc<Store>) -> Result<(), Failure> {
         let mut quotas = Vec::new();
-        for name in names(&mut store.begin(), "", usize::MAX).await? {
+        for name in names::<RateLimitQuota>(&mut store.begin(), "", usize::MAX).await? {
             match read(&mut store.begin(), &name).await {
                 Ok(Some(quota)) => quotas.push(self.with_budgets(name, quota)),
                 Ok(None) => {}

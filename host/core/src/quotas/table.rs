@@ -1,8 +1,9 @@
 //! The quotas of an open store, checked by requests.
 
-use super::lease_count::{LeaseCountQuota, delete, names, read};
-use super::rate_limit;
+use super::lease_count::LeaseCountQuota;
+use super::rate_limit::RateLimitQuota;
 use super::rates::RateLimits;
+use super::record::{delete, names, read};
 use super::tally::{Place, Tally};
 use crate::log::{Log, cause};
 use bulkhead_store::Store;
@@ -51,7 +52,7 @@ impl Quotas {
     pub(crate) async fn load(&self, store: &Arc<Store>) -> Result<(), Failure> {
         let _alone = self.reading.lock().await;
         let mut loaded = Vec::new();
-        for name in names(&mut store.begin(), "", usize::MAX).await? {
+        for name in names::<LeaseCountQuota>(&mut store.begin(), "", usize::MAX).await? {
             match read(&mut store.begin(), &name).await {
                 Ok(Some(quota)) => {
                     let tally = self.tally_of(&quota).unwrap_or_default();
@@ -150,8 +151,8 @@ impl Quotas {
             return Ok(());
         }
         let mut unit = store.begin();
-        names.iter().for_each(|name| delete(&mut unit, name));
-        rates.iter().for_each(|name| rate_limit::delete(&mut unit, name));
+        names.iter().for_each(|name| delete::<LeaseCountQuota>(&mut unit, name));
+        rates.iter().for_each(|name| delete::<RateLimitQuota>(&mut unit, name));
         unit.commit().await?;
         self.load(store).await
     }

@@ -1,0 +1,83 @@
+//! `sys/quotas`: the parts that the endpoints of all kinds of quotas share.
+
+use super::after_commit::AfterCommit;
+use super::call::Call;
+use super::reply::{Body, Reply};
+use crate::core::Core;
+use crate::mounts::Holder;
+use crate::paging::Paging;
+use crate::quotas::{self, Quota, QuotaPlace};
+use bulkhead_store::Unit;
+use bulkhead_wire::failure::{Failure, quoted};
+use serde_json::{Map, json};
+
+/// Maximum number of quotas of a kind. Each request that a quota may hold looks through all quotas.
+const MOST_QUOTAS: usize = 1_000;
+
+/// Answers the names of the quotas of a kind.
+pub(super) async fn list<Q: Quota>(call: Call<'_>) -> Result<Reply, Failure> {
+    let Paging { after, limit } = Paging::of(call.fields.all())?;
+    let names = quotas::names::<Q>(call.unit, &after, limit).await?;
+    if names.is_empty() {
+        return Err(Failure::absent());
+    }
+    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
+}
+
+/// Deletes the quota of a kind that the path names.
+pub(super) async fn delete<Q: Quota>(call: Call<'_>) -> Result<Reply, Failure> {
+    quotas::delete::<Q>(call.unit, call.fields.text("name"));
+    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas))
+}
+
+/// Returns the place of a quota's path.
+///
+/// # Errors
+/// 400 for a path that is below no mount.
+pub(super) fn place(core: &Core, path: &str) -> Result<QuotaPlace, Failure> {
+    let path = path.trim_matches('/');
+    if path.is_empty() {
+        return Ok(QuotaPlace::default());
+    }
+    let Some((Holder { uuid: mount, .. }, below)) = core.mounts.holder(path) else {
+        return Err(Failure::invalid(format!(
+            "invalid mount path {}: give the path of a mount, or one below it",
+            quoted(&format!("{path}/"))
+        )));
+    };
+    Ok(QuotaPlace { mount, below: below.to_owned() })
+}
+
+/// Refuses a second quota for the same path, and more than [`MOST_QUOTAS`] quotas.
+pub(super) async fn check_others<Q: Quota>(
+    unit: &mut Unit,
+    name: &str,
+    quota: &Q,
+) -> Result<(), Failure> {
+    let others = quotas::names::<Q>(unit, "", usize::MAX).await?;
+    let others: Vec<String> = others.into_iter().filter(|other| other != name).collect();
+    if others.len() >= MOST_QUOTAS {
+        return Err(Failure::invalid(format!(
+            "there are {MOST_QUOTAS} quotas, which is the most; delete one first"
+        )));
+    }
+    for other in others {
+        let known = quotas::read::<Q>(unit, &other).await?;
+        if known.is_some_and(|known| known.place() == quota.place()) {
+            return Err(Failure::invalid(format!(
+                "the path has a quota already, {}; change or delete that one",
+                quoted(&other)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the current path of a quota; `None` if its mount is being removed.
+pub(super) fn path_of(core: &Core, place: &QuotaPlace) -> Option<String> {
+    if place.mount.is_empty() {
+        return Some(String::new());
+    }
+    let holder = core.mounts.holders().into_iter().find(|holder| holder.uuid == place.mount)?;
+    Some(format!("{}{}", holder.path, place.below))
+}
