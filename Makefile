@@ -52,7 +52,7 @@ build: compiled ## target/debug/bulkhead with the official components inside
 dist: compiled ## target/dist/bulkhead, the optimised build for production and benchmarks
 	@$(STEP) 'server, dist profile' $(CARGO_BUILD) $(DIST) --bin bulkhead
 	@for folder in $(filter-out /,$(HOME)) $(foreach pair,$(FOLDERS),$(call left,$(pair))); do \
-	    if grep -qF "$$folder/" $(TARGET)/dist/bulkhead; then \
+	    if grep -qaE "(^|[^[:alnum:]_/.-])$$folder/" $(TARGET)/dist/bulkhead; then \
 	        echo "$(TARGET)/dist/bulkhead names the folder $$folder of this machine:" \
 	            "unset RUSTFLAGS, or add the folder to FOLDERS in the Makefile" >&2; exit 1; \
 	    fi; \
