@@ -5,7 +5,7 @@ use crate::rust_text::{code, without_tests};
 use crate::sources::{Source, assert_none, rust_below};
 
 /// Where the cause of a line is made.
-const MADE: &str = "host/core/src/log.rs";
+const MADE: &str = "host/access/src/log.rs";
 
 /// What follows each beginning of a pair of texts, which is no call.
 fn pairs_of(line: &str) -> impl Iterator<Item = &str> {
@@ -34,7 +34,7 @@ fn a_line_gives_as_its_cause_what_may_be_recorded() {
     let looked_at = product.iter().filter(|file| file.path != MADE && !file.is_of_tests());
     assert_none(
         looked_at.flat_map(offences).collect(),
-        "make the pair with `cause` of host/core/src/log.rs: a message may repeat a value",
+        "make the pair with `cause` of host/access/src/log.rs: a message may repeat a value",
     );
 }
 

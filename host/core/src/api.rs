@@ -64,9 +64,9 @@ mod sys_unseal;
 mod sys_wrapping;
 mod table;
 
-use crate::policies::spelling;
 pub(crate) use auth_token::auth;
 pub(crate) use body_check::check_body;
+use bulkhead_access::policies::spelling;
 use bulkhead_wire::request::Request;
 pub(crate) use call::{Call, Fields};
 pub(crate) use cubbyhole::EXISTENCE as CUBBYHOLE_EXISTENCE;

@@ -40,7 +40,7 @@ pub use settings::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
 pub(crate) use stored::StoredDevice;
 pub(crate) use unseals::RefusedUnseals;
 
-use crate::log::Log;
+use bulkhead_access::log::Log;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;

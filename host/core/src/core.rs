@@ -4,25 +4,25 @@
 //! `lifecycle/open.rs`.
 
 use crate::audit::Audit;
-use crate::background::{Background, Claims};
 use crate::catalog::{Catalog, Plugin, PluginLoader, Reloads};
-use crate::identity::Standing;
 use crate::key_holders::KeyHolders;
 use crate::leases::Leases;
-use crate::lifetimes::Lifetimes;
-use crate::lockouts::Lockouts;
-use crate::log::{Log, cause};
 use crate::mounts::{Builtin, Mount, Mounts};
-use crate::oidc::Provider;
 use crate::paging::Listings;
 use crate::parking::Parking;
-use crate::policies::acl::Acl;
-use crate::policies::stored::Policies;
 use crate::process::Process;
-use crate::quotas::Quotas;
-use crate::sealing::Sealing;
 use crate::tables::Documents;
-use crate::tokens::{self, TokenRecord, Tokens};
+use bulkhead_access::background::{Background, Claims};
+use bulkhead_access::identity::Standing;
+use bulkhead_access::lifetimes::Lifetimes;
+use bulkhead_access::lockouts::Lockouts;
+use bulkhead_access::log::{Log, cause};
+use bulkhead_access::oidc::Provider;
+use bulkhead_access::policies::acl::Acl;
+use bulkhead_access::policies::stored::Policies;
+use bulkhead_access::quotas::Quotas;
+use bulkhead_access::sealing::Sealing;
+use bulkhead_access::tokens::{self, TokenRecord, Tokens};
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
 use bulkhead_wire::failure::Failure;

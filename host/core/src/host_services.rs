@@ -4,15 +4,15 @@ mod background;
 mod migration_step;
 mod used_databases;
 
-use crate::background::guards::{self, Guards};
 use crate::catalog::{MountConnection, Plugin};
 use crate::core::Core;
-use crate::identity::{self, Viewer};
 use crate::leases::{self, LeaseContext, Reserved};
 use crate::mounts::Mount;
-use crate::passwords;
-use crate::tokens::Caller;
 use async_trait::async_trait;
+use bulkhead_access::background::guards::{self, GuardRequest, Guards};
+use bulkhead_access::identity::{self, Viewer};
+use bulkhead_access::passwords;
+use bulkhead_access::tokens::Caller;
 use bulkhead_sandbox::{
     ConnectionChoice, DatabasePlugin, Entity, Guard, HostServices, IdentityToken, Level,
     Reservation,
@@ -249,7 +249,8 @@ impl HostServices for CallServices {
     }
 
     fn guard(&self, unit: &mut Unit, asked: Guard) -> Result<(), Failure> {
-        self.guards.set(&self.core.claims, unit, asked)
+        let Guard { timer, lane, deadline } = asked;
+        self.guards.set(&self.core.claims, unit, GuardRequest { timer, lane, deadline })
     }
 
     fn earliest_wake(&self) -> u64 {

@@ -11,8 +11,8 @@ mod rekey;
 pub(crate) use generation::{GenerationStatus, OTP_LENGTH, decode_token};
 pub(crate) use rekey::{NewShares, RekeyStatus, RekeyStep, VerificationStatus, VerificationStep};
 
-use crate::log::{Log, cause};
-use crate::quorum::Quorum;
+use bulkhead_access::log::{Log, cause};
+use bulkhead_access::quorum::Quorum;
 use bulkhead_sandbox::FairSemaphore;
 use bulkhead_store::{DataDirectory, SealConfig, SealKey, Share, Store};
 use bulkhead_wire::client::Client;

@@ -18,7 +18,7 @@ mod unanswered;
 
 pub(crate) use below::Below;
 pub(crate) use due_now::OnFailure;
-pub(crate) use record::{End, LEASE_SPACES, LeaseRecord, put};
+pub(crate) use record::{End, LeaseRecord, put};
 pub(crate) use reservation::{
     LeaseContext, Reserved, confirm, end_issued, ended_meanwhile, is_reserved, reserve, undo,
 };

@@ -4,8 +4,8 @@
 //! Prevents an unchecked call. A mount's component is reached only with a permit, and only the
 //! functions below create permits.
 
-use crate::background::Claim;
-use crate::policies::acl::{Acl, Granted, Question, Verdict};
+use bulkhead_access::background::Claim;
+use bulkhead_access::policies::acl::{Acl, Granted, Question, Verdict};
 use bulkhead_wire::description::{RawAccess, Route};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl Permit {
 mod tests {
 
     use super::*;
-    use crate::policies::parse::Policy;
+    use bulkhead_access::policies::parse::Policy;
     use bulkhead_wire::description::Operation;
     use bulkhead_wire::failure::Kind;
     use serde_json::Map;

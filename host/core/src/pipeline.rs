@@ -21,13 +21,13 @@ pub(crate) use raw::handle_raw;
 
 use crate::api::{self, Found, HostTable, PublicEndpoint, PublicRequest};
 use crate::core::{Core, Rights};
-use crate::identity::Standing;
 use crate::lifecycle::Attempts;
 use crate::permit::Permit;
-use crate::policies::acl::Acl;
-use crate::quotas::RateRefusal;
-use crate::tokens::Caller;
 use audit_trail::{AuditTrail, Subject};
+use bulkhead_access::identity::Standing;
+use bulkhead_access::policies::acl::Acl;
+use bulkhead_access::quotas::RateRefusal;
+use bulkhead_access::tokens::Caller;
 use bulkhead_sandbox::Effect;
 use bulkhead_store::{Turn, Unit};
 use bulkhead_wire::description::Verb;

@@ -1,7 +1,7 @@
 //! Process state that survives sealing and unsealing.
 
 use crate::settings::Settings;
-use crate::strangers::Strangers;
+use bulkhead_access::unauthenticated_limits::Strangers;
 use bulkhead_sandbox::Runtime;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_store::DataDirectory;

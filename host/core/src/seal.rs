@@ -9,11 +9,11 @@
 use crate::audit::RefusedUnseals;
 use crate::core::Core;
 use crate::lifecycle;
-use crate::log::cause;
 use crate::process::Process;
-use crate::quorum::Quorum;
 use crate::settings::Settings;
-use crate::tokens;
+use bulkhead_access::log::cause;
+use bulkhead_access::quorum::Quorum;
+use bulkhead_access::tokens;
 use bulkhead_sandbox::FairSemaphore;
 use bulkhead_store::{DataDirectory, Hashes, SealConfig, SealKey, Share, Store, StoreFault};
 use bulkhead_wire::client::Client;

@@ -2,7 +2,7 @@
 
 use crate::audit::AuditSettings;
 use crate::catalog::{Official, PluginDirectory, SignatureRules};
-use crate::log::Log;
+use bulkhead_access::log::Log;
 use bulkhead_sandbox::{Outbound, Surroundings};
 use std::net::SocketAddr;
 use std::path::PathBuf;

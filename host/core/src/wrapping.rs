@@ -10,9 +10,9 @@
 
 mod content;
 
-use crate::random;
-use crate::timestamp::timestamp;
-use crate::tokens::{self, Caller, Ending, Made, NewWrapping, TokenType, Tokens};
+use bulkhead_access::random;
+use bulkhead_access::timestamp::timestamp;
+use bulkhead_access::tokens::{self, Caller, Ending, Made, NewWrapping, TokenType, Tokens};
 use bulkhead_store::{Address, Index, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::stored;

@@ -5,10 +5,10 @@ use crate::config::{Config, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig, Transport
 use crate::dev_tls;
 use crate::options::{DevOptions, DevScheduler, DevTransport};
 use crate::process::{self, Process, Server};
+use bulkhead_access::log::{Log, cause};
+use bulkhead_access::random;
 use bulkhead_core::Service;
 use bulkhead_core::audit::AuditSettings;
-use bulkhead_core::log::{Log, cause};
-use bulkhead_core::random;
 use bulkhead_wire::secret::Secret;
 use std::fs::DirBuilder;
 use std::io::{self, Write};

@@ -116,7 +116,7 @@ fn server(listen: &str, names: &[String]) -> Result<CertificateParams, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bulkhead_core::random;
+    use bulkhead_access::random;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

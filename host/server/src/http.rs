@@ -14,7 +14,7 @@ use crate::detach_on_drop::{DetachOnDrop, Panicked};
 use crate::headers;
 use crate::proxies::Origin;
 use crate::target::{self, Target};
-use bulkhead_core::random;
+use bulkhead_access::random;
 use bulkhead_core::{BodyAdmission, Service};
 use bulkhead_wire::client::Client;
 use bulkhead_wire::description::Verb;

@@ -6,9 +6,10 @@
 use crate::config::{Config, DEFAULT_ADDRESS};
 use crate::dev::DataDirectory;
 use crate::process::{Process, service_settings};
+use bulkhead_access::random;
 use bulkhead_cli::double_dashes;
+use bulkhead_core::Service;
 use bulkhead_core::tables::{Described, Plugin, Tables};
-use bulkhead_core::{Service, random};
 use bulkhead_wire::description::Route;
 use bulkhead_wire::secret::Secret;
 use lexopt::ValueExt;

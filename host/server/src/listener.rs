@@ -14,7 +14,7 @@ use crate::connection_slots::{self, ConnectionSlots};
 use crate::http::{Answerer, HttpFrontend};
 use crate::proxies::Origin;
 use crate::tls::Tls;
-use bulkhead_core::log::{Log, cause};
+use bulkhead_access::log::{Log, cause};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 //! secret into the log (slicing errors quote the sliced text). Log calls of libraries are compiled
 //! out, because their text may hold the libraries' input (decision T32).
 
-use bulkhead_core::log::Log;
+use bulkhead_access::log::Log;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::panic;

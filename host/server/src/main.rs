@@ -1,8 +1,8 @@
 //! The `bulkhead` program: `server` runs a server, every other command is a client.
 
+use bulkhead_access::log::Log;
 use bulkhead_cli::keyboard::{self, Hide};
 use bulkhead_core::Official;
-use bulkhead_core::log::Log;
 use bulkhead_sandbox::{compile, open_page_map};
 use bulkhead_server::compile_worker;
 use bulkhead_server::dev;

@@ -5,7 +5,7 @@ use crate::connection_slots::{MOST, MOST_THAT_WAIT};
 use crate::hardening::raise_descriptor_limit;
 use crate::listener::{self, Door, Limits};
 use crate::tls::Tls;
-use bulkhead_core::log::{Log, cause};
+use bulkhead_access::log::{Log, cause};
 use bulkhead_core::{Official, Service, Settings};
 use bulkhead_sandbox::Outbound;
 use std::convert::Infallible;

@@ -11,7 +11,7 @@ use crate::config::ListenerConfig;
 use crate::headers;
 use crate::http::{Answerer, Arrival, HttpFrontend, Reply};
 use crate::target;
-use bulkhead_core::random;
+use bulkhead_access::random;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::raw::{RawPlace, RawRequest, RawResponse};

@@ -29,6 +29,10 @@ pub enum Space {
 }
 
 impl Space {
+    /// Spaces of leases and reservations. Scan them in this order, because a reservation becomes a
+    /// lease.
+    pub const LEASES: [Space; 2] = [Space::Reservation, Space::Lease];
+
     const ALL: [Space; 7] = [
         Space::Core,
         Space::Data,

@@ -4,11 +4,11 @@
 //! created for permitted requests alone, and the two other kinds of call give access to less.
 
 use crate::core::Core;
-use crate::policies::ROOT;
-use crate::policies::acl::Acl;
-use crate::policies::capability::Capability;
 use crate::seal::Seal;
-use crate::tokens::Caller;
+use bulkhead_access::policies::ROOT;
+use bulkhead_access::policies::acl::Acl;
+use bulkhead_access::policies::capability::Capability;
+use bulkhead_access::tokens::Caller;
 use bulkhead_store::Unit;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::route::Table;

@@ -5,7 +5,7 @@ use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
 use crate::cubbyhole;
 use crate::paging::Paging;
-use crate::tokens::TokenType;
+use bulkhead_access::tokens::TokenType;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::Failure;
 

@@ -5,7 +5,7 @@ use super::identity_shown::{self as shown, Listing};
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field, required};
 use crate::core::Core;
-use crate::identity::{self, Change, Entity, Merge, entity};
+use bulkhead_access::identity::{self, Change, Entity, Merge, entity};
 use bulkhead_store::Address;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};

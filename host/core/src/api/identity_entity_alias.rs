@@ -6,7 +6,7 @@ use super::identity_shown::{self as shown, Listing};
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
 use crate::core::Core;
-use crate::identity::{self, Alias, AliasChange, entity};
+use bulkhead_access::identity::{self, Alias, AliasChange, entity};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;

@@ -6,7 +6,7 @@ use super::identity_entity::change;
 use super::identity_shown::{self as shown, Listing};
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
-use crate::identity::{self, Group, GroupChange, GroupKind, group, membership};
+use bulkhead_access::identity::{self, Group, GroupChange, GroupKind, group, membership};
 use bulkhead_store::Address;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};

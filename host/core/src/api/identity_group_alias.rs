@@ -6,7 +6,7 @@ use super::identity_entity_alias::{alias_change, written};
 use super::identity_shown::{self as shown, Listing};
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
-use crate::identity::{self, group};
+use bulkhead_access::identity::{self, group};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 

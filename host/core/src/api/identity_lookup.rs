@@ -4,7 +4,7 @@ use super::call::{Call, Fields};
 use super::identity_shown as shown;
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
-use crate::identity::{entity, group};
+use bulkhead_access::identity::{entity, group};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 

@@ -6,7 +6,7 @@
 use super::call::{Call, PublicCall};
 use super::reply::{Body, Reply};
 use super::row::{Endpoint, field, read, write};
-use crate::oidc::{Documents, IssuerConfig};
+use bulkhead_access::oidc::{Documents, IssuerConfig};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::response::{self, Response};

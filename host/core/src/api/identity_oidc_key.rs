@@ -4,7 +4,7 @@ use super::call::{Call, Fields};
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
 use crate::mounts;
-use crate::oidc::{self, Algorithm, DEFAULT, EXISTENCE, KeySettings, NamedKey};
+use bulkhead_access::oidc::{self, Algorithm, DEFAULT, EXISTENCE, KeySettings, NamedKey};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use serde_json::{Map, Value, json};

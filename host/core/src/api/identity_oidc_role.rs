@@ -3,8 +3,8 @@
 use super::call::{Call, Fields};
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
-use crate::oidc::{self, ROLE_EXISTENCE, Role};
-use crate::random;
+use bulkhead_access::oidc::{self, ROLE_EXISTENCE, Role};
+use bulkhead_access::random;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};

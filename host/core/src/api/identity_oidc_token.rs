@@ -4,9 +4,9 @@
 use super::call::Call;
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field, required};
-use crate::identity;
-use crate::oidc::Role;
-use crate::tokens;
+use bulkhead_access::identity;
+use bulkhead_access::oidc::Role;
+use bulkhead_access::tokens;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use serde_json::{Map, json};

@@ -7,7 +7,7 @@ use super::auth_token;
 use super::call::Call;
 use super::reply::{Body, Reply};
 use super::row::{Endpoint, field, required, write};
-use crate::tokens::{self, TokenRecord};
+use bulkhead_access::tokens::{self, TokenRecord};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, json};

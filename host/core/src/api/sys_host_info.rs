@@ -5,7 +5,7 @@
 use super::call::Call;
 use super::reply::{Body, Reply};
 use super::row::{Endpoint, read};
-use crate::timestamp::timestamp;
+use bulkhead_access::timestamp::timestamp;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

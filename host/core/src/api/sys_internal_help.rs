@@ -7,7 +7,7 @@
 use super::call::PublicCall;
 use super::row::{Endpoint, field, read};
 use super::sys_internal_specs_openapi::{Served, document};
-use crate::policies::acl::Acl;
+use bulkhead_access::policies::acl::Acl;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;

@@ -11,7 +11,7 @@ use super::row::{self, Endpoint, field};
 use super::sys_mounts::info;
 use super::sys_mounts::serving::{Serving, serving};
 use crate::mounts::{Class, Visibility};
-use crate::policies::acl::Acl;
+use bulkhead_access::policies::acl::Acl;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::response::Response;

@@ -13,7 +13,7 @@ use super::row::{Endpoint, field, required, write};
 use crate::core::Core;
 use crate::leases::{End, LeaseRecord, OnFailure};
 use crate::lifecycle;
-use crate::timestamp::timestamp;
+use bulkhead_access::timestamp::timestamp;
 use bulkhead_store::Space;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;

@@ -11,7 +11,7 @@ use super::call::Call;
 use super::reply::{Body, Reply};
 use super::row::{Endpoint, field, read};
 use crate::core::Core;
-use crate::timestamp::timestamp;
+use bulkhead_access::timestamp::timestamp;
 use bulkhead_sandbox::{Reading, Readings};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};

@@ -12,7 +12,7 @@ use crate::catalog::{PluginType, Reload};
 use crate::core::Core;
 use crate::lifecycle::{self, Reloading};
 use crate::mounts::Mount;
-use crate::timestamp::timestamp;
+use bulkhead_access::timestamp::timestamp;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::name::MountPath;

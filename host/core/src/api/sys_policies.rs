@@ -8,9 +8,9 @@ use super::after_commit::AfterCommit;
 use super::call::Call;
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field, required};
-use crate::policies::{self, ROOT, stored};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bulkhead_access::policies::{self, ROOT, stored};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};
@@ -110,7 +110,7 @@ pub(super) fn decode(sent: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policies::parse::Policy;
+    use bulkhead_access::policies::parse::Policy;
 
     const TEXT: &str = "# ünï\npath \"database/creds/*\" { capabilities = [\"read\"] }\n";
 

@@ -8,7 +8,7 @@ use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field, required};
 use super::sys_policies::decode;
 use crate::paging::Paging;
-use crate::passwords;
+use bulkhead_access::passwords;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};

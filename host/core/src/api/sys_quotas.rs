@@ -6,7 +6,7 @@ use super::reply::{Body, Reply};
 use crate::core::Core;
 use crate::mounts::Holder;
 use crate::paging::Paging;
-use crate::quotas::{self, Quota, QuotaPlace};
+use bulkhead_access::quotas::{self, Quota, QuotaPlace};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, json};

@@ -10,7 +10,7 @@ use super::row::{self, Endpoint, field};
 use super::sys_quotas::{check_others, delete, list, path_of, place};
 use crate::core::Core;
 use crate::mounts::Class;
-use crate::quotas::{self, LeaseCountQuota, QuotaPlace};
+use bulkhead_access::quotas::{self, LeaseCountQuota, QuotaPlace};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, json};

@@ -7,7 +7,7 @@ use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
 use super::sys_quotas::{check_others, delete, list, path_of, place};
 use crate::core::Core;
-use crate::quotas::{self, RateLimitConfig, RateLimitQuota};
+use bulkhead_access::quotas::{self, RateLimitConfig, RateLimitQuota};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};

@@ -3,10 +3,10 @@
 use super::call::{Call, Fields};
 use super::reply::{Body, Reply};
 use super::row::{Endpoint, field, write};
-use crate::random;
 use aws_lc_rs::digest::{self, Algorithm};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bulkhead_access::random;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::hexadecimal;

@@ -72,7 +72,7 @@ pub(crate) fn unsupported(path: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::super::table;
-    use crate::policies::spelling;
+    use bulkhead_access::policies::spelling;
     use bulkhead_wire::description::Route;
     use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use super::hashing::Hashing;
 use super::json::Object;
 use super::settings::DeviceSettings;
 use super::stored::StoredDevice;
-use crate::log::{Log, cause};
+use bulkhead_access::log::{Log, cause};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,7 @@
 
 use crate::mounts::{MountRecord, Running};
 use crate::paging;
-use crate::tokens::Caller;
+use bulkhead_access::tokens::Caller;
 use bulkhead_wire::description::{Field, Operation, Route};
 use bulkhead_wire::request::Request;
 use bulkhead_wire::route::Table;

@@ -5,7 +5,7 @@
 
 use super::json::Object;
 use super::{Audit, subject};
-use crate::random;
+use bulkhead_access::random;
 use std::net::IpAddr;
 
 /// Maximum number of attempts kept in full. Further attempts are only counted.

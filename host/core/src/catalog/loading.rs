@@ -8,7 +8,7 @@ use super::bytes::{self, StoredCode};
 use super::entry::{self, Entry};
 use super::plugin::{Plugin, PluginLoader};
 use super::table::Catalog;
-use crate::log::cause;
+use bulkhead_access::log::cause;
 use bulkhead_sandbox::compiled::AuthenticCode;
 use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::{Failure, Kind};

@@ -4,7 +4,7 @@ use super::entry::PluginType;
 use super::origin::Origin;
 use super::pin::Pin;
 use super::signatures::SignatureRules;
-use crate::log::Log;
+use bulkhead_access::log::Log;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_sandbox::compiled::AuthenticCode;
 use bulkhead_sandbox::component::Identity;

@@ -9,7 +9,7 @@ use super::entry::{Entry, PREFIX, PluginType};
 use super::loading::unloadable;
 use super::plugin::{EnginePlugin, Plugin, PluginLoader};
 use super::table::Catalog;
-use crate::log::cause;
+use bulkhead_access::log::cause;
 use bulkhead_sandbox::structure::World;
 use bulkhead_sandbox::{DatabasePlugin, Engine, Sandbox};
 use bulkhead_store::{Address, Space, StoreFault};

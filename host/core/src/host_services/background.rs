@@ -2,9 +2,9 @@
 
 use super::CallServices;
 use super::migration_step::MigrationStep;
-use crate::background::guards::Guards;
 use crate::core::Core;
 use crate::mounts::{Mount, Opened, Pass};
+use bulkhead_access::background::guards::Guards;
 use bulkhead_sandbox::{
     Admission, CallTree, Ended, HostServices, Priority, Scope, SlotRequest, contract,
 };

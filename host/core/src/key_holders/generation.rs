@@ -2,11 +2,11 @@
 //! password (OTP) of the caller that began.
 
 use super::{GivenShare, KeyHolders, check_nonce, check_optional_nonce};
-use crate::quorum::Quorum;
-use crate::random;
-use crate::tokens::{self, keys};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bulkhead_access::quorum::Quorum;
+use bulkhead_access::random;
+use bulkhead_access::tokens::{self, keys};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 use std::net::IpAddr;

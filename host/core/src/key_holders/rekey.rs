@@ -4,9 +4,9 @@
 //! shares stay valid until a quorum of the new ones was given back.
 
 use super::{GivenShare, KeyHolders, Procedures, check_nonce, check_optional_nonce};
-use crate::log::cause;
-use crate::quorum::Quorum;
-use crate::random;
+use bulkhead_access::log::cause;
+use bulkhead_access::quorum::Quorum;
+use bulkhead_access::random;
 use bulkhead_store::{Rekeyed, SealConfig, SealKey, Share};
 use bulkhead_wire::failure::Failure;
 use std::net::IpAddr;

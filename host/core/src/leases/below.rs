@@ -6,10 +6,10 @@
 //! reservation. Later calls are refused by policies, or because the mount no longer serves.
 
 use super::due_now::OnFailure;
-use super::record::{LEASE_SPACES, LeaseRecord};
+use super::record::LeaseRecord;
 use super::table::Leases;
-use crate::background::backoff;
-use crate::sealing::sealed;
+use bulkhead_access::background::backoff;
+use bulkhead_access::sealing::sealed;
 use bulkhead_store::{Address, Scan, Space, Store, StoreFault};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Leases {
         self.queue_below(which, on_failure).await?;
         let mut left = Left::default();
         for below in which {
-            for space in LEASE_SPACES {
+            for space in Space::LEASES {
                 let mut scan = below.scan(&self.store, space);
                 while let Some(page) = scan.page().await? {
                     for address in page {
@@ -82,7 +82,7 @@ impl Leases {
     /// # Errors
     /// The store's failure.
     pub(crate) async fn has_any_below(&self, below: &Below<'_>) -> Result<bool, Failure> {
-        for space in LEASE_SPACES {
+        for space in Space::LEASES {
             if below.scan(&self.store, space).page().await?.is_some_and(|page| !page.is_empty()) {
                 return Ok(true);
             }
@@ -100,7 +100,7 @@ impl Leases {
         which: &[Below<'_>],
         on_failure: OnFailure,
     ) -> Result<(), Failure> {
-        for space in LEASE_SPACES {
+        for space in Space::LEASES {
             for below in which {
                 let mut scan = below.scan(&self.store, space);
                 while let Some(page) = scan.page().await? {

@@ -6,7 +6,7 @@
 
 use super::record::{End, LeaseRecord, Opened, put, read_tolerantly};
 use super::table::Leases;
-use crate::log::cause;
+use bulkhead_access::log::cause;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::{Failure, Kind};
 

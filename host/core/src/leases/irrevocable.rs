@@ -3,9 +3,10 @@
 //!
 //! The owner column marks these rows, so counting does not scan other leases.
 
-use super::record::{IRREVOCABLE, LEASE_SPACES, Opened, read_tolerantly};
+use super::record::{IRREVOCABLE, Opened, read_tolerantly};
 use super::table::Leases;
-use crate::log::cause;
+use bulkhead_access::log::cause;
+use bulkhead_store::Space;
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ impl Leases {
     /// The store's failure.
     pub(crate) async fn count_irrevocable(&self) -> Result<BTreeMap<String, u64>, Failure> {
         let mut by_uuid: BTreeMap<String, u64> = BTreeMap::new();
-        for space in LEASE_SPACES {
+        for space in Space::LEASES {
             let mut scan = self.store.scan_owned(space, IRREVOCABLE).by(1_000);
             while let Some(page) = scan.page().await? {
                 for address in page {
@@ -38,7 +39,7 @@ impl Leases {
     /// The store's failure.
     pub(crate) async fn list_irrevocable(&self, most: usize) -> Result<Vec<Irrevocable>, Failure> {
         let mut found = Vec::new();
-        for space in LEASE_SPACES {
+        for space in Space::LEASES {
             let mut scan = self.store.scan_owned(space, IRREVOCABLE);
             while found.len() < most
                 && let Some(page) = scan.page().await?

@@ -8,9 +8,9 @@
 use super::reach::{Reach, is_below};
 use super::record::{Opened, read_tolerantly};
 use super::table::Leases;
-use crate::log::cause;
 use crate::mounts::Holder;
 use crate::paging::SortedNames;
+use bulkhead_access::log::cause;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 

@@ -1,8 +1,9 @@
 //! Leases whose end needs a given plugin of the catalog.
 
-use super::record::{LEASE_SPACES, Opened, read_tolerantly};
+use super::record::{Opened, read_tolerantly};
 use super::table::Leases;
-use crate::log::cause;
+use bulkhead_access::log::cause;
+use bulkhead_store::Space;
 use bulkhead_wire::failure::Failure;
 
 /// Maximum number of leases that are counted.
@@ -17,7 +18,7 @@ impl Leases {
     /// The store's failure.
     pub(crate) async fn count_needing(&self, plugin: &str) -> Result<usize, Failure> {
         let mut count = 0;
-        for space in LEASE_SPACES {
+        for space in Space::LEASES {
             let mut scan = self.store.scan(space, "");
             while count < COUNTED
                 && let Some(page) = scan.page().await?

@@ -1,8 +1,8 @@
 //! The stored record of a lease or reservation, and its changes after a failed attempt to end it.
 
-use crate::background::backoff;
+use bulkhead_access::background::backoff;
 use bulkhead_sandbox::contract;
-use bulkhead_store::{Address, Index, Record, Space, StoreFault, Unit};
+use bulkhead_store::{Address, Index, Record, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -17,9 +17,6 @@ const ERROR_CHARACTERS: usize = 240;
 const DAY: u64 = 86_400_000;
 /// Owner in the rows of irrevocable leases, for finding them. No token has such a key.
 pub(super) const IRREVOCABLE: &str = "irrevocable";
-/// Spaces of leases and reservations. Scan them in this order, because a reservation becomes a
-/// lease.
-pub(crate) const LEASE_SPACES: [Space; 2] = [Space::Reservation, Space::Lease];
 
 /// Reason for the end of a lease, in the words of the plugin contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,11 @@
 //! Leases that a call writes: reserved before the credential exists, confirmed with the answer.
 
-use super::record::{End, LEASE_SPACES, LeaseRecord, put, read};
+use super::record::{End, LeaseRecord, put, read};
 use super::table::address;
-use crate::background::{Claim, Claims, GRACE};
 use crate::mounts::Mount;
-use crate::random;
-use crate::tokens::Caller;
+use bulkhead_access::background::{Claim, Claims, GRACE};
+use bulkhead_access::random;
+use bulkhead_access::tokens::Caller;
 use bulkhead_sandbox::contract;
 use bulkhead_store::{Address, Space, Store, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -129,7 +129,7 @@ pub(crate) async fn is_reserved(unit: &mut Unit, address: &Address) -> Result<bo
 /// Removes the lease or reservation with the handle `handle`, issued by another call of `mount`.
 /// Reads nothing: a concurrent renewal or revocation finds the lease missing at its commit.
 pub(crate) fn end_issued(unit: &mut Unit, mount: &str, handle: &str) {
-    for space in LEASE_SPACES {
+    for space in Space::LEASES {
         unit.delete(Address::new(space, format!("{mount}/{handle}")));
     }
 }

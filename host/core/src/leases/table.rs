@@ -1,10 +1,10 @@
 //! The leases of an open store, and the addresses of their rows.
 
-use super::record::{LEASE_SPACES, LeaseRecord, read};
-use crate::background::{Background, Claims};
-use crate::log::{Cause, Log, cause};
+use super::record::{LeaseRecord, read};
 use crate::mounts::Mounts;
-use crate::sealing::Sealing;
+use bulkhead_access::background::{Background, Claims};
+use bulkhead_access::log::{Cause, Log, cause};
+use bulkhead_access::sealing::Sealing;
 use bulkhead_store::{Address, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Leases {
         id: &str,
     ) -> Result<Option<(Address, LeaseRecord)>, Failure> {
         let Some(Address { key, .. }) = self.locate(id) else { return Ok(None) };
-        for space in LEASE_SPACES {
+        for space in Space::LEASES {
             let address = Address::new(space, key.as_str());
             if let Some(lease) = read(unit, &address).await? {
                 return Ok(Some((address, lease)));

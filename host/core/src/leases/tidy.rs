@@ -6,12 +6,12 @@
 //! end the lease. An unreadable lease is only logged: the operator needs `revoke-force` or a
 //! backup.
 
-use super::record::{End, LEASE_SPACES, LeaseRecord, Opened, put, read_tolerantly};
+use super::record::{End, LeaseRecord, Opened, put, read_tolerantly};
 use super::table::Leases;
-use crate::background::Claim;
-use crate::log::cause;
 use crate::mounts;
-use crate::tokens;
+use bulkhead_access::background::Claim;
+use bulkhead_access::log::cause;
+use bulkhead_access::tokens;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ impl Leases {
 
     async fn tidy_all(&self, done: &mut Done) -> Result<(), Failure> {
         let stored = self.stored_mounts().await?;
-        for space in LEASE_SPACES {
+        for space in Space::LEASES {
             let mut scan = self.store.scan(space, "");
             while let Some(page) = scan.page().await? {
                 // Entered per page, so that a seal waits for a single page at most.

@@ -8,9 +8,9 @@
 use super::ending::{end_all, end_unavailable, in_background};
 use super::erase::erase;
 use crate::core::Core;
-use crate::log::cause;
 use crate::mounts::{MountRecord, Phase, put_phase};
-use crate::sealing::sealed;
+use bulkhead_access::log::cause;
+use bulkhead_access::sealing::sealed;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::end_lease::end_lease;
 use super::end_token::end_token;
 use super::wake_timer::wake_timer;
-use crate::background::{Claim, DueWork};
 use crate::core::Core;
+use bulkhead_access::background::{Claim, DueWork};
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;

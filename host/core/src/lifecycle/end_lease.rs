@@ -7,12 +7,12 @@
 
 use super::attempts::{Attempts, lost_a_race};
 use super::lane_answers;
-use crate::background::{Claim, backoff};
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::leases::{End, LeaseRecord, put};
 use crate::mounts::Opened;
 use crate::permit::Permit;
+use bulkhead_access::background::{Claim, backoff};
 use bulkhead_sandbox::Priority;
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::Failure;

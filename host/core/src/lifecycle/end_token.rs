@@ -2,8 +2,8 @@
 
 use crate::core::Core;
 use crate::cubbyhole;
-use crate::tokens::Ending;
 use crate::wrapping;
+use bulkhead_access::tokens::Ending;
 use bulkhead_wire::failure::Failure;
 
 /// Ends a due token and clears the token away. Its descendants are cleared away before, deepest

@@ -3,8 +3,8 @@
 
 use crate::core::Core;
 use crate::leases::{Below, OnFailure};
-use crate::log::cause;
 use crate::mounts::{Mount, MountRecord};
+use bulkhead_access::log::cause;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use std::time::Duration;

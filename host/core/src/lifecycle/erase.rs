@@ -5,13 +5,13 @@
 
 use super::ending::{in_background, pause};
 use super::leave_groups::let_members_leave;
-use crate::background::Claim;
 use crate::catalog;
 use crate::core::Core;
-use crate::identity;
-use crate::log::cause;
 use crate::mounts::{Closed, MountRecord};
-use crate::tokens;
+use bulkhead_access::background::Claim;
+use bulkhead_access::identity;
+use bulkhead_access::log::cause;
+use bulkhead_access::tokens;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 //! answer. The log tells the operator when the pause begins, at each longer pause, and when the
 //! target answers again.
 
-use crate::background::{is_answer, is_silence};
 use crate::core::Core;
-use crate::log::cause;
+use bulkhead_access::background::{is_answer, is_silence};
+use bulkhead_access::log::cause;
 use bulkhead_wire::failure::Failure;
 
 /// Notes the result of work in `lane`, which is the mount's uuid, a slash, and the name of the

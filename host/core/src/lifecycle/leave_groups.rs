@@ -5,8 +5,8 @@
 
 use super::ending::in_background;
 use crate::core::Core;
-use crate::identity::membership;
-use crate::log::cause;
+use bulkhead_access::identity::membership;
+use bulkhead_access::log::cause;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 

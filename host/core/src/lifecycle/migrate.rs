@@ -3,8 +3,8 @@
 use super::put_version::{PutVersion, store_version};
 use super::swap::check_schema;
 use crate::core::Core;
-use crate::log::cause;
 use crate::mounts::{Mount, MountRecord, Phase, Swap};
+use bulkhead_access::log::cause;
 use bulkhead_sandbox::Maker;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 use crate::catalog::PluginType;
 use crate::core::Core;
-use crate::log::cause;
 use crate::mounts::{Marks, NewMount, Settings, api_version};
-use crate::tokens;
+use bulkhead_access::log::cause;
+use bulkhead_access::tokens;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::secret::Secret;

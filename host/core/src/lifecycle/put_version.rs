@@ -6,11 +6,11 @@
 //! Prevents a step that runs twice or never: its writes and the cursor behind it are one commit.
 
 use super::attempts::Attempts;
-use crate::background::Claim;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::mounts::{Mount, MountRecord, Phase, Swap, UnfinishedMigration, VersionBefore};
 use crate::permit::Permit;
+use bulkhead_access::background::Claim;
 use bulkhead_sandbox::Priority;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;

@@ -8,7 +8,7 @@ use super::swap;
 use crate::catalog::{self, Reload};
 use crate::core::Core;
 use crate::mounts::{Class, Mount, Phase, Swap};
-use crate::random;
+use bulkhead_access::random;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 

@@ -8,9 +8,9 @@
 use super::attempts::lost_a_race;
 use super::ending::{end_all, end_unavailable, in_background, pause};
 use crate::core::Core;
-use crate::log::cause;
 use crate::mounts::{Class, MountRecord, Mounts, Phase, target};
-use crate::random;
+use bulkhead_access::log::cause;
+use bulkhead_access::random;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;

@@ -1,13 +1,13 @@
 //! Renewing a lease: the plugin extends the credential, the host caps and stores the new end.
 
 use super::attempts::Attempts;
-use crate::background::Claim;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::leases::{LeaseRecord, put};
 use crate::mounts::Opened;
 use crate::permit::Permit;
-use crate::tokens;
+use bulkhead_access::background::Claim;
+use bulkhead_access::tokens;
 use bulkhead_sandbox::{Priority, contract};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;

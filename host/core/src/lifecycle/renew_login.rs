@@ -10,7 +10,7 @@ use crate::host_services::BackgroundServices;
 use crate::logins::{self, ProvenLogin};
 use crate::mounts::{Mount, Opened};
 use crate::permit::Permit;
-use crate::tokens::{self, Caller, KeptLogin, TokenRecord, TokenType};
+use bulkhead_access::tokens::{self, Caller, KeptLogin, TokenRecord, TokenType};
 use bulkhead_sandbox::{Done, Priority, contract};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, Kind};

@@ -10,8 +10,8 @@ use super::resume::resume_mount;
 use super::swap;
 use crate::catalog::PluginType;
 use crate::core::Core;
-use crate::log::cause;
 use crate::mounts::{Class, MountRecord, Mounts, Phase, Swap, UnavailableMount};
+use bulkhead_access::log::cause;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 

@@ -10,13 +10,13 @@
 //! request of the old version that writes into migrated data.
 
 use super::put_version::{PutVersion, needs_migration, read_stored, store_version};
-use crate::background::Claim;
 use crate::catalog::EnginePlugin;
 use crate::core::Core;
-use crate::log::cause;
 use crate::mounts::{
     Mount, MountRecord, Mounts, Phase, Rollback, RollbackMode, Swap, VersionBefore,
 };
+use bulkhead_access::background::Claim;
+use bulkhead_access::log::cause;
 use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;

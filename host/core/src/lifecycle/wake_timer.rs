@@ -2,12 +2,12 @@
 
 use super::attempts::{Attempts, lost_a_race};
 use super::lane_answers;
-use crate::background::guards::{self, Guards};
-use crate::background::{Claim, backoff};
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
-use crate::log::cause;
 use crate::permit::Permit;
+use bulkhead_access::background::guards::{self, Guards};
+use bulkhead_access::background::{Claim, backoff};
+use bulkhead_access::log::cause;
 use bulkhead_sandbox::Priority;
 use bulkhead_store::{Record, Unit};
 use bulkhead_wire::failure::Failure;

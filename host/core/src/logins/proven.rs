@@ -4,10 +4,10 @@
 //! component has to refuse such a caller before it answers. Only wrong policies are the fault of
 //! the operator who wrote the role (400).
 
-use crate::identity::{Proof, Proven};
 use crate::mounts::Mount;
-use crate::policies::{self, DEFAULT, RESPONSE_WRAPPING, ROOT};
-use crate::tokens::{KeptLogin, RenewedLogin, Times, TokenType};
+use bulkhead_access::identity::{Proof, Proven};
+use bulkhead_access::policies::{self, DEFAULT, RESPONSE_WRAPPING, ROOT};
+use bulkhead_access::tokens::{KeptLogin, RenewedLogin, Times, TokenType};
 use bulkhead_sandbox::contract::Login;
 use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::{Failure, quoted};

@@ -2,9 +2,9 @@
 
 use super::proven::ProvenLogin;
 use crate::core::Core;
-use crate::identity::{self, Proof, Standing};
 use crate::mounts::{self, Mount};
-use crate::tokens::{Made, NewLogin, TokenType};
+use bulkhead_access::identity::{self, Proof, Standing};
+use bulkhead_access::tokens::{Made, NewLogin, TokenType};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::net::IpAddr;

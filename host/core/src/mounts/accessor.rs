@@ -3,7 +3,7 @@
 use super::builtin::Builtin;
 use super::record::{MountRecord, Phase};
 use super::table::Mounts;
-use crate::identity::AliasMount;
+use bulkhead_access::identity::AliasMount;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
 

@@ -7,7 +7,7 @@ use super::class::Class;
 use super::mount::Running;
 use super::record::{Marks, MountRecord, Phase};
 use super::settings::Settings;
-use crate::random;
+use bulkhead_access::random;
 use bulkhead_store::{Address, Index, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;

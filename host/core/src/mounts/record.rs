@@ -5,7 +5,7 @@ use super::migration::UnfinishedMigration;
 use super::settings::Settings;
 use super::version::{Rollback, VersionBefore};
 use crate::catalog::PluginType;
-use crate::identity::AliasMount;
+use bulkhead_access::identity::AliasMount;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;

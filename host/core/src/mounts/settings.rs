@@ -1,8 +1,8 @@
 //! Tunable settings of a mount, and the lifetimes of its leases.
 
 use super::version::{Probation, Selection};
-use crate::lifetimes::Lifetimes;
-use crate::lockouts::LockoutPolicy;
+use bulkhead_access::lifetimes::Lifetimes;
+use bulkhead_access::lockouts::LockoutPolicy;
 use bulkhead_sandbox::Grant;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};

@@ -7,9 +7,9 @@ use super::permitted_request::PermittedRequest;
 use crate::core::Core;
 use crate::host_services::{CallServices, LeasePath};
 use crate::leases::{self, Reserved};
-use crate::log::cause;
 use crate::mounts::{Mount, MountRecord};
-use crate::quotas::Place;
+use bulkhead_access::log::cause;
+use bulkhead_access::quotas::Place;
 use bulkhead_sandbox::contract::{self, Answer, Outcome};
 use bulkhead_sandbox::{
     CallTree, Done, Effect, HostServices, Limits, Priority, Scope, SlotRequest,

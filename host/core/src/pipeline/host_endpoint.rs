@@ -2,7 +2,7 @@
 
 use super::permitted_request::PermittedRequest;
 use crate::api::{self, Answers, Call, Endpoint, Fields};
-use crate::tokens;
+use bulkhead_access::tokens;
 use bulkhead_sandbox::Effect;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;

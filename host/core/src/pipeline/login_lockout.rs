@@ -7,8 +7,8 @@
 
 use super::permitted_request::PermittedRequest;
 use crate::host_services::CallServices;
-use crate::lockouts::{Counted, LockoutPolicy, LoginName};
 use crate::mounts::Mount;
+use bulkhead_access::lockouts::{Counted, LockoutPolicy, LoginName};
 use bulkhead_sandbox::contract::{self, Answer, Outcome};
 use bulkhead_sandbox::{CallTree, Engine, HostServices, Scope};
 use bulkhead_wire::client::Client;

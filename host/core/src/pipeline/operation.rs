@@ -3,7 +3,7 @@
 use super::destination::{Destination, Place};
 use crate::api::CUBBYHOLE_EXISTENCE;
 use crate::cubbyhole;
-use crate::tokens::Caller;
+use bulkhead_access::tokens::Caller;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::description::{Operation, Route, Verb};
 use bulkhead_wire::failure::Failure;

@@ -2,10 +2,10 @@
 
 use super::destination::Destination;
 use crate::core::Core;
-use crate::identity::Standing;
 use crate::mounts::Mount;
 use crate::permit::Permit;
-use crate::tokens::Caller;
+use bulkhead_access::identity::Standing;
+use bulkhead_access::tokens::Caller;
 use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::fields::Folded;

@@ -7,7 +7,7 @@ use super::destination::Destination;
 use super::operation::operation;
 use crate::api;
 use crate::permit::Permit;
-use crate::policies::acl::{Acl, Question};
+use bulkhead_access::policies::acl::{Acl, Question};
 use bulkhead_wire::description::{Operation, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::fields::Folded;

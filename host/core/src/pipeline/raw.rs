@@ -22,7 +22,7 @@ use crate::lifecycle::Attempts;
 use crate::mounts::{Mount, Phase};
 use crate::parking::Group;
 use crate::permit::Permit;
-use crate::sealing::{InFlight, sealed};
+use bulkhead_access::sealing::{InFlight, sealed};
 use bulkhead_sandbox::contract::{Park, RawHeader, RawReply, RawRequest as ContractRequest};
 use bulkhead_sandbox::{CallTree, Effect, HostServices, Limits, Priority, Scope, SlotRequest};
 use bulkhead_store::Turn;

@@ -6,8 +6,8 @@
 
 use super::audit_trail::AuditTrail;
 use crate::core::Core;
-use crate::tokens::NewWrapping;
 use crate::wrapping::{self, Answer};
+use bulkhead_access::tokens::NewWrapping;
 use bulkhead_wire::envelope::Envelope;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::Request;

@@ -1,7 +1,7 @@
 //! The stage of these tests: a service on a directory of its own, with the probe mounted.
 
 use bulkhead_core::audit::AuditSettings;
-use bulkhead_core::log::Log;
+use bulkhead_access::log::Log;
 use bulkhead_core::{Official, Service, Settings, SignatureRules};
 use bulkhead_sandbox::{Outbound, Surroundings};
 use bulkhead_wire::description::Verb;

@@ -113,7 +113,7 @@ fn number(name: &str, file: &str, key: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bulkhead_core::random;
+    use bulkhead_access::random;
 
     /// A folder of this test's own, removed with it.
     struct Folder(PathBuf);

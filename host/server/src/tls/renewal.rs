@@ -6,7 +6,7 @@
 
 use super::files::Stamp;
 use super::settings::TlsSettings;
-use bulkhead_core::log::{Cause, Log, cause};
+use bulkhead_access::log::{Cause, Log, cause};
 use bulkhead_wire::sync;
 use rustls::ServerConfig;
 use std::convert::Infallible;

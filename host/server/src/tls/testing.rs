@@ -1,7 +1,7 @@
 //! Certificate authorities and certificates for tests, each authority in its own folder.
 
 use super::TlsSettings;
-use bulkhead_core::random;
+use bulkhead_access::random;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::CertificateDer;
 use std::path::{Path, PathBuf};

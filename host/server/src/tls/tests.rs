@@ -3,7 +3,7 @@
 use super::testing::{Authority, set_mode};
 use super::*;
 use crate::log::testing::Lines;
-use bulkhead_core::log::Log;
+use bulkhead_access::log::Log;
 use std::time::{Duration, Instant};
 
 #[track_caller]

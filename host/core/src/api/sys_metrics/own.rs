@@ -5,7 +5,7 @@
 use super::{Families, Family, PREFIX, Sample};
 use crate::core::Core;
 use crate::mounts::{Class, Mount};
-use crate::quotas::Usage;
+use bulkhead_access::quotas::Usage;
 use bulkhead_sandbox::Reading;
 use bulkhead_store::Space;
 use bulkhead_wire::failure::Failure;

@@ -1,9 +1,9 @@
 //! The JSON form of a mount in listings and reads: the object of decision H13, with every member
 //! always present.
 
-use crate::lifetimes::Lifetimes;
 use crate::mounts::{Class, MountRecord, Running};
-use crate::timestamp::timestamp;
+use bulkhead_access::lifetimes::Lifetimes;
+use bulkhead_access::timestamp::timestamp;
 use serde_json::{Map, Value, json};
 
 /// Returns the whole object. Lifetimes are shown as they were set; 0 stands for the system's

@@ -2,8 +2,8 @@
 
 use super::info;
 use crate::core::Core;
-use crate::lifetimes::Lifetimes;
 use crate::mounts::{Builtin, Class, Mount, MountRecord, Phase, Running, UnavailableMount};
+use bulkhead_access::lifetimes::Lifetimes;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 use std::sync::Arc;

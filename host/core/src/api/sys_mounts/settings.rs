@@ -10,7 +10,7 @@ use super::version;
 use crate::api::row::field;
 use crate::mounts::instance_reuse;
 use crate::mounts::{Builtin, Class, Settings, TokenType, Visibility};
-use crate::oidc;
+use bulkhead_access::oidc;
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::duration;

@@ -1,7 +1,7 @@
 //! The mount whose settings a request changes.
 
-use crate::lifetimes::Lifetimes;
 use crate::mounts::{Builtin, Class, Running};
+use bulkhead_access::lifetimes::Lifetimes;
 
 /// A mount whose settings are changed, with what limits the change.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use crate::audit::bounds;
 use crate::audit::digests::Digests;
 use crate::audit::json::{self, Object};
 use crate::audit::subject::{Verdict, time};
-use crate::tokens::Caller;
+use bulkhead_access::tokens::Caller;
 use bulkhead_wire::envelope::Auth;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Requests and answers of plain HTTP, as seen by the audit, the component and the client.
 
 use crate::mounts::Mount;
-use crate::tokens::keys::bears_our_prefix;
+use bulkhead_access::tokens::keys::bears_our_prefix;
 use bulkhead_sandbox::contract::{RawHeader, RawReply};
 use bulkhead_wire::description::{RawAccess, Verb};
 use bulkhead_wire::failure::Failure;

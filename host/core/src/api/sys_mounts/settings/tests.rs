@@ -1,8 +1,8 @@
 //! Tests of settings as clients send them: accepted values, refusals and warnings.
 
 use super::*;
-use crate::lifetimes::Lifetimes;
 use crate::mounts::Running;
+use bulkhead_access::lifetimes::Lifetimes;
 use serde_json::json;
 
 const ENGINE: Subject<'_> = Subject {

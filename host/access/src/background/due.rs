@@ -1,0 +1,318 @@
+//! Due work: expiring leases and tokens, reservations to undo, due timers and guards, keys to
+//! rotate.
+//!
+//! The worker finds rows through an index and loads nothing at start. It sleeps until the next row
+//! is due, an earlier row is committed, or a blocking claim is released.
+//!
+//! Prevents a hanging target from delaying other work. The worker searches lane by lane, so rows
+//! that wait in a lane do not slow the others. A hanging target blocks only its own lane, and a
+//! mount whose targets all hang uses only its share of the claims.
+
+use super::claims::{Claim, Claims};
+use super::lane_order::{LaneOrder, Part, behind, mount_of};
+use crate::log::{Log, cause, moment};
+use crate::sealing::{InFlight, Sealing};
+use bulkhead_store::{ClockBehind, ClockJump, Space, Store, StoreFault};
+use bulkhead_wire::failure::{Failure, Kind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Maximum sleep. Bounds the interval of clock checks and the delay after a missed wake-up.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+/// Maximum age of the mark of store time in an idle store.
+const MARKED_EVERY: Duration = Duration::from_secs(60);
+/// Pause before the release of a claim if the outcome of the work could not be stored.
+const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
+/// The same pause if only a repair can help: of the row, or of the disk under a store that no
+/// longer writes.
+const REPAIR_PAUSE: Duration = Duration::from_secs(60);
+
+/// Kinds of work without lanes.
+const WITHOUT_LANE: [Space; 2] = [Space::Token, Space::Core];
+/// Kinds of work in lanes.
+const IN_LANES: [Space; 3] = [Space::Lease, Space::Reservation, Space::Timer];
+
+/// Kinds of work that continue although nothing can be stored. Ending a credential twice is
+/// harmless; leaving the credential active until the restart is not.
+const WITHOUT_STORE: [Space; 2] = [Space::Lease, Space::Reservation];
+
+/// State shared by the background work of an open store.
+pub struct Background {
+    /// The open store.
+    pub store: Arc<Store>,
+    /// The claims of rows under way.
+    pub claims: Arc<Claims>,
+    /// The signal that ends background work.
+    pub sealing: Sealing,
+    /// The log of the process.
+    pub log: Arc<dyn Log>,
+    /// True if no due work runs.
+    pub is_suspended: bool,
+    stopped_writes_told: AtomicBool,
+}
+
+/// A single search for due work.
+struct Look<'a, Work> {
+    background: &'a Arc<Background>,
+    work: &'a Arc<Work>,
+    /// Store time in milliseconds; rows due by then are processed.
+    now: u64,
+}
+
+/// Processing of a due row. The implementer knows the rows of mounts, tokens and leases.
+pub trait DueWork: Send + Sync + 'static {
+    /// Processes the row at the claimed address.
+    ///
+    /// # Errors
+    /// The outcome could not be stored; the row is still due.
+    fn do_due_work(
+        self: Arc<Self>,
+        claim: Arc<Claim>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+impl Background {
+    /// Creates the state for a newly opened store.
+    pub fn new(
+        store: &Arc<Store>,
+        sealing: Sealing,
+        log: &Arc<dyn Log>,
+        is_suspended: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            store: Arc::clone(store),
+            claims: Arc::default(),
+            sealing,
+            log: Arc::clone(log),
+            is_suspended,
+            stopped_writes_told: AtomicBool::new(false),
+        })
+    }
+
+    /// Logs that the system's clock is behind the time of the data, or was set. Due times do not
+    /// move, but people and other servers read times. Writes the mark of store time if no commit
+    /// wrote the mark for a while.
+    async fn watch_time(&self) {
+        self.tell_of_a_clock_behind();
+        self.tell_of_a_jump();
+        if self.store.stopped().is_none()
+            && let Err(fault) = self.store.mark_time(MARKED_EVERY).await
+        {
+            self.log.line("warn", "time-unmarked", &[cause(&fault)]);
+        }
+    }
+
+    fn tell_of_a_clock_behind(&self) {
+        let Some(ClockBehind { system, store }) = self.store.take_clock_behind() else { return };
+        let pairs = [
+            ("system", moment(system)),
+            ("data", moment(store)),
+            ("effect", "leases and tokens go on from the time of the data".to_owned()),
+            (
+                "remedy",
+                "set the machine's clock right, and see Time in docs/architecture.md".into(),
+            ),
+        ];
+        self.log.line("warn", "clock-behind", &pairs);
+    }
+
+    fn tell_of_a_jump(&self) {
+        let Some(ClockJump { by, ahead }) = self.store.clock_jump() else { return };
+        let pairs = [
+            ("by", format!("{by}ms")),
+            ("ahead", format!("{ahead}ms")),
+            ("effect", "none on leases and tokens; times shown follow it at the next start".into()),
+        ];
+        self.log.line("warn", "clock-jumped", &pairs);
+    }
+
+    /// Logs, only once, that the store no longer writes.
+    fn tell_of_stopped_writes(&self, reason: &str) {
+        if !self.stopped_writes_told.swap(true, Ordering::SeqCst) {
+            self.log.line(
+                "error",
+                "writes-stopped",
+                &[cause(&StoreFault::Unavailable(reason.to_owned()))],
+            );
+        }
+    }
+}
+
+/// Runs due work until the service is being sealed.
+pub async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
+    let mut order = LaneOrder::default();
+    while !background.sealing.has_begun() {
+        background.watch_time().await;
+        background.store.alarm().listen();
+        let room_made = background.claims.room_made();
+        tokio::pin!(room_made);
+        room_made.as_mut().enable();
+        let sleep = match begin_what_is_due(&background, &work, &mut order).await {
+            Ok(sleep) => sleep,
+            Err(failure) => {
+                background.log.line("error", "due-work-unreadable", &[cause(&failure)]);
+                UNSTORED_PAUSE
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(sleep) => {}
+            () = background.store.alarm().rung() => {}
+            () = room_made => {}
+            () = background.sealing.begun() => {}
+        }
+    }
+}
+
+/// Watches the clock until the service is being sealed, for a service with suspended due work.
+pub async fn run_suspended(background: Arc<Background>) {
+    while !background.sealing.has_begun() {
+        background.watch_time().await;
+        tokio::select! {
+            () = tokio::time::sleep(LONGEST_SLEEP) => {}
+            () = background.sealing.begun() => {}
+        }
+    }
+}
+
+/// Claims and starts due work. Returns the time until more work may be due.
+async fn begin_what_is_due(
+    background: &Arc<Background>,
+    work: &Arc<impl DueWork>,
+    order: &mut LaneOrder,
+) -> Result<Duration, Failure> {
+    let now = background.store.now();
+    let look = Look { background, work, now };
+    let in_lanes = match background.store.stopped() {
+        None => {
+            for space in WITHOUT_LANE {
+                begin_in_lane(&look, (space, "")).await?;
+            }
+            &IN_LANES[..]
+        }
+        Some(reason) => {
+            background.tell_of_stopped_writes(reason);
+            &WITHOUT_STORE[..]
+        }
+    };
+    let mut served = None;
+    for space in order.kinds(in_lanes) {
+        if begin_kind(&look, order, space).await? {
+            served = served.or(Some(space));
+        }
+    }
+    if let Some(first) = served {
+        order.kind_began(first);
+    }
+    let next = background.store.next_due_after(now).await?;
+    let latest = now.saturating_add(u64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(u64::MAX));
+    let next = next.unwrap_or(latest).min(latest);
+    background.store.alarm().set(next);
+    let sleep = Duration::from_millis(next.saturating_sub(now));
+    Ok(background.claims.next_end_of_rest().map_or(sleep, |rest| rest.min(sleep)))
+}
+
+/// Starts due work in the lanes of `space`, as far as claims are free. Returns `true` if any
+/// started.
+async fn begin_kind(
+    look: &Look<'_, impl DueWork>,
+    order: &mut LaneOrder,
+    space: Space,
+) -> Result<bool, Failure> {
+    let (store, claims) = (&look.background.store, &look.background.claims);
+    let mut began = false;
+    for part in order.of_kind(space) {
+        let mut left = Some(part.clone());
+        while let Some(Part { first, end }) = left
+            && claims.has_room_in_lanes()
+        {
+            let found = store.due_lanes(space, (&first, &end), look.now).await?;
+            let mut mounts: Vec<&str> = found.lanes.iter().map(|lane| mount_of(lane)).collect();
+            mounts.dedup();
+            for mount in &mounts {
+                began |= begin_of_mount(look, order, (space, mount)).await?;
+            }
+            let done = mounts.last().map(|mount| behind(mount));
+            left =
+                found.next.and_then(|next| part.from(done.map_or(next.clone(), |d| d.max(next))));
+        }
+    }
+    Ok(began)
+}
+
+/// Starts due work in the lanes of a mount, as far as its share allows. Returns `true` if any
+/// started.
+async fn begin_of_mount(
+    look: &Look<'_, impl DueWork>,
+    order: &mut LaneOrder,
+    (space, mount): (Space, &str),
+) -> Result<bool, Failure> {
+    let mut began = false;
+    for part in order.of_mount(space, mount) {
+        let mut left = Some(part.clone());
+        while let Some(Part { first, end }) = left
+            && look.background.claims.has_share(mount)
+        {
+            let found = look.background.store.due_lanes(space, (&first, &end), look.now).await?;
+            for lane in &found.lanes {
+                if begin_in_lane(look, (space, lane)).await? {
+                    began = true;
+                    order.lane_began(space, lane);
+                }
+            }
+            left = found.next.and_then(|next| part.from(next));
+        }
+    }
+    Ok(began)
+}
+
+/// Starts the oldest due work of a lane, as far as the lane has room. Returns `true` if any
+/// started.
+async fn begin_in_lane(
+    look: &Look<'_, impl DueWork>,
+    lane: (Space, &str),
+) -> Result<bool, Failure> {
+    let &Look { background, work, now } = look;
+    let room = background.claims.room(lane.0, lane.1);
+    if room == 0 {
+        return Ok(false);
+    }
+    // As many of the first rows may already be claimed.
+    let limit = room.saturating_add(background.claims.held(lane.0, lane.1));
+    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+    let mut began = false;
+    for due in background.store.due_in_lane(lane, now, limit).await? {
+        // Fails if the service is being sealed.
+        let Ok(in_flight) = background.sealing.enter() else { break };
+        if let Some(claim) = background.claims.claim_due(&due.address, &due.lane) {
+            began = true;
+            tokio::spawn(do_and_pause(Arc::clone(background), Arc::clone(work), claim, in_flight));
+        }
+    }
+    Ok(began)
+}
+
+/// Runs the work. If the outcome could not be stored, keeps the claim for a while.
+async fn do_and_pause(
+    background: Arc<Background>,
+    work: Arc<impl DueWork>,
+    claim: Claim,
+    in_flight: InFlight,
+) {
+    let claim = Arc::new(claim);
+    // A separate task turns a panic into a failure with the usual pause.
+    let done = tokio::spawn(work.do_due_work(Arc::clone(&claim))).await;
+    let done = done.unwrap_or_else(|_| Err(Failure::internal("the work ended early")));
+    drop(in_flight);
+    let Err(failure) = done else { return };
+    let needs_repair = failure.kind == Kind::Internal || background.store.stopped().is_some();
+    let pause = if needs_repair { REPAIR_PAUSE } else { UNSTORED_PAUSE };
+    background.log.line("error", "due-work-unstored", &[cause(&failure)]);
+    // The row is still due; without a pause the worker would take it again at once. Other rows may
+    // use the lane meanwhile.
+    let _resting = Arc::into_inner(claim).map(Claim::leave_lane);
+    tokio::select! {
+        () = tokio::time::sleep(pause) => {}
+        () = background.sealing.begun() => {}
+    }
+}

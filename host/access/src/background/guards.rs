@@ -1,0 +1,320 @@
+//! Guards: timers that fire because the call that set them ended without cancelling them.
+//!
+//! Prevents an unfinished change of an external system, left by a call that failed or whose process
+//! died. A guard is a timer row with a special owner. Three mechanisms turn a guard into an
+//! ordinary due timer: the end of the call that set the guard; the start of the process, which
+//! releases all guards because no call survives a process; and the row's own due time, a minute
+//! after the call's deadline, in case both are lost.
+
+use super::backoff::GRACE;
+use super::claims::{Claim, Claims};
+use crate::log::{Log, cause};
+use crate::random;
+use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::sync;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// Owner of guard rows. The start of the process finds guards by this owner.
+const OWNER: &str = "guard";
+/// Maximum number of keys that a call may guard.
+const MOST: usize = 64;
+
+/// A timer that a call asks to be guarded.
+pub struct GuardRequest {
+    /// The address of the timer's row.
+    pub timer: Address,
+    /// The full lane, with the mount as prefix, as the row is indexed.
+    pub lane: String,
+    /// Latest time at which the call is stopped, as store time in milliseconds.
+    pub deadline: u64,
+}
+
+/// The guards of a call. Each timer has a mark that distinguishes its row from later rows of the
+/// same key.
+#[derive(Default)]
+pub struct Guards {
+    set: Mutex<BTreeMap<Address, Set>>,
+}
+
+/// A guard that was set.
+struct Set {
+    mark: String,
+    /// Keeps due work from the guard while the call runs, even if the clock jumps. `None` if the
+    /// address is claimed already: a wake holds the claim on its own key.
+    claim: Option<Claim>,
+}
+
+impl Guards {
+    /// Writes a guard into the call's unit of work.
+    ///
+    /// # Errors
+    /// 400 when the call already guards the maximum number of keys.
+    pub fn set(
+        &self,
+        claims: &Arc<Claims>,
+        unit: &mut Unit,
+        asked: GuardRequest,
+    ) -> Result<(), Failure> {
+        let mut set = sync::lock(&self.set);
+        if set.len() >= MOST && !set.contains_key(&asked.timer) {
+            return Err(Failure::invalid(format!(
+                "a call guards at most {MOST} keys; finish what it began, or split it into several \
+                 calls"
+            )));
+        }
+        // A call uses the same mark for every write of a key: if the commit of this write fails, an
+        // earlier guard of the call still belongs to the call.
+        let mark = match set.get(&asked.timer) {
+            Some(before) => before.mark.clone(),
+            None => random::hex::<16>()?,
+        };
+        // The count of failed attempts, followed by the mark.
+        let body = format!("0 {mark}").into_bytes();
+        let due = Some(asked.deadline.saturating_add(GRACE));
+        unit.put(
+            asked.timer.clone(),
+            body,
+            Index { due, lane: asked.lane, owner: OWNER.to_owned() },
+        );
+        let before = set.remove(&asked.timer).and_then(|before| before.claim);
+        let claim = before.or_else(|| claims.claim(&asked.timer));
+        set.insert(asked.timer, Set { mark, claim });
+        Ok(())
+    }
+
+    /// Returns whether `record`, found at `timer`, is the guard that this call set there.
+    pub fn stand(&self, timer: &Address, record: &Record) -> bool {
+        let set = sync::lock(&self.set);
+        set.get(timer).is_some_and(|set| is_guard(record, &set.mark))
+    }
+
+    fn take(&self) -> BTreeMap<Address, Set> {
+        std::mem::take(&mut *sync::lock(&self.set))
+    }
+}
+
+fn is_guard(record: &Record, mark: &str) -> bool {
+    let marked = std::str::from_utf8(&record.body).ok().and_then(|body| body.split_once(' '));
+    record.index.owner == OWNER && marked.is_some_and(|(_, found)| found == mark)
+}
+
+/// Returns the number of failed attempts in the body of a timer. Guards and schedules share the
+/// format.
+pub fn attempts(timer: &Record) -> u32 {
+    let body = std::str::from_utf8(&timer.body).unwrap_or_default();
+    body.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or_default()
+}
+
+/// Writes the next attempt of a timer or guard, as an ordinary timer.
+pub fn put_timer(unit: &mut Unit, address: &Address, lane: &str, attempts: u32, due: u64) {
+    let index = Index { due: Some(due), lane: lane.to_owned(), owner: String::new() };
+    unit.put(address.clone(), attempts.to_string().into_bytes(), index);
+}
+
+/// Releases the guards of a call, as its last act after commit or failure. No guard becomes due
+/// before `earliest`.
+pub async fn release(store: &Arc<Store>, log: &dyn Log, guards: &Guards, earliest: u64) {
+    for (timer, set) in guards.take() {
+        if let Err(failure) = Box::pin(release_one(store, &timer, &set.mark, earliest)).await {
+            // Nothing is lost: the guard becomes due a minute after the call's deadline, or at the
+            // next unsealing.
+            log.line("warn", "guard-delayed", &[("timer", timer.key), cause(&failure)]);
+        }
+    }
+}
+
+/// Makes a guard due, if it was committed and still belongs to the call.
+async fn release_one(
+    store: &Arc<Store>,
+    timer: &Address,
+    mark: &str,
+    earliest: u64,
+) -> Result<(), Failure> {
+    let mut unit = store.begin();
+    let Some(guard) = unit.get(timer).await?.filter(|record| is_guard(record, mark)) else {
+        return Ok(());
+    };
+    let due = store.now().max(earliest);
+    put_timer(&mut unit, timer, &guard.index.lane, attempts(&guard), due);
+    match unit.commit().await {
+        // A concurrent change cancelled, rescheduled or took over the key, and takes precedence.
+        Err(StoreFault::Conflict) => Ok(()),
+        committed => Ok(committed.map(drop)?),
+    }
+}
+
+/// Makes all guards due now. Called at unsealing, when no call that set a guard can still run: the
+/// data directory is locked against other processes, and calls from before a seal have ended.
+///
+/// # Errors
+/// 503 when the store cannot be read or written. An unreadable guard is logged and skipped.
+pub async fn release_all(store: &Arc<Store>, log: &dyn Log) -> Result<(), Failure> {
+    let mut scan = store.scan_owned(Space::Timer, OWNER);
+    while let Some(page) = scan.page().await? {
+        let mut unit = store.begin();
+        for timer in page {
+            match unit.get(&timer).await {
+                Ok(Some(guard)) => {
+                    put_timer(&mut unit, &timer, &guard.index.lane, attempts(&guard), store.now());
+                }
+                Ok(None) => {}
+                Err(damaged @ StoreFault::Damaged(_)) => {
+                    log.line("error", "guard-unreadable", &[cause(&damaged)]);
+                }
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        unit.commit().await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_store::{Body, Options, SealKey};
+    use std::path::PathBuf;
+
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        async fn open(name: &str) -> (Self, Arc<Store>) {
+            let directory =
+                std::env::temp_dir().join(format!("bulkhead-guards-{name}-{}", std::process::id()));
+            let key = SealKey::generate().unwrap();
+            let store = Store::open(Options::at(&directory), key).await.unwrap();
+            (Self(directory), store)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            std::fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    fn timer(key: &str) -> Address {
+        Address::new(Space::Timer, key)
+    }
+
+    fn asked(key: &str, deadline: u64) -> GuardRequest {
+        GuardRequest { timer: timer(key), lane: "mount/lane".to_owned(), deadline }
+    }
+
+    async fn index(store: &Arc<Store>, key: &str) -> Option<Index> {
+        store.begin().get(&timer(key)).await.unwrap().map(|record| record.index)
+    }
+
+    async fn let_go(store: &Arc<Store>, guards: &Guards) {
+        for (timer, set) in guards.take() {
+            release_one(store, &timer, &set.mark, 0).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_guard_waits_for_the_end_of_its_call_and_is_an_ordinary_timer_from_then_on() {
+        let (_scratch, store) = Scratch::open("waits").await;
+        let guards = Guards::default();
+        let mut unit = store.begin();
+        let deadline = store.now() + 90_000;
+        guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
+        unit.commit().await.unwrap();
+        let lane = "mount/lane".to_owned();
+        let while_it_runs =
+            Index { due: Some(deadline + GRACE), lane: lane.clone(), owner: OWNER.to_owned() };
+        assert_eq!(index(&store, "m/a").await, Some(while_it_runs));
+        let_go(&store, &guards).await;
+        let after = index(&store, "m/a").await.unwrap();
+        assert!(after.due.unwrap() <= store.now(), "{after:?}");
+        assert_eq!((after.lane, after.owner), (lane, String::new()));
+    }
+
+    #[tokio::test]
+    async fn a_guard_that_was_never_committed_or_was_cancelled_leaves_nothing() {
+        let (_scratch, store) = Scratch::open("nothing").await;
+        let guards = Guards::default();
+        let mut unit = store.begin();
+        guards.set(&Arc::default(), &mut unit, asked("m/cancelled", store.now())).unwrap();
+        unit.checkpoint().await.unwrap();
+        unit.delete(timer("m/cancelled"));
+        unit.commit().await.unwrap();
+        let mut dropped = store.begin();
+        guards.set(&Arc::default(), &mut dropped, asked("m/dropped", store.now())).unwrap();
+        drop(dropped);
+        let_go(&store, &guards).await;
+        assert_eq!(store.count(Space::Timer, "", 9).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_guard_that_stands_is_its_calls_also_where_a_later_write_of_it_was_not_committed() {
+        let (_scratch, store) = Scratch::open("again").await;
+        let guards = Guards::default();
+        let deadline = store.now() + 90_000;
+        let mut unit = store.begin();
+        guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
+        unit.checkpoint().await.unwrap();
+        guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
+        drop(unit);
+        let standing = store.begin().get(&timer("m/a")).await.unwrap().unwrap();
+        assert!(guards.stand(&timer("m/a"), &standing));
+        let_go(&store, &guards).await;
+        assert!(index(&store, "m/a").await.unwrap().due.unwrap() < deadline);
+    }
+
+    #[tokio::test]
+    async fn a_key_that_another_call_guards_or_schedules_by_then_is_not_touched() {
+        let (_scratch, store) = Scratch::open("others").await;
+        let (first, second) = (Guards::default(), Guards::default());
+        let deadline = store.now() + 90_000;
+        for guards in [&first, &second] {
+            let mut unit = store.begin();
+            guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
+            guards.set(&Arc::default(), &mut unit, asked("m/b", deadline)).unwrap();
+            unit.commit().await.unwrap();
+        }
+        let mut unit = store.begin();
+        put_timer(&mut unit, &timer("m/b"), "mount/lane", 3, deadline);
+        unit.commit().await.unwrap();
+        // Both guard rows have the same columns; only the mark identifies the call.
+        let_go(&store, &first).await;
+        assert_eq!(
+            index(&store, "m/a").await.unwrap().due,
+            Some(deadline + GRACE),
+            "the second call still runs"
+        );
+        let_go(&store, &second).await;
+        assert!(index(&store, "m/a").await.unwrap().due.unwrap() < deadline);
+        assert_eq!(
+            index(&store, "m/b").await.unwrap().due,
+            Some(deadline),
+            "a schedule is no guard"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_call_guards_sixty_four_keys_and_the_same_key_again_as_often_as_it_likes() {
+        let (_scratch, store) = Scratch::open("limit").await;
+        let guards = Guards::default();
+        let mut unit = store.begin();
+        for key in 0..MOST {
+            guards.set(&Arc::default(), &mut unit, asked(&key.to_string(), 1)).unwrap();
+        }
+        guards.set(&Arc::default(), &mut unit, asked("0", 2)).unwrap();
+        let refused = guards.set(&Arc::default(), &mut unit, asked("one too many", 1)).unwrap_err();
+        assert!(refused.message.contains("at most 64 keys"), "{refused}");
+        unit.commit().await.unwrap();
+        assert_eq!(store.count(Space::Timer, "", 99).await.unwrap(), 64);
+        assert_eq!(index(&store, "0").await.unwrap().due, Some(2 + GRACE));
+    }
+
+    #[tokio::test]
+    async fn attempts_are_counted_in_bodies_of_any_shape() {
+        let body =
+            |text: &str| Record::unwritten(Body::new(text.as_bytes().to_vec()), Index::default());
+        let counted = ["0", "7", "7 mark", "", " ", "x", "-1", "99999999999"]
+            .map(|text| attempts(&body(text)));
+        assert_eq!(counted, [0, 7, 7, 0, 0, 0, 0, 0]);
+    }
+}

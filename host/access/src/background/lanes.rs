@@ -1,0 +1,341 @@
+//! State of lanes: the allowed concurrency of each lane, and whether its target answers.
+//!
+//! Prevents repeated attempts at a dead or hanging target from occupying workers, and from growing
+//! the pause of every waiting row so far that most still wait when the target is back. After
+//! several unanswered attempts in a row a lane rests. Then a single attempt at a time probes the
+//! target, and the first answer opens the lane for all waiting work.
+//!
+//! Also prevents a component that names endless lanes from evicting the state of other mounts: the
+//! memory of each mount is bounded separately, and lanes that back off are forgotten last.
+//!
+//! The state lives in memory only; after a start every lane has the default state.
+
+use super::lane_order::mount_of;
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::sync;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Default concurrency of a lane, and the concurrency after a missing answer.
+pub(super) const PLACES: usize = 4;
+/// Maximum concurrency of a lane. A hanging lane must leave a part of the mount's share to other
+/// lanes.
+const MOST_PLACES: usize = 16;
+/// Number of unanswered attempts in a row after which a lane rests.
+const PATIENCE: u32 = 3;
+/// First rest; doubles with each further unanswered attempt.
+const FIRST_REST: Duration = Duration::from_secs(1);
+/// Maximum rest, and so the maximum delay until the first probe of a returned target.
+const LONGEST_REST: Duration = Duration::from_secs(30);
+/// Maximum number of lanes of a mount with remembered state.
+const MOST_LANES: usize = 1_024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Lane {
+    /// Maximum concurrency that the component set.
+    most: usize,
+    /// Present concurrency, which grows with each answer.
+    open: usize,
+    /// Number of unanswered attempts in a row. Concurrent attempts may count only once.
+    unanswered: u32,
+    rests_until: Option<Instant>,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self { most: PLACES, open: PLACES, unanswered: 0, rests_until: None }
+    }
+}
+
+impl Lane {
+    fn rest(&self, now: Instant) -> Option<Duration> {
+        self.rests_until.filter(|until| *until > now).map(|until| until - now)
+    }
+
+    fn is_down(&self) -> bool {
+        self.unanswered >= PATIENCE
+    }
+
+    /// Returns `true` if the last attempt was not answered.
+    fn backs_off(&self) -> bool {
+        self.unanswered > 0
+    }
+}
+
+/// All lanes with remembered state, by mount.
+#[derive(Default)]
+pub(super) struct Lanes {
+    known: Mutex<BTreeMap<String, OfMount>>,
+}
+
+/// The lanes of a mount.
+#[derive(Default)]
+struct OfMount {
+    /// Lanes by name, each with its state and the number of its last change.
+    lanes: BTreeMap<String, (Lane, u64)>,
+    changes: u64,
+}
+
+impl OfMount {
+    fn find(&self, name: &str) -> Lane {
+        self.lanes.get(name).map(|(lane, _)| *lane).unwrap_or_default()
+    }
+
+    /// Stores the state of a lane. A full mount forgets the lane with the oldest change, lanes that
+    /// back off last. If all lanes back off, the state of a lane that does not back off is dropped.
+    fn keep(&mut self, name: &str, lane: Lane) {
+        if lane == Lane::default() {
+            self.lanes.remove(name);
+            return;
+        }
+        if self.lanes.len() >= MOST_LANES && !self.lanes.contains_key(name) {
+            let first = self.lanes.iter().min_by_key(|(_, (it, at))| (it.backs_off(), *at));
+            let Some((first, (forgotten, _))) = first else { return };
+            if forgotten.backs_off() && !lane.backs_off() {
+                return;
+            }
+            let first = first.clone();
+            self.lanes.remove(&first);
+        }
+        self.changes += 1;
+        self.lanes.insert(name.to_owned(), (lane, self.changes));
+    }
+}
+
+/// Returns whether the failure means that the target gave no answer. A failure with its own retry
+/// time is an answer.
+pub fn is_silence(failure: &Failure) -> bool {
+    matches!(failure.kind, Kind::Unreachable | Kind::TimedOut) && failure.retry_after.is_none()
+}
+
+/// Returns whether the failure is an answer of the target or the component, not of the layers in
+/// front.
+pub fn is_answer(failure: &Failure) -> bool {
+    !is_silence(failure)
+        && !matches!(failure.kind, Kind::Conflict | Kind::Unavailable | Kind::Internal)
+}
+
+impl Lanes {
+    /// Sets the maximum concurrency of a lane, clamped to 1 to 16.
+    pub(super) fn widen(&self, lane: &str, places: usize) {
+        self.change(lane, |lane| lane.most = places.clamp(1, MOST_PLACES));
+    }
+
+    /// Returns the present concurrency limit of the lane.
+    pub(super) fn places(&self, lane: &str, now: Instant) -> usize {
+        let lane = self.find(lane);
+        match (lane.rest(now), lane.is_down()) {
+            (Some(_), _) => 0,
+            (None, true) => 1,
+            (None, false) => lane.open.min(lane.most),
+        }
+    }
+
+    /// Returns the remaining rest of a lane whose target does not answer; zero while an attempt
+    /// probes the target.
+    pub(super) fn rest(&self, lane: &str, now: Instant) -> Option<Duration> {
+        let lane = self.find(lane);
+        lane.is_down().then(|| lane.rest(now).unwrap_or_default())
+    }
+
+    /// Allows an attempt to probe the target now. Returns `true` if a rest was set.
+    pub(super) fn ask_again(&self, lane: &str) -> bool {
+        self.change(lane, |lane| lane.rests_until.take().is_some())
+    }
+
+    /// Returns the time until the first resting lane has rested.
+    pub(super) fn next_end(&self, now: Instant) -> Option<Duration> {
+        let known = sync::lock(&self.known);
+        let lanes = known.values().flat_map(|of_mount| of_mount.lanes.values());
+        lanes.filter_map(|(lane, _)| lane.rest(now)).min()
+    }
+
+    /// Notes an answer of the target; a refusal is an answer. Returns `true` if the lane was down.
+    pub(super) fn answered(&self, lane: &str) -> bool {
+        self.change(lane, |lane| {
+            let was_down = lane.is_down();
+            let open = lane.open.saturating_add(1).min(lane.most.max(PLACES));
+            *lane = Lane { open, unanswered: 0, rests_until: None, ..*lane };
+            was_down
+        })
+    }
+
+    /// Notes a missing answer. Returns the rest that starts now, if any.
+    pub(super) fn unanswered(&self, lane: &str, now: Instant) -> Option<Duration> {
+        self.change(lane, |lane| {
+            if lane.rest(now).is_some() {
+                return None;
+            }
+            lane.open = PLACES;
+            lane.unanswered = lane.unanswered.saturating_add(1);
+            let beyond = lane.unanswered.checked_sub(PATIENCE)?;
+            let rest = FIRST_REST.saturating_mul(1 << beyond.min(16)).min(LONGEST_REST);
+            lane.rests_until = Some(now + rest);
+            Some(rest)
+        })
+    }
+
+    /// Forgets the lanes of a removed mount.
+    pub(super) fn forget(&self, mount: &str) {
+        sync::lock(&self.known).remove(mount);
+    }
+
+    fn find(&self, name: &str) -> Lane {
+        let known = sync::lock(&self.known);
+        known.get(mount_of(name)).map(|of_mount| of_mount.find(name)).unwrap_or_default()
+    }
+
+    fn change<T>(&self, name: &str, change: impl FnOnce(&mut Lane) -> T) -> T {
+        let mut known = sync::lock(&self.known);
+        let of_mount = known.entry(mount_of(name).to_owned()).or_default();
+        let mut lane = of_mount.find(name);
+        let changed = change(&mut lane);
+        of_mount.keep(name, lane);
+        if of_mount.lanes.is_empty() {
+            known.remove(mount_of(name));
+        }
+        changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::backoff;
+    use super::*;
+
+    const LANE: &str = "mount/orders";
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_lane_is_as_wide_as_its_target_allows_and_grows_with_its_answers() {
+        let (lanes, now) = (Lanes::default(), Instant::now());
+        assert_eq!(lanes.places(LANE, now), PLACES);
+        lanes.widen(LANE, 7);
+        assert_eq!(lanes.places(LANE, now), PLACES, "nothing was heard of its target yet");
+        for _ in 0..9 {
+            lanes.answered(LANE);
+        }
+        assert_eq!(lanes.places(LANE, now), 7);
+        assert_eq!(lanes.unanswered(LANE, now), None);
+        assert_eq!(lanes.places(LANE, now), PLACES, "until it is heard of again");
+        lanes.widen(LANE, 1);
+        assert_eq!(lanes.places(LANE, now), 1);
+        lanes.widen(LANE, usize::MAX);
+        for _ in 0..99 {
+            lanes.answered(LANE);
+        }
+        assert_eq!(lanes.places(LANE, now), MOST_PLACES);
+        lanes.widen(LANE, 0);
+        assert_eq!(lanes.places(LANE, now), 1);
+    }
+
+    #[test]
+    fn a_target_that_does_not_answer_is_asked_by_one_at_a_time_and_ever_more_seldom() {
+        let (lanes, mut now) = (Lanes::default(), Instant::now());
+        assert_eq!([1, 2].map(|_| lanes.unanswered(LANE, now)), [None, None]);
+        assert_eq!((lanes.places(LANE, now), lanes.rest(LANE, now)), (PLACES, None));
+        for rest in [1, 2, 4, 8, 16, 30, 30] {
+            assert_eq!(lanes.unanswered(LANE, now), Some(seconds(rest)));
+            assert_eq!(lanes.unanswered(LANE, now), None, "what ran beside it says nothing more");
+            assert_eq!((lanes.places(LANE, now), lanes.next_end(now)), (0, Some(seconds(rest))));
+            assert_eq!(lanes.rest(LANE, now), Some(seconds(rest)));
+            now += seconds(rest);
+            assert_eq!((lanes.places(LANE, now), lanes.next_end(now)), (1, None));
+            assert_eq!(lanes.rest(LANE, now), Some(Duration::ZERO), "it is being asked");
+        }
+        assert_eq!(lanes.places("mount/another", now), PLACES);
+        assert_eq!(lanes.unanswered(LANE, now), Some(seconds(30)));
+        assert!(lanes.ask_again(LANE), "a caller asks");
+        assert_eq!(lanes.places(LANE, now), 1);
+        assert!(!lanes.ask_again(LANE));
+        assert!(lanes.answered(LANE), "it was down");
+        assert_eq!((lanes.places(LANE, now), lanes.rest(LANE, now)), (PLACES, None));
+        assert!(!lanes.answered(LANE));
+    }
+
+    #[test]
+    fn after_an_outage_of_ten_minutes_each_of_many_leases_is_tried_within_a_minute_and_a_half() {
+        const OUTAGE: Duration = Duration::from_secs(600);
+        const WAITING: usize = 50;
+        let (lanes, began) = (Lanes::default(), Instant::now());
+        let (mut now, mut attempts) = (began, 0);
+        let mut due = [(began, 0_u32); WAITING];
+        let silent = Failure::new(Kind::Unreachable, "it is away");
+        while now < began + OUTAGE {
+            for (at, tried) in &mut due {
+                if *at <= now && lanes.places(LANE, now) > 0 {
+                    lanes.unanswered(LANE, now);
+                    *tried += 1;
+                    attempts += 1;
+                    *at = now + Duration::from_millis(backoff::pause(&silent, *tried));
+                }
+            }
+            now += seconds(1);
+        }
+        assert!((20..40).contains(&attempts), "{attempts} in ten minutes");
+        let rest = lanes.rest(LANE, now).unwrap();
+        assert!(rest <= LONGEST_REST, "{rest:?}");
+        let latest = due.iter().map(|(at, _)| *at).max().unwrap();
+        assert!(latest <= now + seconds(90), "{:?}", latest - now);
+    }
+
+    #[test]
+    fn only_a_target_without_an_answer_is_silent() {
+        let failure = |kind| Failure::new(kind, "");
+        for silent in [Kind::Unreachable, Kind::TimedOut] {
+            assert!(is_silence(&failure(silent)) && !is_answer(&failure(silent)), "{silent:?}");
+        }
+        let later = Failure { retry_after: Some(1), ..failure(Kind::Unreachable) };
+        assert!(!is_silence(&later) && is_answer(&later));
+        for answer in [Kind::InvalidRequest, Kind::PermissionDenied, Kind::RateLimited] {
+            assert!(is_answer(&failure(answer)), "{answer:?}");
+        }
+        for neither in [Kind::Conflict, Kind::Unavailable, Kind::Internal] {
+            assert!(!is_silence(&failure(neither)) && !is_answer(&failure(neither)));
+        }
+    }
+
+    fn count(lanes: &Lanes, mount: &str) -> usize {
+        sync::lock(&lanes.known).get(mount).map_or(0, |of_mount| of_mount.lanes.len())
+    }
+
+    /// Returns `true` if the lane rests.
+    fn rests(lanes: &Lanes, lane: &str) -> bool {
+        lanes.rest(lane, Instant::now()).is_some()
+    }
+
+    fn silence(lanes: &Lanes, lane: &str) {
+        (0..PATIENCE).for_each(|_| _ = lanes.unanswered(lane, Instant::now()));
+    }
+
+    #[test]
+    fn lanes_that_a_mount_names_without_end_end_no_rest_of_another_mount_nor_of_its_own() {
+        let lanes = Lanes::default();
+        silence(&lanes, "other/down");
+        silence(&lanes, LANE);
+        (0..20 * MOST_LANES).for_each(|lane| lanes.widen(&format!("mount/{lane}"), 9));
+        assert_eq!((count(&lanes, "mount"), count(&lanes, "other")), (MOST_LANES, 1));
+        assert!(rests(&lanes, "other/down") && rests(&lanes, LANE));
+        (0..MOST_LANES).for_each(|lane| silence(&lanes, &format!("mount/down {lane}")));
+        lanes.widen("mount/wide", 9);
+        assert_eq!((count(&lanes, "mount"), count(&lanes, "other")), (MOST_LANES, 1));
+        assert!(!rests(&lanes, LANE), "the one that was silent longest ago");
+        assert!(rests(&lanes, "other/down") && rests(&lanes, "mount/down 0"));
+    }
+
+    #[test]
+    fn a_lane_as_it_was_and_those_of_a_mount_that_is_gone_are_forgotten() {
+        let lanes = Lanes::default();
+        lanes.unanswered(LANE, Instant::now());
+        lanes.answered(LANE);
+        assert!(sync::lock(&lanes.known).is_empty());
+        silence(&lanes, LANE);
+        lanes.forget("mount");
+        assert!(sync::lock(&lanes.known).is_empty());
+    }
+}

@@ -1,0 +1,179 @@
+//! Operators' changes of entities and groups. `None` leaves a field unchanged.
+
+use super::bounds::{check_metadata, check_name, check_policies};
+use super::entity::{self, Entity};
+use super::group::{self, Group, GroupKind};
+use super::index::{Noun, follow};
+use super::{hierarchy, membership, names};
+use crate::policies::{self, RESPONSE_WRAPPING, ROOT};
+use crate::random;
+use bulkhead_store::Unit;
+use bulkhead_wire::failure::{Failure, quoted};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A change of the fields that entities and groups share.
+#[derive(Default)]
+pub struct Change {
+    /// New name.
+    pub name: Option<String>,
+    /// Metadata that replaces the stored metadata.
+    pub metadata: Option<BTreeMap<String, String>>,
+    /// Policies as the caller sent them.
+    pub policies: Option<Vec<String>>,
+}
+
+/// A change of a group.
+#[derive(Default)]
+pub struct GroupChange {
+    /// The fields that entities have too.
+    pub common: Change,
+    /// The kind of a new group; an existing group keeps its kind.
+    pub kind: Option<GroupKind>,
+    /// Ids of the entities that become the members.
+    pub entities: Option<BTreeSet<String>>,
+    /// Ids of the groups that become the members.
+    pub groups: Option<BTreeSet<String>>,
+}
+
+/// Writes an entity: `known`, or a new entity. Returns the entity after the change. `now` is store
+/// time in milliseconds.
+///
+/// # Errors
+/// 400 if the name is taken, or if a field has an invalid value.
+pub async fn change_entity(
+    unit: &mut Unit,
+    now: u64,
+    known: Option<Arc<Entity>>,
+    (change, is_disabled): (Change, Option<bool>),
+) -> Result<Entity, Failure> {
+    let change = change.checked()?;
+    let mut after = match &known {
+        Some(known) => Entity { updated: now, ..Entity::clone(known) },
+        None => Entity::new(random::uuid()?, String::new(), now),
+    };
+    let named = (change.name, after.name);
+    after.name = name(unit, Noun::Entity, named, &after.id).await?;
+    after.metadata = change.metadata.unwrap_or(after.metadata);
+    after.policies = change.policies.unwrap_or(after.policies);
+    after.is_disabled = is_disabled.unwrap_or(after.is_disabled);
+    entity::put(unit, known.as_deref(), &after)?;
+    Ok(after)
+}
+
+/// Writes a group: `known`, or a new group. Returns the group after the change. `now` is store time
+/// in milliseconds.
+///
+/// # Errors
+/// 400 if the name is taken, a member is invalid, the kind would change, or a field has an invalid
+/// value; 413 if too many members change at once.
+pub async fn change_group(
+    unit: &mut Unit,
+    now: u64,
+    known: Option<Arc<Group>>,
+    change: GroupChange,
+) -> Result<Group, Failure> {
+    let common = change.common.checked()?;
+    let kind = change.kind.or(known.as_ref().map(|known| known.kind)).unwrap_or_default();
+    let mut after = match &known {
+        Some(known) if known.kind != kind => {
+            return Err(Failure::invalid(format!(
+                "group type cannot be changed: this one is {}; make another group",
+                known.kind.word()
+            )));
+        }
+        Some(known) => Group { updated: now, ..Group::clone(known) },
+        None => Group::new(random::uuid()?, String::new(), kind, now),
+    };
+    let named = (common.name, after.name);
+    after.name = name(unit, Noun::Group, named, &after.id).await?;
+    after.metadata = common.metadata.unwrap_or(after.metadata);
+    after.policies = common.policies.unwrap_or(after.policies);
+    after.modify_index += 1;
+    check_settable(kind, change.entities.as_ref(), change.groups.as_ref())?;
+    if let Some(groups) = change.groups {
+        hierarchy::set_members(unit, &mut after, groups).await?;
+    }
+    if let Some(entities) = change.entities.filter(|_| kind == GroupKind::Internal) {
+        membership::set_members(unit, &after.id, &entities).await?;
+    }
+    group::put(unit, known.as_deref(), &after)?;
+    Ok(after)
+}
+
+/// Deletes a group. The group gives no rights from the commit on; memberships are removed after the
+/// commit ([`membership::all_leave`]).
+pub async fn delete_group(unit: &mut Unit, group: &Group) -> Result<(), Failure> {
+    hierarchy::detach(unit, group).await?;
+    group::remove(unit, group)?;
+    membership::let_all_leave(unit, &group.id)
+}
+
+/// Refuses members of an external group, because its auth method decides the members.
+fn check_settable(
+    kind: GroupKind,
+    entities: Option<&BTreeSet<String>>,
+    groups: Option<&BTreeSet<String>>,
+) -> Result<(), Failure> {
+    if kind == GroupKind::Internal {
+        return Ok(());
+    }
+    let wrong = [("entities", entities), ("groups", groups)];
+    match wrong.into_iter().find(|(_, sent)| sent.is_some_and(|sent| !sent.is_empty())) {
+        Some((what, _)) => Err(Failure::invalid(format!(
+            "member {what} can't be set manually for external groups: their auth method says who \
+             is in them"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the name that was sent, if it is free. Without a sent name, returns the previous name or
+/// draws a new name.
+async fn name(
+    unit: &mut Unit,
+    noun: Noun,
+    (sent, before): (Option<String>, String),
+    id: &str,
+) -> Result<String, Failure> {
+    let Some(name) = sent else {
+        return if before.is_empty() { names::draw(unit, noun).await } else { Ok(before) };
+    };
+    let way = noun.name(unit, &name);
+    if follow(unit, &way).await?.is_some_and(|found| found != id) {
+        let word = noun.word();
+        return Err(Failure::invalid(format!(
+            "{word} name is already in use: another {word} is called {}",
+            quoted(&name)
+        )));
+    }
+    Ok(name)
+}
+
+impl Change {
+    /// Checks the change and brings policies into canonical form.
+    fn checked(self) -> Result<Self, Failure> {
+        if let Some(name) = &self.name {
+            check_name("name", name)?;
+        }
+        if let Some(metadata) = &self.metadata {
+            check_metadata("metadata", metadata)?;
+        }
+        let policies = self.policies.map(canonical_policies).transpose()?;
+        Ok(Self { policies, ..self })
+    }
+}
+
+fn canonical_policies(sent: Vec<String>) -> Result<Vec<String>, Failure> {
+    let names = sent.iter().map(|name| policies::canonical_name(name));
+    let names: BTreeSet<String> = names.collect::<Result<_, _>>().map_err(Failure::invalid)?;
+    if let Some(name) = [ROOT, RESPONSE_WRAPPING].into_iter().find(|name| names.contains(*name)) {
+        return Err(Failure::invalid(format!(
+            "policies cannot contain {name}, which is given to no entity and no group; write a \
+             policy of its own"
+        )));
+    }
+    let names = Vec::from_iter(names);
+    check_policies(&names)?;
+    Ok(names)
+}

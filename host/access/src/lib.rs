@@ -1,0 +1,48 @@
+//! Access: the identity of a caller, its policies, and the limits that apply to a caller.
+//!
+//! This crate knows tokens, policies, entities, quotas and due work. It never knows a component, a
+//! mount, a lease or an endpoint, and it builds without wasmtime, so that an edit of its rules
+//! compiles in seconds.
+//!
+//! Its modules are ordered in the following line: a module imports only from modules to its left.
+//! `tests/tidy` reads the line from this file and checks the imports.
+//!
+//! ```text
+//! log → random → quorum → timestamp → client_buckets → unauthenticated_limits → lockouts
+//! → lifetimes → sealing → passwords → policies → background → identity → oidc → tokens → quotas
+//! ```
+//!
+//! - **quorum** combines shares of the unseal key, unaware of the purpose.
+//! - **client_buckets** holds a budget of requests for each client, unaware of what a request is.
+//! - **unauthenticated_limits** rate-limits callers without a token, unaware of the answers.
+//! - **lockouts** counts failed logins by name and auth method, unaware of the reasons.
+//! - **policies** decides what a policy's text allows on a path, unaware of the caller.
+//! - **background** finds due rows, claims rows and waits between attempts, unaware of the work on
+//!   a row.
+//! - **identity** stores the entities behind logins, and their groups, unaware of tokens.
+//! - **oidc** stores named keys and issues the tokens that prove a mount's identity to other
+//!   services.
+//! - **tokens** identifies callers and ends their tokens.
+//! - **quotas** limits the number of leases and login tokens at a path, and the rate of requests,
+//!   unaware of their content.
+//!
+//! Start reading at `tokens/authenticate.rs`: from the text of a token to the caller.
+
+pub mod background;
+pub mod client_buckets;
+pub mod identity;
+pub mod lifetimes;
+pub mod lockouts;
+pub mod log;
+pub mod oidc;
+pub mod passwords;
+pub mod policies;
+pub mod quorum;
+pub mod quotas;
+pub mod random;
+pub mod sealing;
+#[cfg(test)]
+mod testing;
+pub mod timestamp;
+pub mod tokens;
+pub mod unauthenticated_limits;

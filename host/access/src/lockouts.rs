@@ -1,0 +1,139 @@
+//! Lockouts: names at auth methods that are locked after too many failed logins.
+//!
+//! Prevents password guessing from many addresses, which the rate limit of a single address does
+//! not slow; prevents guesses that were already under way when the name was locked; and hides
+//! whether a guess was right while the name is locked. A name is counted even if it does not exist,
+//! because the component declares the alias of a login beforehand. The guesses themselves are
+//! unknown here.
+//!
+//! Nothing is stored: a restart forgets all counters. `lockouts/table.rs` bounds the number of
+//! names and chooses the name that gives way.
+
+mod policy;
+mod table;
+
+pub use policy::LockoutPolicy;
+
+use bulkhead_wire::client::Client;
+use bulkhead_wire::sync;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Mutex;
+use table::{Bounds, Counter, Key, Table};
+
+/// Maximum length of a counted name, in bytes. No alias is longer.
+const NAME_BYTES: usize = 512;
+
+/// Recent failures, by mount and name.
+pub struct Lockouts {
+    /// Two randomly keyed hashers. An attacker cannot choose two names with the same key.
+    hashers: [RandomState; 2],
+    table: Mutex<Table>,
+}
+
+/// The name of a login, and the client that sends the login.
+#[derive(Clone, Copy)]
+pub struct LoginName<'a> {
+    /// UUID of the mount.
+    pub mount: &'a str,
+    /// Name of the login at the mount.
+    pub name: &'a str,
+    /// The client that sends the login.
+    pub client: Client,
+}
+
+/// The effect of a failure on its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// The failure was counted, or there is nothing to count.
+    Noted,
+    /// The failure locked the name.
+    NowLocked,
+    /// The name was locked already.
+    WasLocked,
+    /// The failure was not counted, because there is no room for another name.
+    NoRoom,
+}
+
+impl Default for Lockouts {
+    fn default() -> Self {
+        Self::within(Bounds::default())
+    }
+}
+
+impl Lockouts {
+    fn within(bounds: Bounds) -> Self {
+        Self { hashers: <[RandomState; 2]>::default(), table: Mutex::new(Table::new(bounds)) }
+    }
+
+    /// Returns whether the component must be asked for the name before a login of `client`.
+    pub fn is_asked(&self, mount: &str, client: Client, now: u64) -> bool {
+        let mut table = sync::lock(&self.table);
+        table.forget_ended(now);
+        table.counts(mount) || !table.may_add(client)
+    }
+
+    /// Returns whether the name is locked.
+    pub fn is_locked(&self, mount: &str, name: &str, now: u64) -> bool {
+        let key = self.key(mount, name);
+        let table = sync::lock(&self.table);
+        table.get(&key).is_some_and(|counter| counter.is_locked() && counter.ends_at > now)
+    }
+
+    /// Returns whether a failure with that name would be counted. A client that locked as many
+    /// names as it may has no room for another name.
+    pub fn would_count(&self, login: LoginName<'_>) -> bool {
+        let key = self.key(login.mount, login.name);
+        let table = sync::lock(&self.table);
+        table.get(&key).is_some() || table.may_add(login.client)
+    }
+
+    /// Counts a failed login.
+    pub fn count(&self, login: LoginName<'_>, policy: LockoutPolicy, now: u64) -> Counted {
+        let LoginName { mount, name, client } = login;
+        if policy.is_disabled || name.len() > NAME_BYTES {
+            return Counted::Noted;
+        }
+        let key = self.key(mount, name);
+        let mut table = sync::lock(&self.table);
+        table.forget_ended(now);
+        let known = table.get(&key);
+        if known.is_some_and(Counter::is_locked) {
+            return Counted::WasLocked;
+        }
+        let number = known.map_or(0, |known| known.number).saturating_add(1);
+        // A name stays with its first client, so that no client pays for another client's names.
+        let client = known.map_or(client, |known| known.client);
+        if known.is_none() && !table.make_room(client) {
+            return Counted::NoRoom;
+        }
+        let is_locked = number >= policy.threshold;
+        let time = if is_locked { policy.duration } else { policy.counter_reset };
+        let ends_at = now.saturating_add(time.saturating_mul(1_000));
+        let locked_name = is_locked.then(|| name.into());
+        let counter =
+            Counter { mount: mount.into(), client, number, last: now, ends_at, locked_name };
+        table.put(key, counter);
+        if is_locked { Counted::NowLocked } else { Counted::Noted }
+    }
+
+    /// Forgets the failures of a name, after a right login or by an operator's command. Returns
+    /// whether there were any.
+    pub fn forget(&self, mount: &str, name: &str) -> bool {
+        let key = self.key(mount, name);
+        sync::lock(&self.table).remove(&key).is_some()
+    }
+
+    /// Returns the locked names of a mount, in order.
+    pub fn locked(&self, mount: &str, now: u64) -> Vec<String> {
+        let mut table = sync::lock(&self.table);
+        table.forget_ended(now);
+        table.locked(mount)
+    }
+
+    fn key(&self, mount: &str, name: &str) -> Key {
+        self.hashers.each_ref().map(|hasher| hasher.hash_one((mount, name)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

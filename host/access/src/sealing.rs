@@ -1,0 +1,62 @@
+//! Sealing: tracking of work in flight, and the signal for background work to end.
+//!
+//! Prevents old work from running concurrently with a reopened store. Every request and every piece
+//! of due work holds the in-flight lock for reading until its end; the store is opened again only
+//! after the lock was taken for writing.
+
+use bulkhead_wire::failure::{Failure, Kind};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedRwLockReadGuard, RwLock, watch};
+
+/// Guard of a piece of work. The store is not opened again until the guard is dropped.
+pub type InFlight = OwnedRwLockReadGuard<()>;
+
+/// Handle that tells work on an open store to end when the store is being sealed.
+#[derive(Clone)]
+pub struct Sealing {
+    in_flight: Arc<RwLock<()>>,
+    stop: Arc<watch::Sender<bool>>,
+}
+
+impl Sealing {
+    /// Returns the handle for a newly opened store. `in_flight` belongs to the process and survives
+    /// every seal.
+    pub fn new(in_flight: &Arc<RwLock<()>>) -> Self {
+        Self { in_flight: Arc::clone(in_flight), stop: Arc::new(watch::channel(false).0) }
+    }
+
+    /// Registers a piece of work, without waiting.
+    ///
+    /// # Errors
+    /// 503 while the service is being sealed and waits for running work.
+    pub fn enter(&self) -> Result<InFlight, Failure> {
+        Arc::clone(&self.in_flight).try_read_owned().map_err(|_| sealed())
+    }
+
+    /// Tells background work to end.
+    pub fn begin(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Returns true if background work must end.
+    pub fn has_begun(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Resolves when background work must end.
+    pub async fn begun(&self) {
+        // An error means that the sender is gone, which also means the end.
+        let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
+    }
+
+    /// Waits for work in flight; returns `false` if some work has not ended after `patience`.
+    pub async fn outwait(&self, patience: Duration) -> bool {
+        tokio::time::timeout(patience, self.in_flight.write()).await.is_ok()
+    }
+}
+
+/// Returns the failure with the words that clients of this API look for (decision H4).
+pub fn sealed() -> Failure {
+    Failure::new(Kind::Unavailable, "Vault is sealed")
+}

@@ -1,0 +1,42 @@
+//! Tokens: the callers of the service, with policies and lifetimes.
+//!
+//! A service token is its own lease: a single row, found by the token and by the accessor
+//! ([`keys`]). Child tokens and leases name the row as their owner and end with the token
+//! ([`end`]). A batch token has no row: the holder keeps a sealed record ([`batch`]). Tokens of
+//! logins end with their auth mount ([`login`]).
+//!
+//! Prevents a token from working after its end. A request looks up the caller once, at the
+//! beginning ([`authenticate`]); every commit then asserts that the token is still valid
+//! ([`assert_valid`]).
+
+mod authenticate;
+mod batch;
+mod caller;
+mod create;
+mod end;
+pub mod keys;
+mod lifetime;
+mod login;
+mod login_mount;
+mod lookup;
+mod record;
+pub mod roles;
+pub mod selection;
+mod standing;
+mod table;
+mod tidy;
+mod uses;
+mod wrapping;
+
+pub use authenticate::assert_valid;
+pub use caller::Caller;
+pub use create::{Made, NewToken, ensure_root, root_token_row};
+pub use end::begin_end;
+pub use lifetime::bounds;
+pub use login::{NewLogin, RenewedLogin, Times, count_of_logins};
+pub use login_mount::{begin_serving, end_serving};
+pub use lookup::{by_accessor, by_token, find, find_by_accessor};
+pub use record::{Ending, KeptLogin, TokenRecord, TokenType, address, read};
+pub use standing::standing;
+pub use table::Tokens;
+pub use wrapping::NewWrapping;

@@ -1,0 +1,98 @@
+//! Lifetimes of tokens, and their renewal.
+//!
+//! Prevents a token from outliving the current limits of its role. Period and explicit maximum are
+//! the shorter of the value requested at creation and the role's current value.
+
+use super::caller::Caller;
+use super::record::{TokenRecord, TokenType, put};
+use super::roles::{self, TokenRole};
+use super::table::Tokens;
+use crate::lifetimes::Lifetimes;
+use bulkhead_store::Unit;
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::ttl::{self, Bounds};
+
+/// Returns the lifetime bounds of a token of this role; `record.creation_ttl` is its requested TTL.
+pub fn bounds(record: &TokenRecord, role: Option<&TokenRole>, system: Lifetimes) -> Bounds {
+    let of_role = |value: fn(&TokenRole) -> u64| role.map(value).unwrap_or_default();
+    Bounds {
+        role_ttl: record.creation_ttl,
+        role_max: 0,
+        explicit_max: shorter(record.explicit_max_ttl, of_role(|role| role.explicit_max_ttl)),
+        period: shorter(record.period, of_role(|role| role.period)),
+        mount_default: system.default,
+        mount_max: system.max,
+    }
+}
+
+/// Returns the second from which a lifetime granted at `now_ms` counts: the next whole second. The
+/// current second is partly over, and a lifetime counted from the current second would end too
+/// early.
+pub(super) fn first_whole_second(now_ms: u64) -> u64 {
+    now_ms.div_ceil(1000)
+}
+
+/// Returns the shorter of two durations; 0 means not set.
+pub(super) fn shorter(one: u64, other: u64) -> u64 {
+    match (one, other) {
+        (0, only) | (only, 0) => only,
+        (one, other) => one.min(other),
+    }
+}
+
+impl Tokens {
+    /// Renews a token by `increment` seconds from now; 0 requests the TTL of the creation. Returns
+    /// the stored record, and a warning if less was granted. `system` applies where neither the
+    /// token nor its role sets a limit.
+    ///
+    /// # Errors
+    /// 400 if the token is not renewable, is past its maximum, or if its role no longer exists.
+    pub async fn renew(
+        &self,
+        unit: &mut Unit,
+        token: &Caller,
+        increment: u64,
+        system: Lifetimes,
+    ) -> Result<(TokenRecord, Option<String>), Failure> {
+        if token.kind == TokenType::Batch {
+            return Err(Failure::invalid("batch tokens cannot be renewed; make another one"));
+        }
+        if !token.record.renewable {
+            return Err(Failure::invalid(
+                "lease is not renewable: this token was made not to be renewed, or never ends",
+            ));
+        }
+        let role = roles::of_token(unit, &token.record).await?;
+        if role.is_none() && !token.record.role.is_empty() {
+            return Err(Failure::invalid(format!(
+                "token role {}, which made this token, does not exist any more: the token cannot \
+                 be renewed",
+                quoted(&token.record.role)
+            )));
+        }
+        let now = self.store.now();
+        let bounds = bounds(&token.record, role.as_ref(), system);
+        let begins = first_whole_second(now);
+        let granted = ttl::grant(&bounds, increment, token.record.issued, begins)?;
+        let record = TokenRecord {
+            expires: Some(begins.saturating_add(granted.ttl)),
+            last_renewal: Some(now / 1000),
+            ..TokenRecord::clone(&token.record)
+        };
+        put(unit, &token.hash, &record)?;
+        Ok((record, granted.warning))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_never_ends_before_the_time_that_was_told() {
+        for now_ms in [0, 1, 999, 1000, 1001, 5_999, 1_700_000_000_001, 1_700_000_000_999] {
+            let ends = (first_whole_second(now_ms) + 5) * 1000;
+            assert!((5_000..6_000).contains(&(ends - now_ms)), "{now_ms}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The tokens of an open store, with the handles for working on tokens.
+
+use super::uses::Uses;
+use crate::background::{Background, Claims};
+use crate::log::Log;
+use crate::sealing::Sealing;
+use bulkhead_store::Store;
+use std::sync::Arc;
+
+/// The tokens of an open store.
+pub struct Tokens {
+    pub(super) store: Arc<Store>,
+    pub(super) claims: Arc<Claims>,
+    pub(super) sealing: Sealing,
+    pub(super) log: Arc<dyn Log>,
+    /// Running requests of tokens whose uses are counted.
+    pub(super) uses: Arc<Uses>,
+}
+
+impl Tokens {
+    /// Creates the tokens of a newly opened store.
+    pub fn new(work: &Background) -> Arc<Self> {
+        Arc::new(Self {
+            store: Arc::clone(&work.store),
+            claims: Arc::clone(&work.claims),
+            sealing: work.sealing.clone(),
+            log: Arc::clone(&work.log),
+            uses: Arc::default(),
+        })
+    }
+}
